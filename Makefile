@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
-	check-nightly check-drawn check-diagnose check-tools check-fuzz check-mutants audit check-reproducible coverage check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
+	check-nightly check-drawn check-diagnose check-twin check-tools check-fuzz check-mutants audit check-reproducible coverage check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,11 @@ FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/targets/*.rs)))
 check-diagnose: ## Print how often the diagnosis of drawn live fabrics is right (20 minutes)
 	cargo run --quiet --release --locked -p silvan-emulator --example check_diagnose -- 1 200 20261125001 40
 
+TWINS ?= 1 200
+check-twin: install ## Print how well twins of drawn live fabrics agree with them (hours; TWINS="1 20" for some)
+	$(BIN)/python python/tools/check_twin.py $(TWINS) live
+	$(BIN)/python python/tools/check_twin.py $(TWINS) off history
+
 check-tools: install ## Print which programs see what the live fabric has; needs opensm, infiniband-diags, ibverbs-utils
 	$(BIN)/python python/tools/check_tools.py
 
@@ -134,8 +139,7 @@ lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	MYPYPATH=python $(BIN)/python -m mypy.stubtest silvan._silvan
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python python/tools/check_documents.py
-	$(BIN)/python python/tools/check_language.py
-	$(BIN)/python python/tools/check_abbreviations.py
+	git ls-files -z | xargs -0 $(BIN)/codespell
 	$(BIN)/python python/tools/generate_reference.py --check
 	$(BIN)/python python/tools/viewer_digest.py
 
@@ -240,7 +244,7 @@ $(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp
 	$(VENV)/site/bin/pip install --quiet --require-hashes --requirement $<
 	touch $@
 
-# What is built is committed, so that nobody needs npm to install silvan (docs/decisions/0026-the-viewer.md).
+# What is built is committed, so that users need no npm to install silvan (docs/decisions/0026-the-viewer.md).
 viewer: ## Build the browser page from viewer/ into python/silvan/viewer/assets; needs npm
 	cd viewer && npm ci --no-audit --no-fund && npm run check && npm test && npm run build
 	$(PYTHON) python/tools/viewer_digest.py --write

@@ -7,7 +7,7 @@ window.arena = {
 "hotspots_gbps": {"heading": "hotspots", "unit": "Gbit/s", "definition": "Mean rate per hotspot.", "better": "more", "shown": false},
 "other_receivers_gbps": {"heading": "other receivers", "unit": "Gbit/s", "definition": "Mean rate per other receiver.", "better": "more", "shown": true},
 "total_gbps": {"heading": "total delivered", "unit": "Gbit/s", "definition": "Sum of the rates of all hosts.", "better": "more", "shown": false},
-"hotspot_utilisation": {"heading": "hotspot utilisation", "unit": "", "definition": "Mean rate of the hotspots over the payload rate of their cable, or over `host.sink-rate` where that is less.", "better": "more", "shown": true},
+"hotspot_utilisation": {"heading": "hotspot utilisation", "unit": "", "definition": "Mean rate of the hotspots over the payload rate of their cable, or over `host.sink-rate` if that is less.", "better": "more", "shown": true},
 "fairness": {"heading": "fairness (Jain)", "unit": "", "definition": "Jain's index of the payload that C nodes inject; without C nodes, of the payload that other receivers receive.", "better": "more", "shown": true},
 "flows_finished": {"heading": "flows finished", "unit": "", "definition": "Finished flows over all flows.", "better": "more", "shown": false},
 "flows_end_ms": {"heading": "flows end", "unit": "ms", "definition": "End of the last flow.", "better": "less", "shown": true},

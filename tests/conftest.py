@@ -1,4 +1,4 @@
-"""What several tests share: a small scenario, and the command line as its users call it."""
+"""Shared fixtures: a small scenario, and the command line as its users call it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.gate import PATIENCE_S
 from tests.inline_pool import InlinePool
 from tests.needs import Needs
 
-# The same examples on every machine, so that a failure is never a matter of luck.
+# Equal examples on every machine, so that no failure depends on chance.
 hypothesis.settings.register_profile(
     "fixed",
     derandomize=True,
@@ -69,7 +69,7 @@ def ddr_scenario(**tables: Any) -> silvan.Scenario:
     """Build a scenario with the links, buffers and packets of :data:`DDR`, unless it has others."""
     links = {name: {**keys, **tables.get(name, {})} for name, keys in DDR.items()}
     if links["link"].get("flow-control") == "pfc":
-        # Its buffers follow from its thresholds.
+        # Buffers follow from the thresholds.
         del links["switch"]["buffer"], links["host"]["receive-buffer"]
     return silvan.Scenario(**{**tables, **links})
 
@@ -97,7 +97,7 @@ seed = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command printed, and how it ended."""
+    """Output and status of a command."""
 
     status: int
     stdout: str
@@ -129,7 +129,7 @@ def made_up_result(
                 "injected_bytes": np.zeros(hosts, np.uint64),
             }
         ),
-        # What a result must have, and no test with made-up rates reads.
+        # Columns that a result must have, and that no test with made-up rates reads.
         "classes": pa.table({"name": [], "delivered_bytes": []}),
         "ports": pa.table(
             {
@@ -164,7 +164,7 @@ def silvan_command(*words: str | Path) -> list[str]:
 
 @pytest.fixture
 def process() -> Command:
-    """Run a command in a process of its own, for tests of what only a process has."""
+    """Run a command in a separate process, for tests that need one."""
 
     def run(*words: str | Path, cwd: Path | None = None) -> Outcome:
         done = subprocess.run(

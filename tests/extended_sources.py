@@ -1,4 +1,4 @@
-"""One copy of the sources with everything added that the pages on extending silvan add.
+"""A copy of the sources with all additions of the pages on extending silvan.
 
 It is compiled once for all tests, and again only if a source or a page has changed.
 """
@@ -21,7 +21,7 @@ SCHEME_PAGE = ROOT / "docs" / "guide" / "add-a-scheme.md"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 COPY = TARGET / "extending"
 TEST = "crates/silvan-sim/tests/extended.rs"
-# What a run needs.
+# Crates that a run needs.
 CRATES = (
     *("core", "fabric", "cc", "workload", "model"),
     *("scenario", "engine", "instances", "sim"),
@@ -177,9 +177,14 @@ def add_counter(sources: Sources) -> None:
     """Add the port counter of its page."""
     declaration, field, first_value, count, report = blocks(PAGES / "port-counter.md", "rust")
     core, engine = "crates/silvan-core/src", "crates/silvan-engine/src"
-    end = "}\n\nimpl PortCounters {\n    /// How many"
+    end = "}\n\nimpl PortCounters {\n    /// Number of counters"
     put(sources, f"{core}/counters.rs", end, declaration)
-    put(sources, f"{engine}/records.rs", "    /// Since (or from) when the port is idle", field)
+    put(
+        sources,
+        f"{engine}/records.rs",
+        "    /// Start of the port's idle time with waiting packets",
+        field,
+    )
     put(sources, f"{engine}/records.rs", "            wait_since: u64::MAX,\n", first_value)
     head = (
         "        let plane = &mut self.plane;\n        let InPort {\n"

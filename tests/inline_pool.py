@@ -18,12 +18,12 @@ class InlinePool(Pool):
 
     @property
     def has_room(self) -> bool:
-        """Whether no call waits."""
+        """True if no call waits."""
         return not self._calls
 
     @property
     def is_idle(self) -> bool:
-        """Whether no call waits."""
+        """True if no call waits."""
         return not self._calls
 
     def submit(self, key: int, function: Callable[..., Any], *arguments: Any) -> None:

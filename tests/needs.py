@@ -1,10 +1,10 @@
-"""What a test needs besides Python, and what happens where it is missing.
+"""Needs of tests besides Python, and the result if one is missing.
 
 ``@pytest.mark.needs("opensm", "root")`` names the needs of a test: ``root``, ``network``, or a
 Debian package of ``requirements/debian.txt``. ``@pytest.mark.slow`` marks a test that takes more
 than some seconds. ``make test-fast`` runs the tests that have neither marker.
 
-Where a need is missing, its tests are not run and the summary lists the need. In continuous
+If a need is missing, its tests are not run and the summary lists the need. In continuous
 integration (``CI`` is set) these tests fail instead.
 """
 

@@ -8,6 +8,21 @@ import silvan
 from silvan.comparing.baselines import Baseline, fitting
 from tests.conftest import ddr_scenario
 
+# Ultra Ethernet's reference simulator has a queue for acknowledgements before that of data, and a
+# random path for each packet.
+AS_THE_REFERENCE: dict[str, Any] = {
+    "fabric.path-choice": "spray-random",
+    "vl.data-vls": 2,
+    "control.feedback.sl": 1,
+    "vl.high": [[1, 255]],
+    "vl.low": [[0, 255]],
+    "vl.limit-high": 255,
+}
+# The last acknowledgement ends the message: six cables of 1 us. The five switches store and forward
+# packets of 4160 bytes.
+LAST_ACK_US = 6.0
+FORWARDING_US = 5 * 4160 * 8 / 100e3
+
 
 def baseline(scenario: silvan.Scenario, name: str) -> Baseline:
     """Find a scheme among those that suit a scenario."""

@@ -256,7 +256,7 @@ class Output:
 
 @dataclass(eq=False)
 class Entry:
-    """What a host sends for one flow."""
+    """Packets of a host for one flow."""
 
     index: int
     flow: Flow
@@ -276,7 +276,7 @@ class Throttle:
 
 
 class Simulator:
-    """One run."""
+    """A run."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -289,7 +289,7 @@ class Simulator:
         for cable in model.cables:
             self.add_output(cable.a, cable.b, cable)
             self.add_output(cable.b, cable.a, cable)
-        # One FIFO for each input port and lane, and with VOQs for each output.
+        # A FIFO for each input port and lane, and with VOQs for each output.
         self.queues: dict[tuple[int, int, int], dict[int, deque[Packet]]] = {}
         self.entries: list[list[Entry]] = [[] for _ in range(model.hosts)]
         for index, flow in enumerate(model.flows):
@@ -544,7 +544,7 @@ class Simulator:
                 if self.model.host_arbitration == "head-of-line":
                     self.chosen[host][packet.vl] = index
                 continue
-            # Those that were not asked keep their lanes.
+            # Entries that were not tried keep their lanes.
             self.chosen[host] |= dict(list(chosen.items())[place + 1 :])
             self.last_entry[host] = index
             self.cnp_turn[host] = True

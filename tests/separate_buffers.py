@@ -1,4 +1,4 @@
-"""What schemes share that keep flows to a hotspot apart: flows, and what a victim then has."""
+"""Shared parts for schemes that keep flows to a hotspot apart: flows, and a victim's rate."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 import silvan
 from tests.test_vl_mapping import rates
 
-# Of a victim's host, load and share: one host sends to the hotspot, too, so that the victim has the
-# rest of its link; another one, so that it has the rest of the cable, or what it sends.
+# Host of a victim, load and share. Host 0 sends to the hotspot, too, so that the victim has the
+# rest of the host's link. Host 1 does not, so that the victim has the rest of the cable, or its
+# whole load.
 LEFT_BY_HOTSPOT = [(0, 1.0, 2 / 3), (1, 1.0, 2 / 3), (1, 0.6, 0.6)]
-# Of a hotspot and a victim behind the same spine of LEAVES. In the last case both leave it by one
-# port, where OBQA's share a lane.
+# Hosts of a hotspot and a victim behind the same spine of LEAVES. In the last case both leave it by
+# one port, where OBQA's share a lane.
 BEHIND_ONE_SPINE = [(3, 7), (1, 7), (3, 5)]
 
 

@@ -47,7 +47,7 @@ def test_adding_a_scheme_to_an_arena_costs_only_its_own_runs(
     assert "4 runs made" in done.stderr, done.stderr
     done = command(*words, "hpcc,half.py", cwd=folder)
     assert "2 runs made" in done.stderr, done.stderr
-    # Its parameters are those of its own runs.
+    # The added scheme has the parameters of its separate runs.
     step = ("--set", "control.python.parameters.step=0.5")
     done = command(*words, "hpcc,half.py", *step, cwd=folder)
     assert "2 runs made" in done.stderr, done.stderr
@@ -56,7 +56,7 @@ def test_adding_a_scheme_to_an_arena_costs_only_its_own_runs(
 def test_adding_a_scheme_to_a_comparison_costs_only_its_own_run(
     command: Command, folder: Path
 ) -> None:
-    """Oracle: one run for each scheme, in a folder of its own."""
+    """Oracle: one run for each scheme, in a separate folder."""
     words = ("compare", "small.toml", "--json", "--schemes")
     assert command(*words, "ib-cc", cwd=folder).status == 0
     before = kept(folder, "out/runs/*/*")
@@ -72,7 +72,7 @@ def test_adding_a_scheme_to_a_comparison_costs_only_its_own_run(
 def test_an_added_scheme_gets_the_feedback_that_its_file_needs(
     command: Command, folder: Path
 ) -> None:
-    """Oracle: the same scheme in Rust, which has acknowledgements without being told."""
+    """Oracle: the same scheme in Rust, which has acknowledgements by default."""
     words = ("compare", "arena.toml", "--arena", "--quick", "--schemes", "half,half.py")
     assert command(*words, cwd=folder).status == 0
     (path,) = kept(folder, "out/arena-small/**/arena.csv")

@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -117,6 +118,33 @@ def test_simulations_link_few_crates(crate: str) -> None:
     packages = linked(crate)
     assert {"silvan-core", "serde", "toml_edit"} <= {package.split()[0] for package in packages}
     assert len(packages) <= MOST_LINKED, sorted(packages)
+
+
+def defines(path: Path, item: str) -> bool:
+    """Decide whether a source defines a function, type or trait of this name."""
+    word = r"(?:fn|struct|enum|trait|def|class)"
+    return re.search(rf"\b{word} {item}\b", path.read_text("utf-8")) is not None
+
+
+@pytest.mark.parametrize("walk", ["A scenario", "A management datagram"])
+def test_steps_of_a_walk_name_items_of_their_files(walk: str) -> None:
+    steps = rows(walk)
+    assert len(steps) == 10
+    for _, file, items in steps:
+        path = ROOT / file.strip("`")
+        named = re.findall(r"`(\w+)`", items)
+        assert named, file
+        assert [item for item in named if not defines(path, item)] == [], file
+
+
+def test_steps_of_a_packet_name_functions_of_the_engine() -> None:
+    """The page on the engine has this walk."""
+    page = (ROOT / "docs" / "engine.md").read_text("utf-8")
+    walk = page.partition("## The life of a packet\n")[2].partition("\n## ")[0]
+    steps = re.findall(r"^\| \w[\w ]* \| `(\w+)` \(`([\w/.]+)`\) \|", walk, re.MULTILINE)
+    assert len(steps) == 6
+    for item, file in steps:
+        assert defines(ROOT / "crates" / "silvan-engine" / "src" / file, item), (item, file)
 
 
 def test_the_data_plane_names_no_scheme_and_no_traffic() -> None:

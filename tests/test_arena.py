@@ -171,7 +171,7 @@ def test_finished_runs_are_not_made_again(arena: Arena, root: Path, result: Aren
     assert again.made == 0
     assert again.settings == result.settings
     assert [one.to_dict() for one in again.entries] == [one.to_dict() for one in result.entries]
-    # What a killed arena has not finished is made; nothing else is.
+    # Only the unfinished runs of a killed arena are made.
     files = sorted((root / build_id()).glob("*.json"))
     for path in files[::4]:
         path.unlink()
@@ -253,7 +253,8 @@ def _searched(scenario: silvan.Scenario) -> set[str]:
             continue
         published = scenario.override(one.overrides)
         started = published.override({**search.fixed, **search.space.overrides(search.start)})
-        # Where a search starts, nothing differs: a scaled value is written in other units only.
+        # At the start of a search, all values are equal: a scaled value is only written in other
+        # units.
         assert started.hash == published.hash, one.name
         searched.add(of_variant[one.name])
     return searched
@@ -297,7 +298,7 @@ def test_an_objective_of_what_is_not_measured_is_refused(file: Path, tmp_path: P
         run_arena(read_arena(wrong, quick=True), tmp_path / "runs", ["ecn+lipd"], workers=1)
     assert "latency_p999_us" in str(caught.value.hint)
     assert "slowdown_p50" not in str(caught.value.hint)
-    # One run without control shows it; the case that was right has one, too.
+    # One run without control shows it; the valid case has one, too.
     assert len(list((tmp_path / "runs").glob("*/*.json"))) == 2
 
 
@@ -336,7 +337,7 @@ def test_the_installed_arena_is_a_scenario_with_every_scheme(chosen: tuple[str, 
         for one in fitting(case.scenario).every:
             (run,) = prepared(case, one.overrides, [1])
             assert run.scenario.has_traffic
-    # What is reduced has nothing to do with schemes.
+    # The reduction is independent of schemes.
     for case in read_arena(quick=True).cases:
         assert with_probes(case.scenario).has_traffic
 
@@ -345,7 +346,7 @@ def test_the_installed_arena_is_a_scenario_with_every_scheme(chosen: tuple[str, 
 @pytest.mark.parametrize(
     "chosen",
     [
-        # Those of which a run takes less than a second.
+        # Cases whose run takes less than a second.
         ["incast-2", "slow-receiver"],
         pytest.param([], id="all", marks=pytest.mark.nightly),
     ],
@@ -452,7 +453,7 @@ def test_the_heat_map_has_the_share_of_each_scheme_in_each_case(
     assert len(labels) == len(rows)
     cells = [one for one in texts if re.fullmatch(r"<?\d+|&lt;1", one)]
     assert cells == [percent(dict(rows)[label][case]) for label in labels for case in cases]
-    # As the tables have it, in percent.
+    # In percent, as in the tables.
     shown = [f"{dict(rows)[label][case]:.2f}" for label in labels for case in cases]
     assert [float(one) == 1 for one in shown] == [one == "100" for one in cells]
 

@@ -1,4 +1,4 @@
-"""What of an arena is run, which folder it is written to, and what is refused."""
+"""Choices of an arena: the runs, the output folder, and refused choices."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_links_and_cases_choose_together(folder: Path) -> None:
         arena.only(["slower-pfc"], ["credits"])
     with pytest.raises(silvan.SilvanError, match="there is no case 'faster'"):
         arena.only(["faster"], ["pfc"])
-    # What is reduced says so; the other case has no reduced form.
+    # A reduced case says so in its title; the other case has no reduced form.
     assert [one.title for one in arena.cases] == [
         *("incast", "incast, PFC"),
         *("slower, reduced", "slower, PFC, reduced"),

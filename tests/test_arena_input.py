@@ -1,4 +1,4 @@
-"""What the arena makes of wrong input, and of objectives of any sign."""
+"""Wrong input of the arena, and objectives of any sign."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_share_is_right_whatever_the_sign() -> None:
         assert reached[: place + 1] == sorted(reached[: place + 1])
         assert reached[place:] == sorted(reached[place:], reverse=True)
     for value, best in itertools.product(values, values):
-        # What is minimized is the opposite of what is maximized.
+        # Minimizing a value is maximizing its negative.
         assert share(value, best) == share(-value, -best)
         if value > 0 and best > 0:
             assert share(value, best) == min(value / best, best / value)
@@ -200,7 +200,7 @@ def test_an_error_in_a_scenario_of_a_case_keeps_its_own_place(folder: Path) -> N
         ),
         (lambda read: _with(read, fairness=[1.0]), "fairness is no number"),
         (lambda read: _with(read, series={}), "it has no numbers of a run"),
-        # Of what a check cannot know: what was measured, and how much it is.
+        # A check cannot know the measured values themselves, only their names and kinds.
         (lambda read: _without(read, "other_latency_mean_us"), "not those that were written"),
         (lambda read: _with(read, other_latency_mean_us=-3.0), "not those that were written"),
         (lambda read: {**read, "digest": None}, "not those that were written"),

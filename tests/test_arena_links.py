@@ -99,7 +99,7 @@ def test_a_case_is_run_on_links_of_both_kinds(arena: Arena, result: ArenaResult)
     # Settings are tuned on the links that the arena names.
     assert (of_credits.is_tuned, pfc.is_tuned) == (True, False)
     assert {one.settings for one in result.entries if one.link == "pfc"} == {"published"}
-    # The same memory; headers of RoCE v2 in the place of InfiniBand's.
+    # Equal memory; headers of RoCE v2 instead of InfiniBand's.
     assert pfc.scenario.to_dict()["link"]["pfc"]["buffer"] == "64 KiB"
     assert (of_credits.scenario.packet.header.bytes, pfc.scenario.packet.header.bytes) == (26, 82)
     # Each seed draws the same hosts for both.
@@ -111,8 +111,7 @@ def test_a_case_is_run_on_links_of_both_kinds(arena: Arena, result: ArenaResult)
 
 
 def test_an_incast_ends_when_the_link_of_its_receiver_has_carried_it(result: ArenaResult) -> None:
-    """
-    Oracle: without control the receiver's link is never idle, whatever stops the senders.
+    """Oracle: without control the receiver's link is never idle, also while senders are paused.
 
     It begins after less than the base round trip. Under any scheme it takes its time.
     """
@@ -191,7 +190,7 @@ def test_schemes_that_cannot_live_on_pfc_are_named_with_the_reason(
     words = ("--links", "credits", "--quick", "--schemes", "dcqcn", "--out", tmp_path)
     done = command("compare", file, "--arena", *words)
     assert done.status == 0, done.stderr
-    # What is drawn is what the page has, and each choice of cases has its folder.
+    # The drawing has the cases of the page, and each choice of cases has its folder.
     other = tmp_path / "arena-both" / "quick-schemes-dcqcn-links-credits"
     assert {one.name for one in other.glob("arena-*")} == {
         "arena-credits.png",
@@ -252,7 +251,7 @@ def test_the_plan_counts_the_runs_and_their_time(
         ("incast-pfc", "hpcc"): (3, 0, 0),
     }
     assert all(one.processor_s > 0 and one.hops_per_s > 0 for one in fresh)
-    # Of finished runs the times are known.
+    # The times of finished runs are known.
     known = plan_arena(arena, reduced, root, ["hpcc", "dcqcn", "pft"], workers=1)
     assert all(one.is_measured for one in known)
     (one,) = [one for one in known if (one.case, one.scheme) == ("incast-pfc", "hpcc")]

@@ -77,7 +77,7 @@ def test_the_summary_has_means_counts_and_losses() -> None:
     assert "seeds 1, 2; 4 trials" in text
     means = text.partition("## Means")[2]
     (none, *_) = cells(means, "`none`")
-    # It has no settings to tune, and one of its two cases is common to all schemes.
+    # No control has no settings to tune, and one of its two cases is common to all schemes.
     assert none == ["`none`", "0.50", "", "0 of 2", "0.00 `forest`", "1.00"]
     (pft, *_) = cells(means, "`pft`")
     # Published settings count where none were tuned, and the best everywhere loses nowhere.

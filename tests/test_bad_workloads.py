@@ -31,7 +31,7 @@ data-vls = 1
 CASES = {
     "a collective over no hosts": (
         ALLREDUCE + "hosts = 0\n",
-        "bad.toml:7: traffic.program.0.hosts: 0 hosts wanted, 4 that no other program uses\n"
+        "bad.toml:7: traffic.program.0.hosts: 0 hosts requested, 4 are not used by other programs\n"
         'hint: ask for 1 to that many; "all" of another program uses every host\n',
     ),
     "a distribution that falls": (

@@ -19,7 +19,7 @@ from tests.conftest import Command, Outcome, captured, ddr_scenario
 
 @pytest.fixture
 def benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run the benchmarks' command line in a folder of its own."""
+    """Run the benchmarks' command line in a separate folder."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> Outcome:

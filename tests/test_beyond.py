@@ -1,4 +1,4 @@
-"""What goes beyond gran2012: valid, left out unless asked for, and drawn from what was measured."""
+"""Studies beyond gran2012: valid, optional, and drawn from measurements."""
 
 from __future__ import annotations
 

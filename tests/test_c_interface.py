@@ -160,7 +160,7 @@ def example() -> tuple[str, str]:
 
 @pytest.mark.needs("pkgconf")
 def test_the_guide_s_example_is_installed_compiled_and_run(tmp_path: Path) -> None:
-    """As a user does it: `make install-libsilvan`, then pkg-config."""
+    """Follow the guide: `make install-libsilvan`, then pkg-config."""
     source, printed = example()
     libraries()
     prefix = tmp_path / "usr"

@@ -1,4 +1,6 @@
-"""Control takes the rate of cables from ``[link]``: a fabric where no cable has it is told of."""
+"""Control takes the rate of cables from ``[link]``: a fabric without a cable of that rate gets a
+warning.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def test_control_for_cables_that_do_not_exist_is_warned_of(scheme: str) -> None:
     assert warning.startswith(f"link.speed: {scheme} is set up for cables of 16 Gbit/s")
     assert "400 Gbit/s, 3.6 Tbit/s" in warning
     assert rails(control=control, link={"speed": "NDR"}).warnings == []
-    # Nothing of these follows from a rate.
+    # No setting of these schemes follows from a rate.
     for other in ("none", "ib-cc", "ecn", "hpcc"):
         assert rails(control={"scheme": other}).warnings == []
 

@@ -97,7 +97,7 @@ def test_show_prints_the_settings_of_the_scheme_in_force(
     words = ["control.scheme=nscc+reps", "control.swift.beta=0.5"]
     text = command("show", incast_file, *(word for one in words for word in ("--set", one))).stdout
     tables = re.findall(r"\[control\.([\w-]+)", text)
-    # A written value stays in sight whatever scheme is in force.
+    # A written value stays visible with every scheme.
     assert sorted(tables) == ["feedback", "nscc", "reps", "swift"]
     assert "published settings of nscc+reps here" in text
     assert silvan.Scenario.from_toml(text) == silvan.Scenario.from_toml(
@@ -343,7 +343,7 @@ def test_the_mean_of_other_receivers_leaves_out_hosts_without_traffic(
     )
     (run,) = json.loads(command("run", path, "--json").stdout)["runs"]
     rates = run["measures"]
-    # One message of 4096 bytes may still be on its way.
+    # A message of 4096 bytes may still be on its way.
     assert rates["other_receivers_gbps"] == pytest.approx(4, abs=4096 * 8e-6)
     assert rates["total_gbps"] == pytest.approx(
         rates["hotspots_gbps"] + rates["other_receivers_gbps"]
@@ -379,7 +379,7 @@ def test_latencies_are_exact_and_percentiles_state_their_resolution(
             assert float(metadata[b"relative_resolution"]) == 1 / 128
     shown = command("run", path).stdout
     assert "percentiles: ±0.8%" in shown
-    # Of mean, minimum, percentiles and maximum, in µs.
+    # Mean, minimum, percentiles and maximum, in µs.
     assert shown.count("1.372") == 6
 
 

@@ -80,7 +80,7 @@ def test_a_broken_scenario_is_located(
     place = str(path) if line is None else f"{path}:{line}"
     assert message.startswith(f"{place}: " if line is not None else place)
     assert advice in hint
-    # The advice for errors that know no better is for none of these.
+    # No general advice is given for these errors.
     assert not hint.startswith("silvan schema")
     assert [entry.name for entry in tmp_path.iterdir()] == ["broken.toml"]
 
@@ -402,7 +402,7 @@ def limited(command: Command) -> Iterator[Command]:
 GENERATED = '[fabric]\ngenerator = "{}"\n{}\n'
 MOST = str(2**32 - 1)
 
-# What is asked for, and what the error says: how much it is, or what is allowed.
+# Excessive requests, and the error on each: the amount, or the limit.
 TOO_MUCH = {
     "a sample every picosecond": (
         INCAST,

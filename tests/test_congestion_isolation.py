@@ -20,7 +20,7 @@ from tests.test_vl_mapping import LEAVES, TORUS, TREE, crossing
 
 # The two lanes have the buffer of one together; half of a lane's is the set point.
 SCHEME = {"control.scheme": "congestion-isolation", "switch.buffer": "32 KiB"}
-# How long the twin holds a flow, and how long its messages take.
+# Time that the twin holds a flow, delay of its messages, and its set point.
 HOLD_PS, DELAY_PS, SET_POINT = 100e6, 1e6, 16 * 1024
 
 

@@ -1,4 +1,4 @@
-"""Damaged results: each is an error of one line that says what is wrong."""
+"""Damaged results: each is an error of one line that names the damage."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _change(folder: Path, **keys: Any) -> None:
 
 
 def _set_table(folder: Path, name: str, column: str, values: pa.Array, *, noted: bool) -> None:
-    """Replace a column, and make the manifest tell of it, if that is asked for."""
+    """Replace a column, and note it in the manifest if requested."""
     file = folder / f"{name}.parquet"
     table = pq.read_table(file)
     pq.write_table(table.set_column(table.column_names.index(column), column, values), file)
@@ -210,7 +210,7 @@ def test_a_scenario_of_another_fabric_is_refused(
 
 
 def test_every_whole_result_is_read(whole: silvan.Result, folder: Path) -> None:
-    """What the checks ask for holds of a run with all tables; oracle: the run itself."""
+    """The checks accept a run with all tables; oracle: the run itself."""
     assert silvan.Result.read(folder).tables == whole.tables
 
 

@@ -25,7 +25,7 @@ def test_the_example_is_a_configuration(tmp_path: Path, command: Command) -> Non
     assert outcome.status == 0
     path = tmp_path / "dcms.toml"
     path.write_text(outcome.stdout.replace("/var/lib/silvan-dcms", str(tmp_path / "state")))
-    # It is read, the folder made; what is missing is the port.
+    # The file was read and the folder made; only the port is missing.
     refused = command("dcms", path)
     assert refused.status == 2
     assert "hint: " in refused.stderr
@@ -244,13 +244,13 @@ def test_a_report_does_not_count_what_the_log_does_not_show_as_nothing(
         (port,) = json.loads(command("dcms", "--report", log, "--json").stdout)["ports"]
         return port, command("dcms", "--report", log).stdout
 
-    # It still runs, or was killed just now.
+    # The manager still runs, or was killed just now.
     port, shown = report()
     assert (port["low_s"], port["known_s"], port["lost_bytes"]) == (4, 0, 0)
     assert (port["lowered"], port["unknown"], port["is_low"]) == (1, 1, True)
     assert re.search(r"S2:23 +D +1 time +4.0 s +S1:15 +not known yet *$", shown, re.MULTILINE)
     assert "GB" not in shown
-    # It was killed, and another one has started.
+    # The manager was killed, and another one has started.
     lines.append(event(20, "started", act=True, pending=1))
     port, shown = report()
     assert (port["low_s"], port["unknown"], port["is_low"]) == (4, 1, False)
@@ -281,7 +281,7 @@ def test_the_status_names_a_folder_that_no_manager_has_used(
     outcome = command("dcms", config, "--status")
     assert outcome.status == 2
     assert f"{tmp_path / 'state'}: no silvan dcms has run" in outcome.stderr
-    # One that could not start has locked the folder, and written nothing.
+    # A manager that could not start has locked the folder, and written nothing.
     assert command("dcms", config).status == 2
     outcome = command("dcms", config, "--status")
     assert (outcome.status, outcome.stdout.split()) == (1, ["manager", "not", "running"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +27,6 @@ def load_tool(name: str) -> ModuleType:
 
 
 check = load_tool("check_documents")
-language = load_tool("check_language")
 
 
 @pytest.mark.parametrize(
@@ -86,16 +86,7 @@ def test_readme_names_the_two_commands() -> None:
         assert f"\n{target}:" in makefile
 
 
-def test_words_with_a_plainer_one_are_found() -> None:
-    text = "It starts " + "an" + "ew.\nIt waits, in " + "va" + "in or not.\nAgain.\n"
-    assert [(line, plainer) for line, _, plainer in language.findings(text)] == [
-        (1, "again"),
-        (2, "without effect"),
-    ]
-    guide = language.words_for(ROOT / "docs" / "guide" / "trees.md")
-    assert [word for _, word, _ in language.findings("It stands " + "in a table.", guide)] == [
-        "stands " + "in"
-    ]
-    assert list(language.findings("It stands " + "in a table.")) == []
-    # The files of the project, this one among them, are what the tool reads.
-    assert Path(__file__).resolve() in {path.resolve() for path in language.files()}
+def test_words_of_our_own_are_few() -> None:
+    words = (ROOT / "python" / "tools" / "words.txt").read_text().splitlines()
+    assert len(words) <= 15
+    assert all(re.fullmatch(r"[a-z]+->.+", word) for word in words)

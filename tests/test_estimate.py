@@ -59,7 +59,7 @@ def test_memory_of_benchmarks_is_within_a_factor_of_two(name: str) -> None:
 
 
 def test_estimate_of_saturated_receivers_is_what_they_take() -> None:
-    """Oracle: one link's packets, each over two links, whatever the senders offer."""
+    """Oracle: one link's packets, each over two links, independent of the offered load."""
     scenario = silvan.Scenario.from_toml(INCAST)
     packets = silvan.run(scenario).summary["packet_hops"] / 2
     assert estimate(scenario).packet_hops == pytest.approx(2 * packets, rel=0.1)

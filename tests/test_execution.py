@@ -23,9 +23,9 @@ HOTSPOTS = np.arange(648) < 8
 
 
 def finished_plan(root: Path, prefix: str, *, without: str = "") -> ReproductionPlan:
-    """Plan quick reproductions whose runs are there already.
+    """Plan quick reproductions whose runs exist already.
 
-    Those of the experiment named last lack the table that all rates are computed from.
+    Runs of the experiment ``without`` lack the table that all rates are computed from.
     """
     plan = make_plan("gran2012", experiments("gran2012", prefix), quick=True)
     for one, folder in zip(plan.runs, plan.folders(root), strict=True):

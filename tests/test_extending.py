@@ -67,7 +67,7 @@ def code(path: Path) -> str:
     "folder", [TOPOLOGIES, TRAFFIC, ROUTINGS, TRACES, COLLECTIVES], ids=lambda folder: folder.name
 )
 def test_a_registered_name_is_in_its_line_alone(folder: Path) -> None:
-    """Oracle: the registry. What knew a name elsewhere would be another place to change."""
+    """Oracle: the registry. Every other place with a name would have to change, too."""
     found = []
     sources = [path for path in CRATES.glob("*/src/**/*.rs") if "tests" not in str(path)]
     texts = {path.relative_to(CRATES): code(path) for path in sources}

@@ -68,7 +68,7 @@ def test_what_cannot_leap_says_why(overrides: dict[str, object], reason: str) ->
 
 
 def test_the_command_prints_the_share(tmp_path: Path, command: Command) -> None:
-    """The share that is leapt over, once; the reason only where it is asked for."""
+    """The command prints the share that is leapt over once, and the reason only if requested."""
     path = tmp_path / "exchange.toml"
     path.write_text(EXCHANGE)
     summary = exchange("auto").summary

@@ -30,7 +30,7 @@ PAPERS = ("gran2010", "gran2012", "mizero2017", "pft2021", "santos2003")
 COLOURS_OF_PAGE = Path(__file__).resolve().parents[1] / "viewer" / "src" / "ui" / "lines.ts"
 SVG = "{http://www.w3.org/2000/svg}"
 
-# As short as the figure can be drawn of it; the others are as quick as they are for a reader.
+# Shortest runs from which the figures can be drawn; the others are as quick as for a reader.
 SHORTER: Mapping[str, Mapping[str, str]] = {
     "gran2012": {"run.duration": "1 ms"},
     **{
@@ -52,7 +52,7 @@ SHORTER: Mapping[str, Mapping[str, str]] = {
 }
 
 
-# A third of the time of all; other figures of these papers have the same kinds of curves.
+# A third of the total time; other figures of these papers have curves of equal kinds.
 LONG = ("pft2021 fig3_4", "gran2012 forests", "gran2012 fig4")
 
 

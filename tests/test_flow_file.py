@@ -53,8 +53,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_ns_3_reads_its_times_back(command: Command, folder: Path) -> None:
-    """Oracle: by hand. A packet of 1,000 B takes 1 us on a link of 8 Gbit/s, and arrives 120 ns
-    later by cables and switch: 10 packets take 10.12 us, and one of 500 B takes 0.62 us."""
+    """Oracle: computed by hand.
+
+    A packet of 1,000 B takes 1 us on a link of 8 Gbit/s, and arrives 120 ns later by cables and
+    switch. So 10 packets take 10.12 us, and one of 500 B takes 0.62 us.
+    """
     done = command("run", "listed.toml", "--fct", "fct.txt", cwd=folder)
     assert done.status == 0, done.stderr
     lines = [line.split() for line in (folder / "fct.txt").read_text().splitlines()]

@@ -197,7 +197,7 @@ def test_sequences_are_closed_loops(command: Command, tmp_path: Path) -> None:
     outcome = command("run", path, "--json", "--out", tmp_path / "out")
     (run,) = json.loads(outcome.stdout)["runs"]
     done, endless = run["sequences"]
-    # One packet over two cables and the switch; a microsecond between two messages.
+    # A packet over two cables and the switch; a microsecond between two messages.
     message_ps = (100 + 150 + 100 + 1037) * 1000
     assert (done["name"], done["finished"], done["messages"]) == ("round", True, 6)
     assert done["end_ps"] == done["last_delivery_ps"] == 6 * message_ps + 5 * 1_000_000

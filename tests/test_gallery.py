@@ -33,7 +33,7 @@ def test_the_number_is_what_a_run_gives(one: Example) -> None:
     assert shown.is_met, f"{shown.number}; expected {shown.expected}"
     if one.name in NOT_ESTIMATED:
         return
-    # What is estimated before a run is within a factor of two of it.
+    # The estimate before a run is within a factor of two of the run.
     hops = shown.result.summary["packet_hops"]
     estimated = estimate(shown.result.scenario).packet_hops
     assert hops / 2 <= estimated <= 2 * hops, f"estimated {estimated:.3g}, run {hops:.3g}"

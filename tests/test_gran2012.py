@@ -118,7 +118,8 @@ def moves_of(case: Case) -> int:
 @pytest.mark.parametrize("b_percent", [25, 50, 75, 100])
 @pytest.mark.parametrize("p_percent", P_PERCENT)
 def test_tmax_has_a_closed_form(b_percent: int, p_percent: int) -> None:
-    # Of a large network: the shares of V nodes, and of B nodes times what they send to all.
+    # In a large network: the shares of V nodes, and of B nodes times the part that they send to
+    # all.
     one = scenario(windy(b_percent, p_percent, "on"))
     b, p = b_percent / 100, p_percent / 100
     expected = INJECTION_GBPS * (0.2 * (1 - b) + b * (1 - p))
@@ -292,7 +293,7 @@ def test_quick_points_suffice_for_every_number_and_figure(tmp_path: Path) -> Non
         assert one.tabulate is not None
         table = one.tabulate(fewer)
         assert len(table.rows) == len(fewer) // 2
-        # One figure of each kind; drawing takes longer than all the rest.
+        # A figure of each kind; drawing takes longer than the other tests together.
         if one.id in ("fig5", "fig6_7", "fig10"):
             paths = one.draw(fewer, tmp_path)
             assert {path.suffix for path in paths} == {".png", ".svg", ".csv"}

@@ -1,7 +1,7 @@
-"""What README and the user guide show runs from an empty folder, page by page.
+"""All commands of README and the user guide run from an empty folder, page by page.
 
 The blocks of a page run in order, in one folder. Files come from ``silvan example`` only. A block
-that is not run has its reason here.
+of ``text`` has lines that the block before it prints. A block that is not run has its reason here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,8 @@ NOT_RUN = {
         "silvan compare --arena",
     ): "takes minutes: tests/test_added_scheme.py reduces it",
     ("programs.md", "error:"): _OUTPUT,
+    ("stepping.md", "202 ns: host"): "what a block prints: tests/test_network.py compares",
+    ("stepping.md", "client 1 has"): "what a block prints: tests/test_network.py compares",
     ("programs.md", "silvan example gpcnet"): "takes minutes: tests/test_gpcnet.py",
     ("real-fabrics.md", "ibnetdiscover"): "needs a network; or what silvan prints about its output",
     ("real-fabrics.md", "cat dump_lfts.txt"): "joins files of a network",
@@ -85,6 +89,9 @@ NOT_RUN = {
     ("reproducing.md", "[project.entry-points"): "a section of another project",
     ("viewing.md", "silvan emulate incast.toml"): "serves until Ctrl-C: tests/viewer/test_live.py",
     ("viewing.md", "silvan dcms --example"): "serves until Ctrl-C: tests/viewer/test_live.py",
+    ("twin.md", "silvan emulate"): "needs a fabric's tools: tests/emulator/test_twin.py",
+    ("twin.md", "Twin: "): _OUTPUT,
+    ("twin.md", "│ as it is"): _OUTPUT,
     ("what-if.md", "silvan whatif"): "needs OpenSM: tests/emulator/test_whatif.py",
     ("what-if.md", "storage: 1,000"): _OUTPUT,
     ("what-if.md", "as is, ftree"): _OUTPUT,
@@ -133,13 +140,31 @@ def without_name(text: str) -> str:
     return re.sub(r"\A((#|//).*\n)+", "", text).strip()
 
 
-def run_shell(text: str, folder: Path, command: Command) -> None:
-    """Run the lines of a block, each of which calls silvan or a Python program."""
+def run_shell(text: str, folder: Path, command: Command) -> str:
+    """Run the lines of a block, each of which calls silvan, and return what they print."""
+    printed = ""
     for line in text.splitlines():
         words = shlex.split(line.removeprefix(".venv/bin/"), comments=True)
         assert words[0] == "silvan", f"{line}: give the reason why this is not run"
         outcome = command(*words[1:], cwd=folder)
         assert outcome.status == 0, f"{line}: {outcome.stderr}"
+        printed += outcome.stdout
+    return printed
+
+
+def run_python(text: str, page: Path) -> str:
+    """Run a program, and return what it prints."""
+    with redirect_stdout(StringIO()) as printed:
+        exec(compile(text, str(page), "exec"), {})
+    return printed.getvalue()
+
+
+def check_output(shown: str, printed: str) -> None:
+    """Check that lines are printed in their order; `...` stands for any lines."""
+    lines = iter([line.strip() for line in printed.splitlines()])
+    for line in shown.splitlines():
+        if line.strip() != "...":
+            assert line.strip() in lines, f"{line!r} is not printed, or not here: {printed}"
 
 
 def is_part(document: object, whole: object) -> bool:
@@ -174,6 +199,7 @@ def test_the_blocks_of_a_page_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    printed = ""
     for language, text in all_blocks(page):
         if language == "rust" or reason(page, text):
             continue
@@ -182,12 +208,25 @@ def test_the_blocks_of_a_page_run_in_order(
         elif language == "toml":
             check_toml(text, tmp_path, command)
         elif language == "python":
-            exec(compile(text, str(page), "exec"), {})
+            printed = run_python(text, page)
+        elif language == "text":
+            check_output(text, printed)
         elif text.strip() in {without_name(path.read_text()) for path in SCHEDULES}:
             continue
         else:
             assert language in ("", "sh"), f"{page.name}: a block in {language!r} needs a reason"
-            run_shell(text, tmp_path, command)
+            printed = run_shell(text, tmp_path, command)
+
+
+@pytest.mark.parametrize("shown", ["b\n", "a\n...\nd\n", "...\nc\n", "b\nd\n"])
+def test_lines_in_their_order_are_an_output(shown: str) -> None:
+    check_output(shown, "a\n b \nc\nd\n")
+
+
+@pytest.mark.parametrize("shown", ["e\n", "b\na\n", "b\n...\nb\n"])
+def test_other_lines_are_no_output(shown: str) -> None:
+    with pytest.raises(AssertionError, match="is not printed"):
+        check_output(shown, "a\nb\nc\nd\n")
 
 
 def test_every_reason_belongs_to_a_block() -> None:

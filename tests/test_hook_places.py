@@ -33,7 +33,7 @@ def sources() -> dict[str, str]:
 
 @cache
 def words() -> dict[str, frozenset[str]]:
-    """Return the words of each of these files."""
+    """Return the words of each file."""
     return {file: frozenset(re.findall(r"\w+", text)) for file, text in sources().items()}
 
 

@@ -92,7 +92,7 @@ sys.meta_path.insert(0, Interrupt())
 
 
 def test_ctrl_c_in_code_of_a_string_has_the_same_status(tmp_path: Path) -> None:
-    """Oracle: the documented status; of its own accord Python says that SIGINT has killed it."""
+    """Oracle: the documented status; by default Python reports that SIGINT has killed it."""
     (tmp_path / "sitecustomize.py").write_text(IN_A_STRING)
     search = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
@@ -257,7 +257,7 @@ def test_finished_seeds_are_kept(tmp_path: Path) -> None:
 def test_a_reproduction_keeps_its_finished_runs(
     tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
-    # What is left after the first run takes far longer than the signal.
+    # The work after the first run takes far longer than the signal.
     words: list[str | Path] = ["reproduce", "gran2012", "--only", "fig9a", "--out", tmp_path]
     runs = tmp_path / "runs"
     ended, stderr = interrupted(words, lambda _: any(runs.glob("*/[!.]*/manifest.json")), number)

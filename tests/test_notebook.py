@@ -1,4 +1,4 @@
-"""What a notebook shows of scenarios, results and sweeps states what they hold."""
+"""Notebook displays of scenarios, results and sweeps state their contents."""
 
 from __future__ import annotations
 

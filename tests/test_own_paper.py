@@ -55,7 +55,7 @@ duration = "500 us"
 
 
 def write_package(site: Path, module: str = MODULE) -> Path:
-    """Install a package with a paper, as pip would, into a folder of its own."""
+    """Install a package with a paper, as pip would, into a separate folder."""
     info = site / "mine-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")

@@ -18,7 +18,7 @@ from silvan.results.packet_trace import Traced, packets_of_flow, waits
 from silvan.results.receive_rates import PS_PER_MS
 from tests.conftest import ddr_scenario
 
-# One switch, whose seven senders share the last link; the link takes 1,037 ns for a packet.
+# A switch, whose seven senders share the last link; the link takes 1,037 ns for a packet.
 INCAST: dict[str, Any] = {
     "fabric": {"generator": "single-switch", "hosts": 8},
     "traffic": {"incast": [{"to": "host-0000"}]},
@@ -100,7 +100,7 @@ def test_waits_of_a_host_add_up_to_its_counter(incast: silvan.Result) -> None:
     hops = packets_of(incast, "host-0003").to_pandas()
     (port,) = (row for row in incast.ports.to_pylist() if row["node"] == "host-0003")
     missing = port["xmit_wait_ps"] - hops.credit_wait_ps.sum()
-    # What it waits for at the end belongs to a packet that has not left.
+    # The waiting time at the end belongs to a packet that has not left.
     assert 0 <= missing <= PS_PER_MS - hops.time_ps.max()
     assert hops.credit_wait_ps.sum() > PS_PER_MS // 2
 
@@ -148,7 +148,7 @@ def test_way_of_a_packet_is_the_path_of_the_tables() -> None:
             "leaf",
         ]
         for before, after in pairwise(hops):
-            # It enters by the far end of the cable that it has left by.
+            # The packet enters by the far end of the cable that it has left by.
             assert after["input_row"] == names[ports[before["ports_row"]]["peer"]]
             assert before["time_ps"] < after["arrived_ps"] <= after["time_ps"]
         assert hops[0]["born_ps"] == hops[0]["time_ps"]
@@ -213,7 +213,7 @@ def test_a_host_comes_before_a_port_of_its_name() -> None:
             run={"duration": "20 us"},
         )
     )
-    # Of the host's packets, the switch has sent most on by the port of the same name.
+    # Most of the host's packets leave the switch by the port of the same name.
     sent = packets_of(result, "a:1")
     assert set(sent["input_row"].to_pylist()) == {None}
     assert sent.num_rows < result.packet_hops.num_rows

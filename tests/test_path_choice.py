@@ -40,7 +40,7 @@ def test_reordered_packets_are_counted_and_can_be_held(choice: str) -> None:
     assert "most_held_bytes" not in result.hosts.column_names
     ordered = run(choice, **{"in-order": True})
     assert max(ordered.hosts["most_held_bytes"].to_pylist()) > 0
-    # The same packets arrive at the same times, and some are delivered later.
+    # Packets arrive at equal times, and some are delivered later.
     assert ordered.hosts["reordered_packets"] == result.hosts["reordered_packets"]
     mean = [part.classes["latency_mean_ns"][0].as_py() for part in (result, ordered)]
     assert mean[0] < mean[1]

@@ -13,9 +13,9 @@ from silvan.example_files import example
 from tests.conftest import Command
 from tests.published import baseline
 
-# 1 B/ns. A packet takes 2130 ns and a pause frame 84 ns; with two times 10 ns in the cable and this
-# response, two packets pass from the start of one to the effect of its pause. The packet that
-# starts at that instant still goes.
+# Rate: 1 B/ns. A packet takes 2130 ns and a pause frame 84 ns. With two times 10 ns in the cable
+# and this response, two packets pass from the start of one to the effect of its pause. The packet
+# that starts at that instant still goes.
 HEADROOM = 3 * 2130
 STALLED = """\
 [fabric]

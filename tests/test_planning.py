@@ -223,7 +223,7 @@ def test_a_new_leaf_is_cabled_as_its_model() -> None:
     assert sorted(changed[leaf]) == sorted([*hosts, "spine-00", "spine-01"])
     assert changed.number_of_edges(leaf, "spine-00") == 2
     assert with_fabric(one, grown).describe()["hosts"] == 11
-    # Each node has 256 GUIDs of its own for its ports.
+    # Each node has a separate range of 256 GUIDs for its ports.
     spans = [int(node["guid"], 16) >> 8 for _, node in changed.nodes(data=True)]
     assert len(set(spans)) == len(spans) == 5 + 1 + 11
 

@@ -1,4 +1,4 @@
-"""Plug-ins of other packages are found by their entry points, and run as what they stand for.
+"""Plug-ins of other packages are found by their entry points, and run as their expansion.
 
 The package in ``tests/plugin_package`` brings one of each kind. The oracle of each is a scenario of
 built-in elements alone, written by other code.
@@ -112,7 +112,7 @@ def chain(switches: int, cables: int = 2) -> str:
 
 def routed(block: int) -> str:
     """Write the tables of a chain of two switches by hand: h0, h1 at s0, h2, h3 at s1."""
-    # Of the two cables, ports 5 and 6 of s0 and 3 and 4 of s1, destinations use one in turn.
+    # Destinations alternate between two cables: ports 5 and 6 of s0, and 3 and 4 of s1.
     turn = [number // block % 2 for number in range(4)]
     return f"""
 [fabric.tables]
@@ -167,7 +167,7 @@ l1 requires l0
 
 @dataclass(frozen=True)
 class Use:
-    """A use of a plug-in, and what stands for it.
+    """A use of a plug-in, and its expansion.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What names can do to a terminal."""
+"""Effects of names on a terminal."""
 
 from __future__ import annotations
 

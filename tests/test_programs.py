@@ -84,7 +84,7 @@ def test_collectives_take_as_long_as_those_of_a_scenario(
         got, wanted = (one.tables["ranks"][column].to_pylist() for one in (built, made))
         assert got == wanted, column
     ends = [one.tables["programs"]["end_ps"][0].as_py() for one in (built, made)]
-    # Of two messages a schedule's processor may take another one first than a loop does.
+    # A schedule's processor may take two messages in another order than a loop does.
     assert ends[0] == pytest.approx(ends[1], rel=0.02)
 
 
@@ -299,7 +299,7 @@ def test_a_missing_file_of_a_rank_is_noticed_in_the_current_folder(
 def test_nodes_that_only_send_at_their_time_compute_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Oracle: all time is exposed; nodes without a connection of their own end at once."""
+    """Oracle: all time is exposed; nodes that open no connection end at once."""
     (tmp_path / "t").write_text("Nodes 3\n0->1 start 10000000 size 1000\n")
     scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 3},

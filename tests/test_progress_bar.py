@@ -21,7 +21,7 @@ silvan.run(silvan.Scenario.from_toml({INCAST!r}), progress=True)
 
 
 class Handle:
-    """What a notebook gives for an output that can be replaced."""
+    """Replaceable output of a notebook."""
 
     def __init__(self, shown: list[str]) -> None:
         self.shown = shown

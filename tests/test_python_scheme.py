@@ -120,7 +120,7 @@ def test_host_calls_arrive() -> None:
 
     slow = silvan.Callbacks(np.zeros(6), host_release=host_release, on_send=on_send)
     result = silvan.run(INCAST, control=slow)
-    # One millisecond after the warm-up, and one packet in 10 us.
+    # A millisecond after the warm-up, and a packet in 10 us.
     assert result.hosts["injected_bytes"].to_pylist() == [0, *[2048 * 100] * 4, 0]
 
 
@@ -216,7 +216,7 @@ def test_a_scenario_names_a_python_file() -> None:
     rust = scenario.override({"control.scheme": "half", "control.half.step": 0.01})
     assert mine.classes.equals(silvan.run(rust).classes)
     assert not mine.classes.equals(silvan.run(scenario).classes)
-    # What is given as an argument goes first.
+    # An argument has priority over the scenario.
     free = silvan.run(scenario, control=silvan.Callbacks([0.0]))
     none = silvan.run(scenario.override({"control.scheme": "none"}))
     assert free.classes.equals(none.classes)

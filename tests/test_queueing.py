@@ -1,4 +1,4 @@
-"""How the input buffers of a switch are read, against the theory of input-queued switches."""
+"""Order of reading the input buffers of a switch, against the theory of input-queued switches."""
 
 from __future__ import annotations
 

@@ -10,7 +10,14 @@ import pytest
 
 import silvan
 from tests.conftest import ddr_scenario
-from tests.published import controlled, edr_switch, part_of_link
+from tests.published import (
+    AS_THE_REFERENCE,
+    FORWARDING_US,
+    LAST_ACK_US,
+    controlled,
+    edr_switch,
+    part_of_link,
+)
 
 ROOT = Path(__file__).parent.parent
 WIRE, MTU = 2074, 2048
@@ -48,7 +55,7 @@ def test_a_receiver_takes_what_it_pulls_and_no_queue_is_left(name: str, senders:
 
 
 def test_a_slow_sink_is_pulled_at_its_own_rate() -> None:
-    """Oracle: the sink's rate, of payload; a victim on the same switch has a link of its own."""
+    """Oracle: the sink's rate, of payload; a victim on the same switch has a separate link."""
     scenario = controlled(
         switch(
             4,
@@ -172,6 +179,28 @@ def test_transfers_end_when_the_reference_simulators_do(transfers: str, bound_us
     result = silvan.run(scenario.override({"traffic.program.0.file": file, **keys}))
     end_us = max(result.tables["program_ops"]["end_ps"].to_pylist()) / 1e6
     assert end_us == pytest.approx(bound_us, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("transfers", "result_us", "within"),
+    [("one", 177.4, 0.005), ("incast-16", 2_464.4, 0.01), ("incast-128", 20_891.4, 0.005)],
+)
+def test_transfers_end_as_the_reference_simulators_did(
+    transfers: str, result_us: float, within: float
+) -> None:
+    """Oracle: results in the reference's repository (validate_uec_rcv.out)."""
+    scenario = silvan.Scenario.from_file(ROOT / "studies" / "nscc" / "bounds.toml")
+    keys = {
+        **AS_THE_REFERENCE,
+        "traffic.program.0.file": str(ROOT / "studies" / "nscc" / f"{transfers}.cm"),
+        "control.scheme": "rccc",
+        "control.feedback.carrier": "cnp",
+        "control.rccc.window": "225 kB",
+    }
+    result = silvan.run(scenario.override(keys))
+    end_us = max(result.tables["program_ops"]["end_ps"].to_pylist()) / 1e6
+    assert end_us + LAST_ACK_US + FORWARDING_US == pytest.approx(result_us, rel=within)
 
 
 @pytest.mark.parametrize(

@@ -518,7 +518,17 @@ class Recomputed:
             "program_slowdown": max(row["completion_ps"] / row["ideal_ps"] for row in rows),
             "iteration_mean_ms": rows[0]["iteration_mean_ps"] / 1e9,
             "exposed_share": rows[0]["exposed_share"],
+            **_allreduce_bandwidths(rows[0]),
         }
+
+
+def _allreduce_bandwidths(row: Mapping[str, Any]) -> dict[str, float]:
+    """Compute nccl-tests' bandwidths of the allreduce of 24 KiB, in GB/s."""
+    algorithm = 24 * 1024 / row["iteration_mean_ps"] * 1e3
+    return {
+        "algbw_gb_per_s": algorithm,
+        "busbw_gb_per_s": algorithm * 2 * (row["ranks"] - 1) / row["ranks"],
+    }
 
 
 def interval(time_ps: int) -> int:

@@ -46,7 +46,7 @@ def test_every_target_is_a_number_with_a_tolerance_or_a_shape(paper: str) -> Non
 @pytest.mark.parametrize("paper", papers())
 def test_every_study_is_a_valid_scenario(paper: str) -> None:
     for experiment in experiments(paper):
-        # Of very many cases a part.
+        # A sample of very many cases.
         for case in experiment.cases[:: max(1, len(experiment.cases) // 100)]:
             scenario = study(paper, case.study).override(case.overrides)
             assert scenario.override(experiment.quick).duration_ps < scenario.duration_ps

@@ -36,7 +36,7 @@ def across(scheme: str, keys: Mapping[str, Any] = MARKS, ways: int = 4) -> silva
 
 
 def received(result: silvan.Result) -> list[float]:
-    """What hosts of the second leaf receive, as a part of their links."""
+    """Rates of the hosts of the second leaf, as a part of their links."""
     most = 1_000 * 12_500 * 2048 / 2074
     return [one / most for one in result.hosts["delivered_bytes"].to_pylist()[4:]]
 
@@ -147,7 +147,7 @@ def test_a_burst_leaves_no_trace() -> None:
 
 @pytest.mark.slow
 def test_the_twin_in_python_takes_the_same_paths() -> None:
-    """Oracle: REPS in Python, with a random generator of its own."""
+    """Oracle: REPS in Python, with a separate random generator."""
     threshold = {"control.reps.k-min": "20000 B", "control.reps.k-max": "20001 B"}
     scenario = across("reps", threshold, ways=2)
     twin = scenario.override(

@@ -275,7 +275,7 @@ def test_jains_index_over_time_sees_a_flow_come() -> None:
     )
     result = silvan.run(scenario, seed=1)
     times_ms, index = jain_index_series(result, of="classes", window_ps=100_000_000)
-    # One of two flows has everything, then both have the same.
+    # At first one of two flows has the whole rate, then both have half.
     assert index[times_ms < 0.45] == pytest.approx(0.5)
     assert index[times_ms > 0.6] == pytest.approx(1.0, abs=0.01)
     assert times_ms[0] == pytest.approx(0.05)
@@ -310,7 +310,7 @@ def test_a_result_does_not_replace_that_of_another_scenario(
 
 
 def test_samples_add_events_and_change_no_other_count() -> None:
-    """As the reference says of the measure `events`."""
+    """The reference says so of the measure `events`."""
     scenario = silvan.Scenario.from_toml(INCAST)
     few, many = (
         silvan.run(scenario.override({"probe.interval": interval})).summary

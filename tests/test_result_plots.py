@@ -238,7 +238,7 @@ def test_trees_name_hosts_switches_and_roots(probed: silvan.Result, tmp_path: Pa
     root = ET.fromstring((tmp_path / "plot-trees.svg").read_text())
     names = [one.text for one in root.iter(f"{_SVG}title")]
     for host in probed.hosts["name"].to_pylist():
-        # As a sender and as a receiver.
+        # Once as a sender and once as a receiver.
         assert names.count(host) == 2
     written = [one.text for one in root.iter(f"{_SVG}text")]
     assert "switch-00" in written

@@ -122,7 +122,7 @@ def test_a_writer_that_ends_at_any_byte_leaves_all_that_it_has_added(tmp_path: P
         )
         added = [int(line) for line in done.stdout.split()]
         if done.returncode == 0:
-            # What is removed makes room: the file has stopped growing.
+            # Removal makes room: the file has stopped growing.
             break
         assert done.returncode == -signal.SIGXFSZ
         times = kept(path) if path.exists() and path.stat().st_size else []
@@ -144,7 +144,7 @@ def test_a_killed_writer_leaves_all_that_it_has_added(tmp_path: Path) -> None:
             os.kill(writer.pid, signal.SIGKILL)
             added = [int(line), *map(int, writer.stdout.read().split())][-1]
         times = kept(path)
-        # One more may be in the file, whose number was not printed any more.
+        # Another one may be in the file, whose number was not printed any more.
         assert times[-1] in (added, added + 1)
         assert times == list(range(times[-1] - len(times) + 1, times[-1] + 1))
         assert added > last

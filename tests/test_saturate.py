@@ -33,7 +33,7 @@ def permuted(fabric: dict[str, Any], shift: int) -> silvan.Scenario:
     [
         # All hosts of a switch send to the next switch of their row, over one cable.
         ({"generator": "hyper-x", "sizes": [6], "hosts-per-switch": 4}, 4, 1 / 4),
-        # The same with twenty hosts of a switch: below the lowest load that is tried first.
+        # A switch with twenty hosts: below the lowest load that is tried first.
         ({"generator": "hyper-x", "sizes": [3], "hosts-per-switch": 20}, 20, 1 / 20),
         # Tornado: halfway round a ring of 5 all go up, and each cable has two switches' packets.
         ({"generator": "torus", "sizes": [5], "hosts-per-switch": 1}, 2, 1 / 2),
@@ -85,7 +85,7 @@ def test_what_never_saturates_is_said() -> None:
     tried: list[LoadPoint] = []
     found = saturate(permuted({"generator": "single-switch", "hosts": 4}, 1), on_point=tried.append)
     assert (found.load, found.above) == (1.0, None)
-    # Of 16 Gbit/s each, all is payload.
+    # Payload is 16 Gbit/s of each host.
     assert found.most_gbps == pytest.approx(64, rel=0.01)
     more = saturate(permuted({"generator": "single-switch", "hosts": 4}, 1), curve=3)
     assert [point.load for point in more.points] == [0.25, 0.5, 0.75, 1.0]
@@ -119,7 +119,7 @@ def test_a_short_run_is_compared_with_what_arrived_in_it() -> None:
     assert arrivals.payload_bytes == sum(row["bytes"] for row in rows)
     assert arrivals.payload_bytes != scenario.offered_bytes()["f"]
     found = saturate(scenario, keys=["traffic.flows.0.load"])
-    # Of a permutation of 16 hosts on two leaves many flows share a cable of 16 Gbit/s.
+    # In a permutation of 16 hosts on two leaves many flows share a cable of 16 Gbit/s.
     assert all(point.share <= 1 for point in found.points)
     assert found.above is not None
     assert found.above < 0.5

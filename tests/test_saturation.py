@@ -76,7 +76,7 @@ def transposed(side: int, hosts: int) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("fabric", "side", "hosts", "of_senders"),
     [
-        # Along each dimension, the hosts of one switch have a cable of their own.
+        # Along each dimension, the hosts of a switch have a separate cable.
         ({"generator": "hyper-x", "sizes": [4, 4], "hosts-per-switch": 3}, 4, 3, 1 / 3),
         # Two hosts share the cable into the switch of the diagonal, and the one out of it.
         ({"generator": "torus", "sizes": [5, 5], "hosts-per-switch": 1}, 5, 1, 1 / 2),

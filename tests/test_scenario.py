@@ -279,7 +279,7 @@ def test_a_mistake_in_an_override_has_a_key_and_no_line() -> None:
 
 @pytest.mark.parametrize("control", ["control = {}", 'control = { scheme = "half" }', "[control]"])
 def test_an_override_makes_tables_below_any_form_of_a_table(control: str) -> None:
-    """Oracle: the same keys as a section of their own."""
+    """Oracle: the keys as a separate section."""
     changed = silvan.Scenario.from_toml(control).override(
         {"control.scheme": "half", "control.half.step": 0.25}
     )

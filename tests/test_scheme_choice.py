@@ -103,7 +103,7 @@ def test_a_written_value_is_taken_as_written() -> None:
     own = victim(control__scheme="dcqcn", **{"control.dcqcn.k-min": "7 kB"}).control.dcqcn
     assert own.k_min.bytes == 7_000
     assert own.rate_ai == published.rate_ai
-    # Keys of the table that stands for a whole are not mixed.
+    # Keys of a table that stands for a whole are not mixed.
     table: TomlValue = {"shape": "geometric", "first": 1.0, "ratio": 1.05}
     cct = victim(control__scheme="ib-cc", **{"control.ib-cc.adapter.cct": table})
     assert cct.to_dict()["control"]["ib-cc"]["adapter"]["cct"] == table
@@ -117,7 +117,7 @@ def test_show_says_where_each_value_comes_from(command: Command) -> None:
     assert by_key["g"] == "g = 0.01"
     assert by_key["k-min"].endswith("# published settings of dcqcn here")
     assert by_key["alpha-timer"].endswith("# default of the parameter")
-    # What is printed reads back as the same scenario.
+    # The printed text reads back as the same scenario.
     again = silvan.Scenario.from_toml(done.stdout)
     overrides: dict[str, TomlValue] = {"control.scheme": "dcqcn", "control.dcqcn.g": 0.01}
     assert again.hash == silvan.Scenario.from_file(VICTIM).override(overrides).hash

@@ -176,7 +176,7 @@ def test_a_sweep_goes_on_without_a_point_that_fails(files: Path) -> None:
 
 ENDLESS = ["if state[0] == 2 and now > LATE:", "    while True:", "        pass", "return now"]
 WAITING = [*ENDLESS[:2], "        usleep(10_000)", *ENDLESS[3:]]
-"""As endless, but without use of a processor."""
+"""A body without end that uses no processor."""
 USLEEP = """
 import ctypes
 
@@ -189,7 +189,7 @@ LATER = ["if state[0] == 2 and now > LATE:", "    return now + 1", "return now"]
 @pytest.mark.parametrize("body", [ENDLESS, LATER], ids=["loop", "later"])
 @pytest.mark.parametrize("words", [["run"], ["run", "--seeds", "2"], ["sweep", "--seeds", "2"]])
 def test_ctrl_c_ends_what_never_ends(words: list[str], body: list[str], files: Path) -> None:
-    """Workers end by themselves: the caller of these would wait for them for an hour."""
+    """Workers end by themselves: their caller would wait for them for an hour."""
     # The first call that never comes back says so.
     first = ["if state[0] == 2 and now > LATE and state[1] == 0:", "    state[1] = 1"]
     first += ["    print('in the function')"]
@@ -208,7 +208,7 @@ def test_ctrl_c_ends_what_never_ends(words: list[str], body: list[str], files: P
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     assert process.stderr is not None
-    # What they print is no part of the output. Two workers may write theirs into one line.
+    # Their prints are no part of the output. Two workers may write theirs into one line.
     assert process.stderr.readline().startswith("in the function")
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=PATIENCE_S)

@@ -50,10 +50,9 @@ def sent_again(result: silvan.Result) -> float:
 def test_a_hotspot_stays_busy_its_queue_is_bounded_and_shares_are_equal(
     name: str, senders: int, least: float
 ) -> None:
-    """
-    Oracles: a full link, and what the rule that discards lets wait.
+    """Oracles: a full link, and the bound of the rule that discards.
 
-    That is `threshold` in LHRP and what the link carries in `timeout` in the others, with a packet
+    The bound is `threshold` in LHRP and the link's bytes in `timeout` in the others, with a packet
     that has just been let in and one that has a reservation.
     """
     scenario = controlled(switch(senders + 1, traffic={"incast": [{"to": "host-0000"}]}), name)
@@ -128,10 +127,10 @@ def test_a_victim_beside_a_flow_to_a_hotspot(name: str, hot: float, victim: floa
 def test_hosts_beside_eight_hotspots_on_two_levels(
     name: str, choice: str, least: float, most: float
 ) -> None:
-    """
-    Oracle: the hosts that send at random could have their links but for what goes to hotspots.
+    """Oracle: hosts that send at random could have the part of their links that hotspots leave.
 
-    LHRP discards at the last switch alone. What exceeds a cable before it grows a tree there.
+    LHRP discards at the last switch alone. Load in excess of a cable before that switch grows a
+    tree there.
     """
     scenario = ddr_scenario(
         fabric={

@@ -109,7 +109,7 @@ def test_workers_with_another_build_are_refused(
     monkeypatch.setattr(module, "build_id", another_build)
     with pytest.raises(silvan.SchedulerError, match="has silvan") as caught:
         silvan.sweep(silvan.Scenario.from_toml(INCAST), scheduler=dask.scheduler_address, seeds=2)
-    assert caught.value.hint == "install the same silvan wherever a worker runs"
+    assert caught.value.hint == "install the same silvan on all machines with workers"
 
 
 def another_build() -> str:
@@ -158,7 +158,7 @@ def test_slurm_is_missing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_ctrl_c_stays_what_it_was() -> None:
-    # In a process of its own, as only the first import does it.
+    # In a separate process, as only the first import does it.
     code = """
 import contextlib, signal
 from silvan.errors import SchedulerError
@@ -206,7 +206,7 @@ echo "Submitted batch job $number"
 def test_the_job_that_is_given_to_slurm(slurm: Path) -> None:
     import dask.config
 
-    # It registers its own configuration when it is imported first: not while this one is in force.
+    # The first import registers a configuration: not while this one is in force.
     import dask_jobqueue
 
     assert dask_jobqueue

@@ -1,4 +1,4 @@
-"""What is said of sweeps that fail, and when the next one is tried."""
+"""Messages on sweeps that fail, and the time of the next attempt."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
-# What the sweep's own process calls when it keeps something, and the how manieth call of it kills
-# the process. Every start writes the manifest first. The last ones kill it in the midst of
-# gathering: of 12 points and the manifest two are left to be renamed, or their files to be removed.
+# System calls of the sweep's own process, and the number of the call that kills it. Every start
+# writes the manifest first. The last ones kill the sweep during gathering: of 12 points and the
+# manifest two are left to be renamed, or their files to be removed.
 MOMENTS = [
     *[("fsync", 1), ("rename", 1), ("rename", 2), ("fsync", 4), ("rename", 4), ("unlink", 4)],
     *[("fsync", 8), ("rename", 5)],

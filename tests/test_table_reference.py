@@ -85,7 +85,7 @@ def every_table() -> dict[str, set[str]]:
 
 def test_all_tables_and_columns_are_documented() -> None:
     listed, real = documented(), every_table()
-    # Counters of ports may have a page of their own.
+    # Counters of ports may have a separate page.
     counters = {
         name for page in PAGES for cell in first_cells(page.read_text()) for name in names(cell)
     }

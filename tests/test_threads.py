@@ -261,7 +261,7 @@ LARGE = ddr_scenario(
 
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have two cores, whatever machine this is."""
+    """Pretend that any machine has two cores."""
     for module in (local, workers, execution):
         monkeypatch.setattr(module, "cores", lambda: 2)
 
@@ -285,7 +285,7 @@ def test_the_last_run_of_a_sweep_uses_cores_that_are_left() -> None:
     assert of_sweep(LARGE, 1, None) == [2]
     # Two threads are slower than one for so few hosts.
     assert of_sweep(TREE.override({"run.duration": "50 us"}), 1, None) == [1]
-    # What cannot be divided is no reason to warn: the scenario has not asked for threads.
+    # An indivisible fabric gives no warning: the scenario has not requested threads.
     whole = LARGE.override({"fabric.path-choice": "adaptive", "host.in-order": True})
     assert of_sweep(whole, 1, None) == [1]
 
@@ -323,7 +323,7 @@ def test_the_last_run_of_a_reproduction_uses_cores_that_are_left(tmp_path: Path)
 def test_runs_never_want_more_threads_than_there_are_processors(processors: int) -> None:
     for total in range(1, 3 * processors):
         threads = [threads_of_last(left, total, processors) for left in range(total, 0, -1)]
-        # Rounds of as many runs as there are processors, and the rest.
+        # Rounds of as many runs as processors, and the rest.
         full, rest = divmod(total, processors)
         assert threads[: full * processors] == [1] * full * processors
         # Divided evenly, and none is left that all could use.

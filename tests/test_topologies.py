@@ -116,7 +116,7 @@ CASES = [
         6,
         id="pods",
     ),
-    # Of a fat tree: half of the cables at the top.
+    # In a fat tree: half of the cables at the top.
     pytest.param({"generator": "xgft", "children": [4, 8], "parents": [1, 2]}, 2, 8, id="xgft"),
 ]
 

@@ -222,7 +222,7 @@ STEEP = 'control.ib-cc.adapter.cct={shape="linear",slope=3.0}'
 
 
 def steep(file: Path, out: Path, *goals: str) -> tuple[str | Path, ...]:
-    """Search where congestion control starves the hotspot, whatever is found."""
+    """Return a search in which congestion control starves the hotspot with all settings."""
     file.write_text(HOTSPOT)
     words: list[str | Path] = ["tune", file, "--trials", "8", "--out", out, "--set", STEEP]
     words += ["--set", "control.scheme=ib-cc+table1"]
@@ -333,7 +333,7 @@ def test_a_killed_search_ends_as_one_that_was_not(tmp_path: Path) -> None:
         (signal.SIGINT, 130),
         (signal.SIGKILL, -signal.SIGKILL),
     ):
-        # It puts two files in place when it starts, then one for each of more than 32 runs.
+        # The search replaces two files at its start, then one for each of more than 32 runs.
         tracer = ["strace", "-qq", "-o", str(tmp_path / "trace"), "-e", "trace=rename"]
         tracer += ["-e", f"inject=rename:signal={number.name}:when=7"]
         ended = subprocess.run([*tracer, *words("killed")], capture_output=True, timeout=PATIENCE_S)

@@ -31,7 +31,7 @@ def as_sold(
 
 
 def marked(result: silvan.Result) -> float:
-    """Which part of the packets the switch has marked."""
+    """Share of the packets that the switch has marked."""
     (row,) = result.classes.to_pylist()
     return float(row["marked_packets"] / row["delivered_packets"])
 

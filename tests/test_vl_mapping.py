@@ -43,7 +43,7 @@ def crossing(lanes: int = 2, fabric: Any = TREE, **keys: Any) -> silvan.Scenario
 
 
 def rates(scenario: silvan.Scenario) -> dict[str, float]:
-    """What each class receives, as a part of what a host may send."""
+    """Rate of each class, as a share of the rate that a host may send."""
     result = silvan.run(scenario)
     us = (scenario.duration_ps - scenario.warm_up_ps) / 1e6
     most = us * scenario.link_gbps * 1e3 / 8 * 2048 / 2074
@@ -275,7 +275,7 @@ def test_fabrics_without_lanes_by_output_are_refused(
 
 @pytest.mark.slow
 def test_the_twin_in_python_has_the_same_lanes_by_output() -> None:
-    """Oracle: OBQA in Python, which knows a port's number by the table of ports."""
+    """Oracle: OBQA in Python, which finds a port's number in the table of ports."""
     lanes = 2
     scenario = by_output("obqa", lanes, 3, 7)
     built_in = silvan.run(scenario)

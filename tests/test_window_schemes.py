@@ -14,7 +14,7 @@ import pytest
 import silvan
 from silvan.inputs.toml_text import TomlValue
 from tests.conftest import ddr_scenario
-from tests.published import baseline
+from tests.published import AS_THE_REFERENCE, FORWARDING_US, LAST_ACK_US, baseline
 
 ROOT = Path(__file__).parent.parent
 WIRE, MTU = 2074, 2048
@@ -54,7 +54,7 @@ def goodput(result: silvan.Result) -> float:
 
 
 def shares(result: silvan.Result) -> Any:
-    """What each sender has sent, as a part of the mean."""
+    """Bytes of each sender, as a share of the mean."""
     sent = np.array(result.hosts["injected_bytes"].to_pylist()[1:], dtype=float)
     return sent / sent.mean()
 
@@ -203,7 +203,7 @@ def test_nscc_lets_packets_wait_between_its_marks() -> None:
     """
     Oracle: windows grow while packets wait less than the target and none is marked.
 
-    That is up to Kmin, a target's worth. At four times as much all are marked, and windows fall.
+    The limit is Kmin, a target's worth. At four times as much all are marked, and windows fall.
     """
     target_us = 6
     result = nscc(8, target_us)
@@ -280,3 +280,19 @@ def test_nscc_ends_when_the_reference_simulator_does(
     least_us = (senders * size + packets * 64) * 8 / 100e3
     assert least_us < end_us < 1.1 * bound_us
     assert end_us == pytest.approx(bound_us, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("transfers", "result_us", "within"),
+    [("one", 176.2, 0.005), ("incast-16", 2_478.5, 0.01), ("incast-128", 21_029.3, 0.02)],
+)
+def test_nscc_ends_as_the_reference_simulator_did(
+    transfers: str, result_us: float, within: float
+) -> None:
+    """Oracle: results in the reference's repository (validate_uec_sender.out)."""
+    scenario = silvan.Scenario.from_file(ROOT / "studies" / "nscc" / "bounds.toml")
+    file = str(ROOT / "studies" / "nscc" / f"{transfers}.cm")
+    result = silvan.run(scenario.override({"traffic.program.0.file": file, **AS_THE_REFERENCE}))
+    end_us = max(result.tables["program_ops"]["end_ps"].to_pylist()) / 1e6
+    assert end_us + LAST_ACK_US + FORWARDING_US == pytest.approx(result_us, rel=within)

@@ -1,4 +1,4 @@
-"""What a run does nothing with is said, and what it lost."""
+"""Warnings on settings without effect on a run, and on lost data."""
 
 from __future__ import annotations
 

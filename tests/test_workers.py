@@ -79,7 +79,7 @@ def test_a_lost_interrupt_is_raised_again() -> None:
     with Pool(1) as pool:
         pool.submit(1, echo, "hello")
         with suppress(KeyboardInterrupt):
-            # What a compiled module does that is interrupted in the midst of its import.
+            # As a compiled module does if its import is interrupted.
             signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             pool.wait()

@@ -4,7 +4,8 @@ A :class:`Scenario` says everything about one simulation: the fabric, its links
 and buffers, who sends what to whom, and which congestion control is at work.
 :func:`run` simulates it, and the :class:`Result` holds Arrow tables and measures. :func:`sweep`
 runs it at every point of a grid, :func:`compare` with every scheme. :func:`saturate` finds the load
-that its fabric can carry, :func:`tune` settings of its congestion control.
+that its fabric can carry, :func:`tune` settings of its congestion control. A :class:`Network`
+carries the messages of a program, step by step.
 
 Examples
 --------
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         SimulationError,
         UnsupportedSystemError,
     )
+    from silvan.execution.network import Event, Network
     from silvan.execution.simulation import Progress, run
     from silvan.figures.result_plots import plot
     from silvan.inputs.scenario import Scenario, reference, schema
@@ -63,8 +65,10 @@ _HOME = {
     "Callbacks": "silvan.schemes.callbacks",
     "EmulationError": "silvan.errors",
     "EvaluationError": "silvan.errors",
+    "Event": "silvan.execution.network",
     "ManagerError": "silvan.errors",
     "MissingExtraError": "silvan.errors",
+    "Network": "silvan.execution.network",
     "OutputError": "silvan.errors",
     "ProgramError": "silvan.errors",
     "Progress": "silvan.execution.simulation",
@@ -96,8 +100,10 @@ __all__ = [
     "Callbacks",
     "EmulationError",
     "EvaluationError",
+    "Event",
     "ManagerError",
     "MissingExtraError",
+    "Network",
     "OutputError",
     "ProgramError",
     "Progress",

@@ -9,8 +9,9 @@ if __name__ == "__main__":
     if status == INTERRUPTED:
         import ctypes
 
-        # After `python -m`, sys.exit would give the status of a process that SIGINT killed if
-        # Ctrl-C met code in a string, such as the methods of data classes, although the command has
-        # handled it. The interpreter's own function ends it as sys.exit ends a script.
+        # After `python -m`, sys.exit could return the status of a process that SIGINT killed,
+        # although the command has handled Ctrl-C. It happens if Ctrl-C met code in a string, such
+        # as the methods of data classes. The interpreter's own function ends the process as
+        # sys.exit ends a script.
         ctypes.pythonapi.Py_Exit(status)
     sys.exit(status)

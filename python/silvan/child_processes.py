@@ -94,7 +94,7 @@ class Once:
     Parameters
     ----------
     action : callable
-        What is done.
+        Function to call once.
     """
 
     def __init__(self, action: Callable[[], object]) -> None:
@@ -130,7 +130,7 @@ def ends_with_parent(
     number : Signals
         The signal that ends the child.
     is_waited_for : bool
-        Whether the thread that starts the child waits until it has ended.
+        True if the thread that starts the child waits until it has ended.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def ends_with_parent(
     def bind() -> None:
         prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
         if os.getppid() != parent:
-            # It has ended in between.
+            # The process has ended in between.
             os._exit(128 + number)
 
     return bind
@@ -167,7 +167,7 @@ def child(
     signal_of_parent: signal.Signals = signal.SIGKILL,
     grace_s: float = GRACE_S,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Let a program run until a block ends; it has ended after the block, whatever happens.
+    """Let a program run until a block ends; it has always ended after the block.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def child(
     cwd, env, stdin, stdout, stderr, process_group, start_new_session
         As for :class:`subprocess.Popen`, but without input by default.
     is_waited_for : bool
-        Whether the thread that enters the block leaves it, too. Only then, or if it is the main
+        True if the thread that enters the block leaves it, too. Only then, or if it is the main
         thread, the kernel ends the program with this process.
     signal_of_parent : Signals
         The signal by which it does.
@@ -263,7 +263,7 @@ def end_child(
 
     end(running, number, grace_s=grace_s, again_s=again_s)
     for pipe in (process.stdin, process.stdout, process.stderr):
-        # What a child has not read cannot be sent any more.
+        # The rest of the child's input cannot be sent any more.
         with suppress(OSError):
             if pipe is not None:
                 pipe.close()
@@ -303,7 +303,7 @@ def end(
             waited = time.monotonic() - started
             is_forced = waited > grace_s or bool(signals.pending)
             if waited > grace_s + GRACE_S:
-                # Those of another user, or in the midst of a system call that does not end.
+                # Processes of another user, or in a system call that does not end.
                 break
             for pid in left:
                 sent = terminated.get(pid)

@@ -1,4 +1,4 @@
-"""Which program delayed which: the congestion trees of a run, by the programs of their hosts."""
+"""Delays of programs by other programs, from the congestion trees of a run."""
 
 from silvan.results.delays import OTHER, delays
 

@@ -1,4 +1,4 @@
-"""What can go wrong, by cause. Every error is a :class:`SilvanError`.
+"""Errors by cause. Every error is a :class:`SilvanError`.
 
 The compiled module raises these classes too. Each error's text is one line;
 advice stands apart from it, in ``hint``. Tracebacks show it as a note.
@@ -89,9 +89,9 @@ class SilvanError(Exception):
     Parameters
     ----------
     message : str
-        What is wrong, in one line.
+        The error, in one line.
     hint : str, optional
-        What to do about it, in one line.
+        Advice, in one line.
     """
 
     def __init__(self, message: str, hint: str | None = None) -> None:
@@ -117,13 +117,13 @@ class ScenarioError(SilvanError):
     Parameters
     ----------
     message : str
-        What is wrong, in one line.
+        The error, in one line.
     source : str, optional
         The path of the scenario's file, or what else it comes from, such as ``--set``.
     line : int, optional
         The line at fault, counted from one.
     hint : str, optional
-        What to do about it, in one line.
+        Advice, in one line.
     key : str, optional
         The key at fault, such as ``"traffic.incast.0.to"``.
     column : int, optional
@@ -167,13 +167,13 @@ class SchemeError(ScenarioError):
     Parameters
     ----------
     message : str
-        What is wrong, in one line.
+        The error, in one line.
     source : str, optional
         The Python file.
     line : int, optional
         The line at fault, counted from one.
     hint : str, optional
-        What to do about it, in one line.
+        Advice, in one line.
     hook : str, optional
         The function that failed during a run, such as ``"release"``.
     time_ps : int, optional
@@ -203,11 +203,11 @@ class SimulationError(SilvanError):
     Parameters
     ----------
     message : str
-        What is wrong, in one line.
+        The error, in one line.
     cycle : tuple of str, optional
         The Port VLs that wait for each other, in order; empty where the cause is another.
     hint : str, optional
-        What to do about it, in one line.
+        Advice, in one line.
     """
 
     def __init__(self, message: str, cycle: tuple[str, ...] = (), hint: str | None = None) -> None:

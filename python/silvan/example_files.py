@@ -35,7 +35,7 @@ class Example:
 
     @property
     def is_scenario(self) -> bool:
-        """Whether it is a scenario, not a program."""
+        """Return true for a scenario, false for a program."""
         return self.path.suffix == ".toml"
 
     @property
@@ -75,7 +75,7 @@ class Example:
         words = [word for call in self.commands for word in call.split()]
         if self.is_scenario:
             words += _strings(tomllib.loads(self.path.read_text("utf-8")))
-        # The trace of each rank of a program has a file of its own.
+        # Each rank of a program has a separate trace file.
         words += [path.name for word in words for path in folder.glob(f"{word}.[0-9]*.json")]
         named = {folder / word for word in words} - {self.path}
         companions = sorted(path.relative_to(folder) for path in named if path.is_file())
@@ -130,9 +130,9 @@ def copy_example(one: Example, folder: Path) -> list[Path]:
     Parameters
     ----------
     one : Example
-        What to copy.
+        Example to copy.
     folder : Path
-        Where to; it is made where it is missing.
+        Destination folder; a missing folder is made.
 
     Returns
     -------

@@ -11,6 +11,7 @@ EXTRAS = {
     "figures": ("matplotlib", "PIL"),
     "live": ("websockets",),
     "schemes": ("numba",),
+    "twin": ("scipy",),
     "tune": ("optuna",),
 }
 """The modules that each extra installs."""
@@ -24,7 +25,7 @@ def require_extra(extra: str, purpose: str) -> None:
     extra : str
         A key of `EXTRAS`.
     purpose : str
-        What needs it, as the subject of a sentence in the plural.
+        Feature that needs the extra, as the subject of a sentence in the plural.
 
     Raises
     ------

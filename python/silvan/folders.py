@@ -31,7 +31,7 @@ MANIFEST = "manifest.json"
 _SWEEP = "sweep.json"
 _ORIGIN = "origin.json"
 _RESULTS = ("run", "seed-*", "point-*/seed-*", "isolated", "congestors", "congested")
-"""Where commands put results in their output folder."""
+"""Places of results in the output folder of a command."""
 
 LOCK = ".lock"
 """File that a command locks while it writes into a folder."""
@@ -141,7 +141,7 @@ def results_below(folder: Path, pattern: str = "**") -> list[Path]:
     folder : Path
         The folder.
     pattern : str
-        Where to look, as for :meth:`pathlib.Path.glob`; by default at any depth.
+        Pattern of paths, as for :meth:`pathlib.Path.glob`; by default at any depth.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def claimed_results(
     root : Path, optional
         The output folder. It is made if it is missing. Without one, nothing happens.
     planned : Mapping
-        Where each result goes, and its origin. Other seeds of one scenario lie side by side.
+        Place of each result, and its origin. Other seeds of one scenario lie side by side.
     overwrite : bool
         Whether to remove results and figures of another origin instead of refusing.
 
@@ -266,7 +266,7 @@ def exclusive(root: Path, kind: str) -> Iterator[None]:
     root : Path
         The folder; it exists.
     kind : str
-        What the error calls the other one, such as "sweep".
+        Noun for the other one in the error, such as "sweep".
 
     Raises
     ------
@@ -338,7 +338,7 @@ def claim_figures(
     overwrite : bool
         Whether to remove figures of another origin instead of refusing.
     what : str
-        What the name of the origin is that of.
+        Noun that the error uses for the origin.
 
     Raises
     ------
@@ -364,7 +364,7 @@ def require_origin(
     Returns
     -------
     bool
-        Whether there are such figures, which may be overwritten.
+        True if there are such figures, which may be overwritten.
 
     Raises
     ------
@@ -546,7 +546,7 @@ def write_text(path: Path, text: str) -> None:
     path : Path
         The file, in a folder that exists.
     text : str
-        What to write, as UTF-8.
+        Text to write, as UTF-8.
 
     Raises
     ------
@@ -564,7 +564,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     path : Path
         The file, in a folder that exists.
     data : bytes
-        What to write.
+        Bytes to write.
 
     Raises
     ------
@@ -588,7 +588,7 @@ def written_file(path: Path) -> Iterator[BinaryIO]:
     Yields
     ------
     BinaryIO
-        What to write to.
+        File to write to.
 
     Raises
     ------
@@ -648,9 +648,9 @@ def require_own_kind(path: Path, start: bytes, what: str) -> None:
     path : Path
         The file. It may be missing or empty.
     start : bytes
-        How silvan's own files of the kind begin.
+        First bytes of silvan's files of the kind.
     what : str
-        What the error calls the kind.
+        Name of the kind in the error.
 
     Raises
     ------

@@ -70,7 +70,7 @@ def interruptible(call: Callable[[], Result]) -> Result:
 def leave_calls(status: int) -> None:
     """End the process at once if calls go on that were left; otherwise do nothing.
 
-    What another thread writes into a folder is finished first.
+    Writes of other threads into a folder are finished first.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which program loaded which link: the messages of a run, along the routes of its scenario."""
+"""Bytes of each program on each link: the messages of a run, along the routes of its scenario."""
 
 from silvan.results.link_bytes import link_bytes
 

@@ -28,7 +28,7 @@ from silvan.errors import EmulationError
 from silvan.scratch import mount_point
 
 CLASSES = ("infiniband", "infiniband_mad", "infiniband_verbs")
-"""What is mounted below ``/sys/class``."""
+"""Folders below ``/sys/class`` to mount."""
 
 _CLASS = Path("/sys/class")
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -85,7 +85,7 @@ def ask(operation: int, data: bytes = b"") -> bytes:
 
 @dataclass(slots=True)
 class _Node:
-    """A file or folder; a file has the name by which the server knows it."""
+    """A file or folder; the server knows a file by its name."""
 
     name: str
     parent: int
@@ -156,7 +156,7 @@ class FileSystem:
     def _packed(self, number: int) -> bytes:
         node = self._nodes[number]
         mode = stat.S_IFDIR | 0o755 if node.is_folder else stat.S_IFREG | 0o444
-        # As in sysfs, files have the size of a page, whatever their text.
+        # As in sysfs, files have the size of a page, independent of their text.
         return _ATTRIBUTES.pack(number, 4096, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
     def _look_up(self, number: int, data: bytes) -> bytes:
@@ -244,7 +244,7 @@ def _mount(source: str, target: Path, kind: str, flags: int = 0, options: str = 
 
 
 def _own_namespace() -> None:
-    """Give this process mounts of its own, as root or by a namespace for users."""
+    """Give this process separate mounts, as root or by a namespace for users."""
     user, group = os.geteuid(), os.getegid()
     if user == 0:
         _call("a mount namespace", _LIBC.unshare(_CLONE_NEWNS))
@@ -257,7 +257,7 @@ def _own_namespace() -> None:
 
 
 def _serve_apart(files: FileSystem, device: int) -> None:
-    """Serve files that are mounted by a process of its own, which ends with this one."""
+    """Serve mounted files from a separate process, which ends with this one."""
     parent = os.getpid()
     if os.fork() == 0:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

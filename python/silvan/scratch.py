@@ -17,10 +17,10 @@ from pathlib import Path
 from silvan.child_processes import DeferredSignals, Once
 
 _START = "silvan-scratch-"
-"""How the names of the folders start."""
+"""Prefix of the names of the folders."""
 
 _MOUNT = "silvan-mount-"
-"""The same of folders on which a process mounts file systems in its own namespace."""
+"""Prefix of folders on which a process mounts file systems in a separate namespace."""
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def scratch_folder(purpose: str) -> Iterator[Path]:
 def mount_point() -> Iterator[Path]:
     """Make a folder to mount file systems on, and remove it after the block if it is empty then.
 
-    What is mounted there outlives the block where nothing has unmounted it, and is never removed.
+    A mount there that nothing has unmounted outlives the block, and is never removed.
 
     Yields
     ------

@@ -181,7 +181,7 @@ class RunningFabric:
 
 
 class FabricFactory(Protocol):
-    """What the fixture gives: a call starts a fabric that ends with the test."""
+    """Function of the fixture: a call starts a fabric that ends with the test."""
 
     def __call__(
         self,
@@ -196,7 +196,7 @@ class FabricFactory(Protocol):
         Parameters
         ----------
         scenario : Scenario or path
-            What to emulate.
+            Fabric to emulate.
         overrides : mapping, optional
             Values in place of those of the file, by key, such as ``{"run.seed": 2}``.
         opensm : bool
@@ -235,7 +235,7 @@ def _orderly_termination() -> Iterator[None]:
 
     is_main = threading.current_thread() is threading.main_thread()
     kinds = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
-    # Where another handler is set, or none by nohup, that stays.
+    # Handlers that are set already stay, and so do signals that nohup ignores.
     own = [kind for kind in kinds if signal.getsignal(kind) is signal.SIG_DFL]
     for kind in own:
         signal.signal(kind, terminate)
@@ -273,7 +273,7 @@ def fabric(tmp_path: Path) -> Iterator[FabricFactory]:
             stack.callback(running.end)
             return running
 
-        # Those of a test run that was killed.
+        # Processes of a test run that was killed.
         end(descendants.orphans)
         stack.enter_context(_orderly_termination())
         yield start

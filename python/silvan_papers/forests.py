@@ -28,7 +28,7 @@ FORESTS: Mapping[str, Mapping[str, TomlValue]] = {
     },
     "moving every 5 ms": {"traffic.nodes.hotspot-lifetime": "5 ms"},
 }
-"""What makes each forest of the study that Table II's traffic is the default of."""
+"""Settings of each forest of the study, whose default is the traffic of Table II."""
 
 
 def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> tuple[Case, ...]:
@@ -39,7 +39,7 @@ def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> 
     study : str
         A study of the paper with the silent forest.
     schemes : Mapping
-        What to change in it for each scheme, by the scheme's name.
+        Changes for each scheme, by the scheme's name.
 
     Returns
     -------
@@ -56,21 +56,21 @@ def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> 
 def tabulate_forests(
     results: Results, schemes: Mapping[str, Mapping[str, TomlValue]], *, whole: bool = False
 ) -> PointTable:
-    """Set the schemes side by side.
+    """Compare the schemes.
 
     Parameters
     ----------
     results : Results
         Runs of `forest_cases`.
     schemes : Mapping
-        The same schemes.
+        Schemes of :func:`forest_cases`.
     whole : bool, default False
         Average over the whole run, not only over its second half.
 
     Returns
     -------
     PointTable
-        Receive rates in Gbit/s and Jain's index of those that are no hotspots. Where hotspots
+        Receive rates in Gbit/s and Jain's index of those that are no hotspots. If hotspots
         move, every host is one in its turn: all count as others, and none as a hotspot.
     """
     rows = [

@@ -45,7 +45,7 @@ _CONGESTION: Mapping[str, TomlValue] = {
 _SINK_GBPS = 13.6
 _INJECTION_GBPS = 12.8
 _STEADY_MS = 30
-# How close a share must come to its fraction, and the victim to its whole rate.
+# Tolerance of a share around its fraction, and of the victim's rate around its whole rate.
 _CLOSE = 0.05
 
 
@@ -54,8 +54,8 @@ _UNITS = {"_ms": "ms", "_MBps": "MB/s", "_GBps": "GB/s", "_gflops": "Gflop/s", "
 # which the model of the hosts was fitted.
 _NETWORK = ("latency", "bw")
 _FITTED = ("min_pingpong_latency", "max_pingpong_latency", "min_pingpong_bw", "max_pingpong_bw")
-# The tolerances are ours. With congestion control nearly all ratios lie within 5 % of 1, so a wider
-# one would accept a simulation in which nothing happens.
+# The tolerances are silvan's. With congestion control nearly all ratios lie within 5 % of 1, so a
+# wider one would accept a simulation without any effect.
 _TOLERANCES = {"no_congestion": 0.25, "cc_off": 0.25, "cc_on": 0.05}
 
 
@@ -68,8 +68,8 @@ def hpcc_targets(file: Traversable) -> dict[str, Target]:
 def _derived(table: Mapping[str, Sequence[float]]) -> Iterator[Target]:
     """Derive targets from a table of absolute values of one cluster.
 
-    What must hold on another cluster is what congestion does to them, so each value with
-    congestion becomes a ratio to the one without.
+    The effect of congestion must hold on another cluster, so each value with congestion becomes a
+    ratio to the one without.
     """
     for key, (alone, off, on) in table.items():
         if key == "columns":

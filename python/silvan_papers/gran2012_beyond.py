@@ -1,4 +1,4 @@
-"""What gran2012 leaves open: control per service level, grids, adaptive routing, the parameters.
+"""Open questions of gran2012: control per service level, grids, adaptive routing, parameters.
 
 None of this is in the paper, so there are no targets: each experiment is a figure and its numbers,
 on smaller fabrics and shorter runs than the paper's, with the parameters of Table II otherwise.
@@ -62,7 +62,7 @@ class GroupRates:
     Attributes
     ----------
     everyone, hotspots, others : ndarray of float
-        Of all hosts, of the hotspots, of the others; both windows by seeds.
+        Rates of all hosts, of the hotspots, of the others; both windows by seeds.
     """
 
     everyone: Quantity
@@ -261,7 +261,7 @@ TRAFFICS: Mapping[str, Mapping[str, TomlValue]] = {
     },
     "forest": {},
 }
-"""What is sent in the third experiment."""
+"""Traffic of the third experiment."""
 
 
 def by_routing(results: Results) -> dict[str, dict[str, dict[str, GroupRates]]]:

@@ -14,13 +14,13 @@ CONTROLS = ("off", "on")
 """Congestion control off and on: every point is run with both."""
 
 CONTROL: Mapping[str, Mapping[str, TomlValue]] = {"off": {"control.scheme": "none"}, "on": {}}
-"""What each of these sets."""
+"""Keys of control off and of control on."""
 
 P_PERCENT = tuple(range(0, 101, 10))
 """Shares p of a B node's traffic that go to its hotspot, in per cent (figures 5 to 8)."""
 
 MOVES = tuple(range(10, 101, 10))
-"""How often the hotspots move in 0.1 s (figures 9 and 10)."""
+"""Numbers of moves of the hotspots in 0.1 s (figures 9 and 10)."""
 
 OFF_SEEDS = 5
 """Seeds of a case without congestion control that a number of the paper rests on: the rates of
@@ -39,9 +39,9 @@ def seeds_of(control: str, *, stated: bool, is_ratio: bool = False) -> int:
         ``off`` or ``on``. With congestion control and fixed hotspots rates differ by less than 1 %
         from placement to placement, so one seed is enough.
     stated : bool
-        Whether the paper states a number that rests on the point without congestion control.
+        True if the paper states a number that rests on the point without congestion control.
     is_ratio : bool
-        Whether this number is a ratio of both: then both have the same seeds.
+        True if this number is a ratio of both: then both have the same seeds.
     """
     if control == "off":
         return OFF_SEEDS if stated else _OTHER_OFF_SEEDS

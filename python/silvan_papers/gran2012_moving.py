@@ -49,7 +49,7 @@ _QUICK_NOTE = "fewer lifetimes, and 10 ms instead of 100 ms: hotspots that live 
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """What was measured with moving hotspots.
+    """Measurements with moving hotspots.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ def _fig10_storms(results: Results) -> dict[int, Storm]:
     return {p: Storm.of(results, partial(windy_moving_label, p)) for p in _P_PERCENT}
 
 
-# Which of the paper's numbers belong on which curve, and at how many moves.
+# Numbers of the paper, by curve and number of moves.
 _MARKS: Mapping[str, Sequence[tuple[str, int, str]]] = {
     "fig9a": (
         ("on", 10, "fig9a.10ms.on"),

@@ -1,4 +1,4 @@
-"""How long congestion control takes to remove a tree, by the number of its contributors.
+"""Time in which congestion control removes a tree, by the number of its contributors.
 
 A lower bound follows from Table I and the rate of the hotspot alone, and runs check it. It says how
 the averaging windows of Table II and of figures 5 to 8 are related.
@@ -33,7 +33,7 @@ _DURATION = "60 ms"
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """How a tree is removed.
+    """Removal of a tree.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Pruning:
     bound_ms : float
         Smallest time in which they can reach it; infinite if the timer is faster than the BECNs.
     backlog_mib : float
-        What waits in the tree before it shrinks.
+        Data that waits in the tree before it shrinks.
     gone_ms : float
         Time from which on no Port VL of a switch is in a tree but its root; infinite if this
         takes longer than the run.

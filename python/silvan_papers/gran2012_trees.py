@@ -14,8 +14,8 @@ from silvan.results.receive_rates import PS_PER_MS
 
 _CC_OFF = {"control.scheme": "none"}
 _LOOKS = {"probe.trees.interval": "0.2 ms", "run.duration": "40 ms"}
-# Twenty B nodes share a hotspot and send a fifth more to it than it can take in: enough for a tree,
-# and so little that its branches come and go. From p = 10 % on they all stay, and no wind is seen.
+# Twenty B nodes share a hotspot and send a fifth more to it than it can take in. So a tree forms,
+# but its branches come and go. From p = 10 % on all branches stay, and no wind is seen.
 _P_PERCENT = 6
 _WINDY = {
     "traffic.nodes.v": 0.0,

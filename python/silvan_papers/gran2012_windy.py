@@ -37,12 +37,12 @@ _QUICK_P = {25: (0, 10, 60, 100), 50: (0, 60, 100), 75: (0, 60, 100), 100: (0, 1
 _QUICK_DURATION = "5 ms"
 _QUICK_NOTE = "fewer values of p, and 5 ms instead of 100 ms, too short for congestion control"
 
-# Shares of B nodes with numbers in the paper that rest on every p, such as the hotspots' rate; and
-# the p of its ratios of CC on and off.
+# Shares of B nodes with numbers in the paper that rest on every p, such as the hotspots' rate. The
+# second line has the p of the paper's ratios of CC on and off.
 _STATED = (25, 100)
 _RATIOS = {25: (10, 60, 100), 100: (0, 10, 60, 90, 100)}
 
-# How close "very close to the theoretical maximum" is.
+# Threshold of "very close to the theoretical maximum".
 _VERY_CLOSE = 0.95
 # Table II's drop in the hotspots' rate, which the paper calls small: more would be an effect.
 _NO_EFFECT = 0.025
@@ -52,7 +52,7 @@ _PEAK_SLACK = 10
 
 @dataclass(frozen=True, slots=True)
 class WindyForest:
-    """What was measured for one share of B nodes.
+    """Measurements for one share of B nodes.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class WindyForest:
 
     @property
     def tmax(self) -> dict[int, Quantity]:
-        """What others than hotspots could receive at most, in Gbit/s, by p."""
+        """Upper bound of the rate of hosts that are no hotspots, in Gbit/s, by p."""
         return {p: one.tmax for p, one in self.on.items()}
 
     def gain(self) -> dict[int, Quantity]:
@@ -233,7 +233,7 @@ def _listed(items: Mapping[int, object]) -> str:
     return ", ".join(map(str, items))
 
 
-# Which of the paper's numbers belong on which curve, and at which points.
+# Numbers of the paper, by curve and points.
 _MARKS: Mapping[str, Sequence[tuple[str, Sequence[int], str]]] = {
     "fig5": (
         ("others.on", (0,), "fig5a.p0.on"),

@@ -40,7 +40,7 @@ def slowest_us(result: Result, *, steady: bool = False) -> float:
     result : Result
         A run of a job; the victim is its first program.
     steady : bool
-        Whether the first half of the iterations is left out.
+        True if the first half of the iterations is left out.
 
     Returns
     -------
@@ -92,7 +92,7 @@ class Cell:
 
     @property
     def is_slow(self) -> bool:
-        """Whether it was measured slower than 1.3 times its quiet base."""
+        """True if it was measured slower than 1.3 times its quiet base."""
         return self.measured_us > SLOW * self.base_us
 
     @property

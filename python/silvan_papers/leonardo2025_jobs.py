@@ -30,7 +30,7 @@ RAILS = 2
 
 # Incast and all-to-all aggressors send messages of this size.
 _AGGRESSOR_BYTES = 2 << 20
-# What an adapter pair moves [bit/s], for lengths of bursts only.
+# Rate of an adapter pair [bit/s], for lengths of bursts only.
 _NODE_BPS = 196.5e9
 # A longer pause is not simulated: the states with and without aggressors are, each by itself.
 _LONG_PAUSE_S = 0.005
@@ -108,7 +108,7 @@ class LeonardoJob:
 
     @property
     def has_long_pauses(self) -> bool:
-        """Whether the states with and without aggressors are simulated each by itself."""
+        """True if the states with and without aggressors are simulated separately."""
         return self.pause_s is not None and self.pause_s >= _LONG_PAUSE_S
 
     def mean_us(self, with_us: float, without_us: float) -> float:
@@ -212,7 +212,7 @@ def _overrides(job: LeonardoJob, size: int, *, aggressors: bool) -> dict[str, To
     nodes = (*job.victims, *(job.aggressors if aggressors else ()))
     used = sorted({node.cell for node in nodes})
     most = max(Counter((node.cell, node.leaf) for node in nodes).values())
-    # Two cells at least, as the generator wants cables between them.
+    # At least two cells, as the generator needs cables between cells.
     cells_used = max(len(used), 2)
     ports = RAILS * most
     taken: Counter[int] = Counter()

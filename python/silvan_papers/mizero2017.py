@@ -41,10 +41,10 @@ RATES = (0, 8, 16, 32, 64, 128)
 """Values of Marking_Rate in figure 4; figure 3(c) adds 2048."""
 
 _ALL_FLOWS_S = 28.0
-"""When the last flow of Experiment I starts."""
+"""Start of the last flow of Experiment I."""
 
 _SETTLED_S = 2.0
-"""What the paper's own throughputs take to settle after a flow has started (section 4.2)."""
+"""Time in which the paper's throughputs settle after the start of a flow (section 4.2)."""
 
 _QUICK = 50
 """A quick look shortens all times of Experiment I by this factor, and the flows with them."""
@@ -53,7 +53,7 @@ _SENT_BYTES = 300 * 128 * 2**20
 _STARTS_S: Mapping[int, float] = {0: 0.0, 1: 8.0, 2: 13.0, 3: _ALL_FLOWS_S}
 
 _FULL_RATE = 0.95
-"""From this part of the full rate on, a flow counts as having recovered it."""
+"""Part of the full rate from which on a flow has recovered it."""
 
 
 def label(timer: int, rate: int) -> str:
@@ -74,7 +74,7 @@ def _case(timer: int, rate: int) -> Case:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How much shorter than the paper's a run is."""
+    """Factor by which a run is shorter than the paper's."""
 
     factor: float
 
@@ -272,7 +272,7 @@ def _tabulate_exp1(results: Results) -> PointTable:
     return PointTable(header, tuple(rows))
 
 
-# Which of the paper's numbers belong where in figure 4.
+# Numbers of the paper, by place in figure 4.
 _STATED: Sequence[tuple[str, int | None, int, str]] = (
     *(("contributors_gbps", timer, 0, f"exp1.{timer}-0.contributors") for timer in TIMERS),
     ("contributors_gbps", None, 64, "exp1.64.contributors"),

@@ -1,4 +1,4 @@
-"""What is measured on mizero2017's testbed: each flow's throughput and three counters over time."""
+"""Measurements on mizero2017's testbed: each flow's throughput and three counters over time."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def completion_s(result: Result, host: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What the DCMS did to the root's Marking_Rate.
+    """Changes of the root's Marking_Rate by the DCMS.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How a paper of this package is put together from its files and its experiments."""
+"""Papers of this package, made of their files and their experiments."""
 
 from __future__ import annotations
 

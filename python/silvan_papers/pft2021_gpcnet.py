@@ -97,7 +97,7 @@ def _cases() -> tuple[Case, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """What each process of the random rings has seen.
+    """Measurements of each process of the random rings.
 
     Attributes
     ----------

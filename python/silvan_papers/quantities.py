@@ -67,7 +67,7 @@ class Rates:
     total : ndarray of float
         Sum over all hosts, in Gbit/s.
     tmax : ndarray of float
-        What the others could receive at most, in Gbit/s.
+        Upper bound of the others' rate, in Gbit/s.
     """
 
     everyone: Quantity
@@ -125,9 +125,9 @@ def group_rate(runs: Sequence[Result], hosts: str) -> Quantity:
 def ratio_of_pairs(over: Quantity, under: Quantity) -> Quantity:
     """Divide seed by seed, for the seeds that both quantities have.
 
-    Runs of the same seed have the same placement of hosts and the same moves of hotspots. Where
-    these change both rates alike, as with moving hotspots, their chance cancels out: at a lifetime
-    of 2 ms each rate differs by 3 % from seed to seed, and the ratio by 1 %.
+    Runs of the same seed have the same placement of hosts and the same moves of hotspots. If these
+    change both rates alike, as with moving hotspots, their chance cancels out: at a lifetime of 2
+    ms each rate differs by 3 % from seed to seed, and the ratio by 1 %.
 
     Examples
     --------
@@ -139,11 +139,11 @@ def ratio_of_pairs(over: Quantity, under: Quantity) -> Quantity:
 
 
 def ratio(over: Quantity, under: Quantity) -> Quantity:
-    """Divide seed by seed; where the divisor is 0, the ratio is not a number.
+    """Divide seed by seed; with a divisor of 0, the ratio is not a number.
 
-    Each value is what one experiment with the placement of hosts of that seed would report. Where
-    only one of the two quantities has a seed, the mean over the seeds of the other is used for it.
-    With fixed hotspots this is better than to leave the seed out: rates without congestion control
+    Each value is what one experiment with the placement of hosts of that seed would report. If only
+    one of the two quantities has a seed, the mean over the seeds of the other is used for it. With
+    fixed hotspots this is better than to leave the seed out: rates without congestion control
     differ by 16 % from placement to placement and those with it by less than 1 %, so that a single
     pair would have the whole scatter of one run without control.
 
@@ -202,14 +202,14 @@ def measurement(
 def farthest(quantities: Mapping[int, Quantity], value: float) -> tuple[FloatArray, FloatArray]:
     """Take from several points the one that is farthest from a value, window by window.
 
-    Where a paper states one number for many points, this is the strictest way to compare.
+    If a paper states one number for many points, this is the strictest way to compare.
 
     Parameters
     ----------
     quantities : Mapping
         A quantity per point.
     value : float
-        What all should be.
+        Value that all should have.
 
     Returns
     -------

@@ -35,12 +35,12 @@ _NO_CONTROL: Mapping[str, TomlValue] = {"control.scheme": "none"}
 # A window of one packet and nothing else: rates never change.
 _WINDOW_ONLY: Mapping[str, TomlValue] = {"control.ecn.response": "fixed"}
 
-# What "fully used" and "high" ask of a link, and "under-used" of one that lies idle.
+# Bounds of "fully used" and "high" for a link, and of "under-used" for an idle link.
 _HIGH = 0.9
 _LOW = 0.75
-# How close "its ideal throughput" is.
+# Tolerance of "its ideal throughput".
 _IDEAL = 0.02
-# How much closer to one half "clearly fairer" is, as a part of the distance of naive marking.
+# Part of naive marking's distance from one half by which "clearly fairer" is closer.
 _FAIRER = 0.25
 
 

@@ -1,4 +1,4 @@
-"""What santos2003 leaves to others: windows that move, packets of all sizes, large fabrics.
+"""Questions that santos2003 leaves open: windows that move, packets of all sizes, large fabrics.
 
 Nothing here has a number in the paper to compare with, so these experiments are run only when they
 are asked for.

@@ -505,7 +505,7 @@ def _plot_dynamic(columns: Sequence[str], table: PointTable) -> list[Curve]:
         for column in columns
     ]
     drawn = curves(table, _TIME_ON, "mean time on, and off (ms)", lines)
-    # A chart of one kind of flow has the colour of these, a chart of a link those of the cases.
+    # A chart of one kind of flow has the colour of the kind, a chart of a link those of the cases.
     return [
         replace(one, colour=colour_of(one.label if "link" in one.chart else one.chart.lower()))
         for one in drawn

@@ -34,14 +34,14 @@ _FUNCTIONS: Mapping[str, Response] = {
 }
 # Points drawn of each simulation.
 _POINTS = 60
-# Of each hundred points of the formula so many are left out between two.
+# Interval of the points of the formula in the table.
 _EVERY = 10
 _DURATION_MS = {"FIMD": 6, "LIPD": 150, "AIMD": 150}
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How many packets a flow has sent since its rate was Rmin.
+    """Packets that a flow has sent since its rate was Rmin.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class Recovery:
     simulated, formula : ndarray of float
         Packets delivered until then, and the integral of the rate over time.
     time_ms : float
-        When the rate of the formula is Rmax.
+        Time at which the rate of the formula is Rmax.
     simulated_ms : float
-        When the simulation has delivered as many packets as the formula has sent by then.
+        Time at which the simulation has delivered as many packets as the formula has sent by then.
     """
 
     times_ms: FloatArray

@@ -44,12 +44,12 @@ def scene(
     local, remote : int
         Numbers of flows, L and R. They start one after the other every 100 µs, the local first.
     victim_ms : tuple of int, optional
-        When the victim starts and ends, in milliseconds; all the time by default.
+        Start and end of the victim, in milliseconds; the whole run by default.
     loads : tuple of float, optional
         Fixed rates of the local and remote flows and of the victim, as fractions of the link's;
         as much as they can by default.
     dynamic : int
-        How many of the local and how many of the remote flows come and go.
+        Numbers of local and of remote flows that come and go.
     on_ms : float
         Mean time for which these are on, and for which they are off, in milliseconds.
 
@@ -91,7 +91,7 @@ def scene(
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What the groups of flows get, as fractions of the bandwidth of a link, headers included.
+    """Shares of the groups of flows, as fractions of the bandwidth of a link, headers included.
 
     Attributes
     ----------

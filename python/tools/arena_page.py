@@ -68,13 +68,12 @@ also tunes them.
 ## Cases
 
 The objective is a formula of [measures](reference/measures.md). The last columns have the best
-scheme, and the mean over the seeds that it reaches. Each leads to all schemes of the case.
+scheme, and the mean over the seeds that it reaches, with a link to all schemes of the case.
 
 {cases}
 
-Values that differ by less than their confidence intervals are equally good. *Tuned* settings are
-the best of all trials on one case of a group, with other seeds. *Never* is not within the run of
-at least one seed.
+Values that differ by less than their confidence intervals are equally good. *Never* is not within
+the run of at least one seed.
 
 ## Data
 
@@ -88,14 +87,14 @@ text = Path("docs/{data}").read_text("utf-8")
 arena = json.loads(text.partition("=")[2].rstrip().rstrip(";"))
 ```
 
-- `about`: command, version, seeds, tuning, runs, processor hours.
-- `columns`: by name the heading, unit, definition, and better direction.
-- `settings`: tuned settings by group and scheme.
-- `cases`: name, title, link, objective, command, note, `left_out` (schemes that take no part, and
-  why), the names of `columns`, and `rows` with their values.
+| key | content |
+|---|---|
+| `about` | command, version, seeds, tuning, runs, processor hours |
+| `columns` | by name the heading, unit, definition, and better direction |
+| `settings` | tuned settings by group and scheme |
+| `cases` | name, objective, command, note, `left_out`, `columns`, and `rows` with their values |
 
-`objective` is the value reached, `share_of_best` this relative to the case's best scheme,
-`NAME_ci95` half of the 95 % confidence interval of the mean `NAME` (Student's t). Values have
+`NAME_ci95` is half of the 95 % confidence interval of the mean `NAME` (Student's t). Values have
 {digits} significant digits, intervals 2. `null` is no value, `"never"` an infinite one; `failure`
 says why a run has no result.
 """

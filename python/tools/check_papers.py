@@ -21,7 +21,7 @@ from silvan.reproduce import papers
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "docs" / "reproductions" / "record.toml"
 HEADER = """\
-# Which targets are within their tolerance in the paper's averaging window, and what was measured.
+# Measured value of each target, and if it is within its tolerance in the paper's averaging window.
 # Written by `make check-papers RECORD=1`; `make check-papers` compares with it.
 """
 # A measured value that has changed by more than this part is listed; it fails nothing.

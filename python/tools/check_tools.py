@@ -85,7 +85,8 @@ data-vls = 8
 """
 ENGINES = ("minhop", "updn", "dnup", "dor", "lash", "sssp", "dfsssp", "nue")
 SMKEY = "1"
-"""What OpenSM trusts by default: others get no P_Keys, and no ports of members."""
+"""Subnet manager key that OpenSM trusts by default: others get no P_Keys, and no ports of members.
+"""
 PMDAIB = "/usr/lib/pcp/pmdas/infiniband/pmdaib"
 DEADLINE_S = 60
 

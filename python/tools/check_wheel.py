@@ -41,7 +41,7 @@ UNWANTED = ("matplotlib", "PIL", "distributed", "numba")
 
 
 def problems(wheel: Path) -> Iterator[str]:
-    """Find what is wrong with the file of a wheel."""
+    """Find errors in the file of a wheel."""
     size_mb = wheel.stat().st_size / 1e6
     if size_mb > LARGEST_MB:
         yield f"{size_mb:.1f} MB: at most {LARGEST_MB} MB are allowed"
@@ -71,7 +71,7 @@ def install_and_run(wheel: Path, folder: Path) -> dict[str, float]:
     venv.create(environment, with_pip=True)
     empty_mb = installed_mb(environment)
     programs = environment / "bin"
-    # What a package index needs stays, and nothing that could find the tree or a compiler.
+    # Variables for a package index stay, but none that could find the tree or a compiler.
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -54,7 +54,8 @@ SCHEMES = [
     *("none", "ib-cc", "ib-cc+pft", "pft", "ecn", "dcqcn"),
     *("timely", "hpcc", "swift", "nscc", "half", "pair-backpressure"),
 ]
-# What a scheme would take from the fabric: digests compare what builds compute from equal settings.
+# Settings that a scheme would take from the fabric: digests compare what builds compute from equal
+# settings.
 SETTINGS: dict[str, dict[str, Any]] = {
     "ib-cc": {
         "switch": {"packet-size": 0},

@@ -36,13 +36,13 @@ class Shown:
 
     @property
     def is_met(self) -> bool:
-        """Whether the measured number is within the tolerance."""
+        """True if the measured number is within the tolerance."""
         wanted = float(self.expected[self.unit])
         return abs(self.measured - wanted) <= float(self.expected["tolerance"]) * wanted
 
     @property
     def unit(self) -> str:
-        """What is measured: ``gbps`` or ``bytes``."""
+        """Unit of the measured number: ``gbps`` or ``bytes``."""
         return "gbps" if "gbps" in self.expected else "bytes"
 
     @property

@@ -64,7 +64,7 @@ class Count:
 
 @dataclass
 class House:
-    """What is measured of one revision.
+    """Measurements of one revision.
 
     Attributes
     ----------

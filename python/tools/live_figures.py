@@ -1,4 +1,4 @@
-"""What a live page costs the fabric and its server: the part of viewer_figures.py with --live."""
+"""Cost of a live page for the fabric and its server: the part of viewer_figures.py with --live."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def emulator_s() -> float:
 
 
 class Watch:
-    """What the servers of some pages have used."""
+    """Resources that the servers of some pages have used."""
 
     def __init__(self) -> None:
         self.seconds = self.processor_s = 0.0

@@ -39,14 +39,14 @@ def numbers(reproduction: dict[str, Any]) -> str:
     targets = [row for one in reproduction["experiments"] for row in one["targets"]]
     evaluated = {row["id"] for row in targets}
     left_out = [name for name in find_paper(reproduction["paper"]).targets if name not in evaluated]
+    rows = [_number_row(row) for row in targets if row["paper"] is not None]
+    if rows:
+        head = "| target | paper | measured (seeds) | difference | steady state |"
+        rows = ["", head, "|---|---|---|---|---|", *rows]
     return "\n".join(
         [
             *_cost(reproduction),
-            "",
-            "| target | paper | measured (seeds) | difference | within tolerance | steady state "
-            "| steady state within tolerance |",
-            "|---|---|---|---|---|---|---|",
-            *(_number_row(row) for row in targets if row["paper"] is not None),
+            *rows,
             "",
             "| shape | within tolerance | steady state within tolerance | found |",
             "|---|---|---|---|",
@@ -65,39 +65,42 @@ def _cost(reproduction: dict[str, Any]) -> Iterator[str]:
     wall = f"{wall_s / 60:.0f} minutes" if wall_s >= 120 else f"{wall_s:.0f} seconds"
     yield (
         f"{len(runs)} runs of silvan {reproduction['version']}, {hops / 1e9:.1f} G packet-hops, "
-        f"{wall} of wall time, added up."
+        f"{wall} of wall time, added up. Bold is not within the tolerance; an empty steady state "
+        "is as measured."
     )
 
 
 def _number_row(row: dict[str, Any]) -> str:
     spread = "" if row["spread"] is None else f" ± {row['spread']:.2g}"
     star = "*" if row["calibrated"] else ""
+    measured, steady = f"{row['measured']:.4g}", f"{row['steady']:.4g}"
     cells = (
         f"`{row['id']}`{star}",
         f"{row['paper']:.6g}",
-        f"{row['measured']:.4g}{spread} ({len(row['values'])})",
-        f"{100 * row['rel_diff']:+.1f} %",
-        _yes_or_no(row["within_tolerance"]),
-        f"{row['steady']:.4g}",
-        _yes_or_no(row["within_tolerance_steady"]),
+        f"{measured}{spread} ({len(row['values'])})",
+        _bold_if(f"{100 * row['rel_diff']:+.1f} %", wrong=not row["within_tolerance"]),
+        "" if steady == measured else _bold_if(steady, wrong=not row["within_tolerance_steady"]),
     )
     return f"| {' | '.join(cells)} |"
 
 
 def _shape_row(row: dict[str, Any]) -> str:
-    cells = (
-        f"`{row['id']}`",
-        _yes_or_no(row["within_tolerance"]),
-        _yes_or_no(row["within_tolerance_steady"]),
-        f"Rule: {row['rule']}. Found: {row['found']}. Steady state: {row['found_steady']}.",
-    )
-    return f"| {' | '.join(cells)} |"
+    found = f"Rule: {row['rule']}. Found: {row['found']}."
+    if row["within_tolerance"] != row["within_tolerance_steady"]:
+        found += f" Steady state: {row['found_steady']}."
+    verdicts = (_yes_or_no(row["within_tolerance"]), _yes_or_no(row["within_tolerance_steady"]))
+    return f"| `{row['id']}` | {' | '.join((*verdicts, found))} |"
 
 
 def _notes(targets: list[dict[str, Any]]) -> Iterator[str]:
-    for row in targets:
-        if row.get("note"):
-            yield f"- `{row['id']}`: {row['note']}."
+    """List the notes, each once with all of its targets."""
+    for note in dict.fromkeys(row["note"] for row in targets if row.get("note")):
+        names = ", ".join(f"`{row['id']}`" for row in targets if row.get("note") == note)
+        yield f"- {names}: {note}."
+
+
+def _bold_if(text: str, *, wrong: bool) -> str:
+    return f"**{text}**" if wrong else text
 
 
 def _yes_or_no(value: bool) -> str:  # noqa: FBT001 - there is nothing else to say

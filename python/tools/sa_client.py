@@ -70,7 +70,7 @@ def main() -> None:
             words = (0xFFFF, 0, 0, 1, 1, 0xFFFF, 0xFFFF, 1 << 8, 0x00FF_FFFF)
             client.set(0x03, 0, bytes(16) + struct.pack(">HHHBBHHII", *words))
         elif what == "member":
-            # Of full membership, in a group that there is.
+            # A request for full membership, in an existing group.
             record = GROUP + gid + bytes(16) + bytes([0x21, 0, 0, 0])
             client.set(0x38, 1 << 0 | 1 << 1 | 1 << 16, record)
 

@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ROOT / "target" / "site-pages"
-"""What ``gallery.py``, ``notebooks.py`` and ``view_example.py`` have written."""
+"""Files that ``gallery.py``, ``notebooks.py`` and ``view_example.py`` have written."""
 
 EXAMPLE = "view-example.html"
 """A page of ``silvan view`` to try."""
@@ -33,7 +33,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are not in ``docs``."""
     for name, target in PAGES.items():
         text = (ROOT / name).read_text("utf-8")
-        # As if the page stood in docs, one folder below.
+        # Links as if the page stood in docs, one folder below.
         moved = _with_links(text, lambda link: posixpath.relpath(link, "docs"))
         files.append(File.generated(config, target, content=moved))
     files.append(File.generated(config, "api.md", content=_api()))

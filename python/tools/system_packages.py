@@ -62,7 +62,7 @@ def provide(
     wanted : dict
         Packages, and a command of each.
     is_root : bool
-        Whether packages can be installed.
+        True if packages can be installed.
     run : callable
         Runs a line in a shell and gives its exit status.
 

@@ -42,7 +42,7 @@ def on_circle(
 
 
 def dragonfly(switches: list[str]) -> Places:
-    """Put each group on a circle of its own."""
+    """Put each group on a separate circle."""
     groups = 1 + max(numbers(name)[0] for name in switches)
     size = 1 + max(numbers(name)[1] for name in switches)
     places = {}

@@ -34,7 +34,7 @@ def test_settings_are_read_back_as_they_were_set(line: Fabric) -> None:
     assert {key: changed[key] for key in changed if key != "Marking_Rate"} == {
         key: got[key] for key in got if key != "Marking_Rate"
     }
-    # A port of its own: number, valid, type, threshold, packet size, marking rate.
+    # Settings of one port: number, valid, type, threshold, packet size, marking rate.
     line.tool("ibccconfig", "SP", switch, "3", "1", "0", "7", "4", "99")
     port = line.tool("ibccquery", "SP", switch, "0").split("Valid:")[4]
     assert values("Valid:" + port)["Cong_Parm_Marking_Rate"] == "99"

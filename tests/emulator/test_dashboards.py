@@ -114,7 +114,7 @@ def test_every_metric_without_labels_is_served(serve: Serve) -> None:
         place = address(fabric, manager)
         until(fabric, lambda: metrics(place)["silvan_dcms_sweeps_total"] > 2)
         served = {name.partition("{")[0] for name in metrics(place)}
-        # Of these there is a sample when something was decided, changed, or congested.
+        # Metrics that have a sample only after a decision, a change or congestion.
         rare = {
             "silvan_dcms_actions_total",
             "silvan_dcms_decisions_total",

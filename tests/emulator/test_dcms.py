@@ -1,4 +1,4 @@
-"""The manager as a process of its own on an emulated fabric: acts, restores, is killed."""
+"""The manager as a separate process on an emulated fabric: acts, restores, is killed."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def rate(fabric: Fabric, flow: str) -> float:
 
 
 def marking(fabric: Fabric) -> str:
-    """Let ibccquery tell the Marking_Rate of S2's port to D, empty without one of its own."""
+    """Read the Marking_Rate of S2's port to D by ibccquery; empty if the port has none."""
     ports = fabric.tool("ibccquery", "SP", str(fabric.lids()["S2"]), "0").split("Valid:")
     lines = ports[24].splitlines()
     valid = int(lines[0].strip("."), 16)
@@ -233,7 +233,7 @@ def test_a_dry_run_shows_its_state_and_what_victims_lose(serve: Serve) -> None:
     lost_gbps = sum(one["victims-lost-bytes"] for one in ended) * 8e-9
     lost_gbps /= sum(one["low-for-s"] for one in ended if "low-for-s" in one)
     assert lost_gbps == pytest.approx(32 - 2 * share, rel=0.1)
-    # What would be low when it stops is in the sum, too.
+    # Ports that are low at the end are in the sum, too.
     ended += manager.seen("low-ended")
     assert port["lost_bytes"] == pytest.approx(sum(one["victims-lost-bytes"] for one in ended))
     assert (port["lowered"], port["unknown"], port["is_low"]) == (len(ended), 0, False)
@@ -397,9 +397,9 @@ def test_what_a_killed_manager_has_left_is_restored(serve: Serve) -> None:
     assert [one["now"] for one in manager.seen("restored")] == [128]
 
 
-# System calls that touch folder and journal, by number in their thread, in the order of a run. At
-# the start the folder and the old journal are opened; for each change the new file is written and
-# synced, put in the old one's place, and the folder synced.
+# System calls on the folder and the journal, by number in their thread, in the order of a run. At
+# the start the folder and the old journal are opened. For each change the new file is written and
+# synced, it replaces the old file, and the folder is synced.
 BEFORE_THE_CHANGE = (
     ("openat", 1),
     ("openat", 2),

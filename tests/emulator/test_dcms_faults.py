@@ -1,7 +1,7 @@
-"""The manager as a process of its own while the emulated subnet is at fault.
+"""The manager as a separate process while the emulated subnet is at fault.
 
-What is asked of it each time: it acts on the root of the congestion and on nothing else, it ends in
-order, and then every Marking_Rate is what was found at the start.
+Each test asserts that it acts on the root of the congestion and on nothing else, that it ends in
+order, and that every Marking_Rate is then the one found at the start.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def test_a_tenth_of_all_datagrams_is_lost(serve: Serve) -> None:
                 more(fabric, manager, "lowered")
                 more(fabric, manager, "restored")
             assert acted(manager) == {ROOT}
-            # Its last restore has to get through, too.
+            # The last restore must succeed, too.
             ends_in_order(manager)
         status = control("status")
         assert status["datagrams"]["lost"] > 20
@@ -125,7 +125,7 @@ def test_a_switch_reboots_while_a_rate_is_low(serve: Serve) -> None:
     config.write_text(config.read_text().replace('low-duration = "3 s"', 'low-duration = "30 s"'))
     with opensm(fabric, "Y") as log:
         start_flows(fabric)
-        # What somebody has set and a reboot forgets: the manager must not bring it back.
+        # A setting of somebody else that a reboot loses: the manager must not restore it.
         for switch in ("S1", "S2"):
             lid = str(fabric.lids()[switch])
             fabric.tool("ibccconfig", "SwitchCongestionSetting", lid, *ONLY_THE_RATE, "100")

@@ -1,4 +1,4 @@
-"""Two managers with one state folder: one is in charge, whatever happens to the other."""
+"""Two managers with one state folder: exactly one is in charge, also after failures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_other_takes_over_from_one_that_was_killed(serve: Serve) -> None:
             assert marking(fabric) == "0"
             first.kill()
             until(fabric, lambda: second.seen("elected"))
-            # What the first one has left in its journal is restored before anything is lowered.
+            # Changes in the journal of the first manager are restored before any port is lowered.
             until(fabric, lambda: second.seen("lowered"))
             kinds = [one["event"] for one in second.events]
             assert kinds.index("elected") < kinds.index("restored") < kinds.index("lowered")
@@ -76,7 +76,7 @@ def test_one_that_was_stopped_changes_nothing_when_it_goes_on(serve: Serve) -> N
             one for one in stopped.events[events:] if one["event"] in {"lowered", "restored"}
         ]
         assert marking(fabric) == "0"
-        # It is the next one again, at once.
+        # The stopped manager is elected next, at once.
         assert stop(other) == 0
         until(fabric, lambda: len(stopped.seen("elected")) >= 2)
         until(fabric, lambda: len(stopped.seen("lowered")) >= 2)
@@ -96,7 +96,7 @@ def test_one_that_ends_is_followed_before_its_lease_is_over(serve: Serve) -> Non
             until(fabric, lambda: second.seen("elected"))
             assert [one["term"] for one in second.seen("elected")] == [2]
             assert stop(second) == 0
-        # One that waits can be stopped, too.
+        # A waiting manager can be stopped, too.
         with managed(fabric, config) as third, managed(fabric, config) as fourth:
             # Both handle signals by then.
             until(
@@ -110,7 +110,7 @@ def test_one_that_ends_is_followed_before_its_lease_is_over(serve: Serve) -> Non
 def test_restoring_is_left_to_an_instance_that_is_in_charge(serve: Serve) -> None:
     """Oracle: what the switch has."""
     fabric = serve(TESTBED, time_scale=SCALE)
-    # It is renewed every second.
+    # The lease is renewed every second.
     config = shared(fabric, "8 s")
     # On a busy machine flows seem to end: no victim counts as gone here.
     less = "utilization-change-threshold = "
@@ -135,7 +135,7 @@ def test_restoring_is_left_to_an_instance_that_is_in_charge(serve: Serve) -> Non
         assert "is in charge of the state folder" in other.other
         assert not other.seen("elected")
         assert not first.seen("lease-lost")
-        # One that was killed renews nothing.
+        # A killed manager renews nothing.
         first.kill()
     with managed(fabric, config, "--restore") as other:
         assert other.ended() == 0

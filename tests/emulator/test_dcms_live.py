@@ -1,4 +1,4 @@
-"""The live example and the benchmark of the DCMS, which run programs of their own."""
+"""The live example and the benchmark of the DCMS, which start programs themselves."""
 
 from __future__ import annotations
 

@@ -67,12 +67,12 @@ def test_attacks_cost_little_and_exclude_no_client(serve: Serve) -> None:
                 while sent < 600 << 20:
                     endless.sendall(b"a" * (1 << 16))
                     sent += 1 << 16
-            # What the sockets hold, at most.
+            # Upper bound of the sockets' buffers.
             assert sent < 64 << 20
         with socket.create_connection(place) as deaf:
             deaf.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)
             values = metrics(place)
-        # Where this takes longer than a request may, some have been closed for that.
+        # If this takes longer than a request may, some connections have been closed for it.
         closed = 'silvan_dcms_metrics_connections_closed_total{reason="%s"}'
         reasons = ("too-many", "no-request")
         assert sum(values.get(closed % reason, 0) for reason in reasons) >= 484

@@ -96,8 +96,8 @@ def test_requests_take_their_part_of_the_link_and_no_more(serve: Serve) -> None:
     seconds = float(fabric.run(sys.executable, "-c", program).stdout)
     received = sum(fabric.emulation.control("status")["datagrams"].values())
     assert received > 150
-    # As many as may be in flight follow each other at once, at the start, and when the slowest link
-    # is known.
+    # As many packets as may be in flight follow each other at once, at the start, and when the
+    # slowest link is known.
     assert (received - 2 * 64) * 290 * 8 <= percent / 100 * 2e9 * seconds
 
 

@@ -141,7 +141,7 @@ def test_counters_are_those_that_perfquery_prints(serve: Serve) -> None:
 
 @pytest.mark.needs("prometheus")
 def test_prometheus_takes_the_page(serve: Serve) -> None:
-    """Oracle: promtool, which knows naming conventions, too."""
+    """Oracle: promtool, which also knows naming conventions."""
     fabric = serve(INCAST, time_scale=0.2)
     with exporting(fabric) as place:
         fabric.wait(lambda: metrics(place).get("silvan_exporter_sweeps_total", 0) >= 2)

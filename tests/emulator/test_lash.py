@@ -49,7 +49,7 @@ load = "saturating"
 """
 """Small buffers, so that cycles close soon."""
 RUN = '[run]\nduration = "1 ms"\n'
-# On the lane of level 0, and not a level that is asked for.
+# On the lane of level 0, independent of the requested level.
 INSISTING = "sl = 4\n"
 
 
@@ -92,7 +92,7 @@ def levels_of_first_host(fabric: Fabric) -> dict[str, int]:
 
 
 def levels_by_saquery(fabric: Fabric) -> dict[str, int]:
-    """The same, as OpenSM tells its own tools."""
+    """Service levels, as OpenSM states them to its own tools."""
     lids = {name: lid for name, lid in fabric.lids().items() if name.startswith("host")}
     first, *others = sorted(lids)
     levels = {}
@@ -136,7 +136,7 @@ def test_hosts_query_paths_again_when_opensm_has_routed_around_a_cut(serve: Serv
         fabric.emulation.control("cut", port="switch-0-0:2")
         fabric.wait(lambda: log.read_text().count("SUBNET UP") > ups)
         answers(fabric, before + 16 * 15)
-        # What was in progress on the old levels may have closed a cycle.
+        # Packets in progress on the old levels may have closed a cycle.
         fabric.pass_time(0.005)
         start = fabric.emulation.control("status")
         fabric.pass_time(0.02)
@@ -155,7 +155,7 @@ def test_route_stores_levels_that_keep_a_fabric_moving(tmp_path: Path, text: str
     file = tmp_path / "tables.lfts"
     file.write_text(tables)
     stored = text.replace(OWN, f'routing = "lfts"\nrouting-file = "{file}"\n') + RUN
-    # Which is proved before the run, and by it.
+    # The check before the run proves it, and so does the run.
     scenario = silvan.Scenario.from_toml(stored)
     assert scenario.describe()["has_credit_loop"] is False
     result = silvan.run(scenario)
@@ -163,7 +163,7 @@ def test_route_stores_levels_that_keep_a_fabric_moving(tmp_path: Path, text: str
     # The scenario stands alone, with the levels.
     again = silvan.run(silvan.Scenario.from_toml(scenario.to_toml()))
     assert again.hosts == result.hosts
-    # The same tables without the levels can deadlock, and do.
+    # Equal tables without the levels can deadlock, and do.
     file.write_text(re.sub(r" sl \d+$", "", tables, flags=re.M))
     with pytest.raises(silvan.ScenarioError, match="deadlock"):
         silvan.Scenario.from_toml(stored)

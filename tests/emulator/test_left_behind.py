@@ -1,5 +1,6 @@
-"""What servers and programs leave behind: folders of servers that were killed, closed streams,
-processes that have detached themselves."""
+"""Remains of servers and programs: folders of killed servers, closed streams, and processes that
+have detached themselves.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def _hangups_end_programs() -> Iterator[None]:
 
 @contextmanager
 def server(folder: Path, name: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    """Serve a fabric from a process with a folder for temporary files of its own."""
+    """Serve a fabric from a process with a separate folder for temporary files."""
     with subprocess.Popen(
         [sys.executable, "-c", SERVER, name],
         env=os.environ | {"TMPDIR": str(folder)},

@@ -1,4 +1,4 @@
-"""Programs without the preload library see the fabric's files by mounts of their own."""
+"""Programs without the preload library see the fabric's files by private mounts."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_command_has_the_mounts_and_its_status_is_returned(tmp_path: Path) -
 
 
 def test_an_unprivileged_user_gets_an_error_or_the_mounts(serve: Serve) -> None:
-    """Where users may make namespaces, they see the fabric; elsewhere they learn why not."""
+    """If users may make namespaces, they see the fabric; otherwise they get the reason."""
     fabric = serve(everybody=True)
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     user += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]

@@ -36,7 +36,7 @@ SAME = {
 """Files of sysfs, and the counters of the performance agent that they show."""
 
 WIDE = re.compile("PortXmitData|PortRcvData|PortXmitPkts|PortRcvPkts|Unicast")
-"""Those that sysfs shows with 64 bits."""
+"""Counters that sysfs shows with 64 bits."""
 
 COUNTERS = "/sys/class/infiniband/silvan0/ports/1/counters"
 

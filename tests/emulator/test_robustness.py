@@ -91,7 +91,7 @@ def test_silent_connections_do_not_lock_others_out(serve: Serve) -> None:
     (notice,) = fabric.take_notices()
     said = "64 control connections are open: the one that was silent longest is closed"
     assert notice.startswith(said)
-    # Those that were closed see the end of their stream, and the last ones are open.
+    # Closed clients see the end of their stream, and the last clients are open.
     silent[0].settimeout(PATIENCE_S)
     assert silent[0].recv(1) == b""
     silent[-1].setblocking(False)
@@ -104,7 +104,7 @@ def test_silent_connections_do_not_lock_others_out(serve: Serve) -> None:
 def control_as(user: int, sockname: str) -> dict[str, Any]:
     """Ask for the status as a user."""
     own = os.geteuid()
-    # Of a connection, the kernel tells the effective user id.
+    # For a connection, the kernel returns the effective user id.
     os.seteuid(user)
     try:
         return dict(control(sockname, "status", server_user=own))
@@ -281,7 +281,7 @@ def test_client_that_does_not_read_answers_blocks_no_other(line: Fabric) -> None
                 lazy.send(b'{"do": "status"}\n' * 100)
         except BlockingIOError:
             pass
-        # Its answers no longer fit between the two, and everybody else is served as before.
+        # The answers no longer fit between the two, and every other client is served as before.
         assert "left" in line.tool("ibnetdiscover")
         assert line.emulation.control("status")["hosts"] == 4
 

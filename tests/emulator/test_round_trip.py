@@ -22,7 +22,7 @@ TESTBED = """\
 generator = "two-switch-testbed"
 routing = "min-hop"
 """
-# One adapter with both ports cabled, one with its second port only, and names that are not plain.
+# An adapter with both ports cabled, another with its second port only, and unusual names.
 ADAPTERS = """\
 [fabric]
 routing = "min-hop"

@@ -110,7 +110,7 @@ def test_the_engine_file_needs_a_file(run: Route, ring: Path) -> None:
     assert "not routed this fabric by file, but by minhop: Can't open" in remarks
     assert not out.exists()
 
-    # Its own tables again, named relative to where the caller is.
+    # The tables just written, named relative to the caller's folder.
     assert run(ring, *UPDN)[0] == 0
     given = out.with_name("given.lfts")
     given.write_text(out.read_text())

@@ -154,7 +154,7 @@ def test_what_is_stored_of_torus_2qos_is_what_the_live_fabric_has(serve: Serve) 
 
 @pytest.mark.parametrize("lanes", [None, BACKWARDS])
 def test_dfsssp_is_simulated_as_stored(tmp_path: Path, lanes: str | None) -> None:
-    """It gives every host levels of its own, and OpenSM maps them as it is told to."""
+    """DFSSSP gives every host separate levels, and OpenSM maps them as configured."""
     config = tmp_path / "opensm.conf"
     config.write_text(f"qos_sl2vl {lanes}\n" if lanes else "")
     tables = route(silvan.Scenario.from_toml(RING), "dfsssp", ["--config", str(config)])

@@ -1,4 +1,4 @@
-"""What discovery and performance tools see is the fabric and its data plane."""
+"""Discovery and performance tools see the fabric and its data plane."""
 
 from __future__ import annotations
 

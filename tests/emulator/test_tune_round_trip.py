@@ -1,4 +1,4 @@
-"""What `silvan tune` writes, OpenSM sets in a live fabric, and the simulated gain appears there."""
+"""OpenSM sets the files of `silvan tune` in a live fabric, and the simulated gain appears there."""
 
 from __future__ import annotations
 

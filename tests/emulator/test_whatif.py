@@ -223,7 +223,7 @@ def test_own_routes_have_their_lanes(tmp_path: Path, command: Command) -> None:
         row = rows(command, tmp_path / "torus.toml", text, "--engine", "minhop")["as is", routing]
         assert row["refused"] is row["not_simulated"] is None
         assert row["deadlock_free"] == deadlock_free
-        # Of min-hop, the check of a scenario says the same.
+        # For min-hop, the check of a scenario agrees.
         overrides = {"vl.data-vls": 8, "fabric.allow-credit-loops": True}
         own = silvan.Scenario.from_toml(text, overrides=overrides)
         assert own.describe()["has_credit_loop"] != deadlock_free

@@ -5,7 +5,7 @@ import numpy as np
 import silvan
 
 LIMIT, MTU = 20 * 2048, 2048
-# Of a sender towards a host; of a host towards its senders; of a host.
+# State of a sender towards a host, of a host towards its senders, and of a host.
 CREDIT, SEEN, GRANTED, TURN = range(4)
 
 

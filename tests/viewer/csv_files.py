@@ -73,7 +73,7 @@ class CsvFile:
 
 
 def csv_files(page: Page) -> dict[str, CsvFile]:
-    """Download all that a page offers as CSV, by title; each must be what RFC 4180 wants."""
+    """Download all data that a page offers as CSV, by title; each must conform to RFC 4180."""
     found = {}
     for label, text in page.evaluate(_PRESS_ALL):
         title = label.removeprefix("Download ").removesuffix(" as CSV")

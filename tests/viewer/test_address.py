@@ -1,4 +1,4 @@
-"""What the address of a page says: values out of range, empty ones, and what is none."""
+"""Address of a page: values out of range, empty values, and texts that are no values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What charts draw on their canvas: dots of events, and names in any script."""
+"""Canvas of charts: dots of events, and names in any script."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ MARKS = """() => [...document.querySelectorAll('.marker')]
     const [line, plot] = [one, one.parentElement].map((part) => part.getBoundingClientRect());
     return [line.left - plot.left, plot.width];
   })"""
-"""Where the lines of the instant are in their plots, and how wide these are."""
+"""Places of the lines of the instant in their plots, and widths of the plots."""
 
 
 def test_the_line_of_the_instant_is_in_the_plot(browser: Browser) -> None:

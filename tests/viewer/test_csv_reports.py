@@ -34,7 +34,7 @@ MEASURES = {
     "wait_s": ("wait", "s", 1.0),
     "marked_packets": ("marked", "", 1.0),
 }
-"""Name of each measure, unit of its column, and how many of its own units that is."""
+"""Name of each measure, unit of its column, and the factor between the units."""
 
 TARGETS: list[dict[str, Any]] = [
     {

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.needs("chromium")
 HOST = "=a(), 1"
 PORTS = (f"{HOST}:1", "b HCA-1:1", "c HCA-1:1", "left:1", "left:2", "left:3")
 NAN = float("nan")
-# What two pairs of sweeps know of each port: of the second nothing, of the third the end.
+# Values that two pairs of sweeps have for each port: nothing for the second, the end for the third.
 LOAD = [(0.6, NAN, NAN, 0.1, 0.2, 1.0), (0.123, NAN, 0.3, 0.3, 0.7, 0.9)]
 WAIT = [(0.4, NAN, NAN, 0.0, 0.25, 0.0), (0.211, NAN, 0.1, 0.0, 0.125, 0.0)]
 LENGTHS_S = (2, 3)

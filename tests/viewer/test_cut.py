@@ -1,4 +1,4 @@
-"""What a page leaves out of long tables, and how it says so. A trace leaves out nothing."""
+"""Omissions of a page in long tables, and their notes. A trace omits nothing."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_place_in_a_sweep_is_named(
 
 
 def test_page_of_an_interrupted_sweep_says_so(copied: Path, tmp_path: Path) -> None:
-    """What is left when a sweep of four points is stopped after two."""
+    """The page of a sweep of four points that was stopped after two."""
     page = tmp_path / "page.html"
     assert _warnings(write_report(sweep_report(copied), page)) == []
     edit(copied, lambda read: read.update(points=4, grid={LOAD: [0.1, 0.2, 0.3, 0.4]}))

@@ -1,4 +1,4 @@
-"""The page that the manager serves of its own sweeps."""
+"""The page that the manager serves of its sweeps."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_page_has_verdict_hosts_and_health(open_page: Opener, tmp_path: Path) ->
         ("b HCA-1", 3.2),
     ]
     expect(page.get_by_role("region", name="Health", exact=True).first).to_be_visible()
-    # What ports lose is their waiting time on links of 8 Gbit/s.
+    # Ports lose their waiting time on links of 8 Gbit/s.
     ports = table_csv(page, "Ports, 0 s to 2 s")
     lost = {row["port"]: float(row["lost, Gbit/s"]) for row in ports}
     assert lost["a HCA-1:1"] == pytest.approx(0.4 * 8, rel=1e-5)
@@ -56,7 +56,7 @@ def test_page_has_verdict_hosts_and_health(open_page: Opener, tmp_path: Path) ->
 def test_a_page_of_a_subnet_says_that_it_has_no_latencies(
     open_page: Opener, tmp_path: Path
 ) -> None:
-    """As a live page says it: no option of a run would record them."""
+    """Like a live page: no option of a run would record latencies."""
     page = open_page(write_diagnosis([dumped_moment(tmp_path, 9)], tmp_path / "d.html", "Subnet"))
     panel = page.get_by_role("region", name="Latency of packets")
     expect(panel).to_contain_text("a real subnet have no latencies of packets")

@@ -43,7 +43,7 @@ def _rows(result: silvan.Result, most: int | None = None) -> set[tuple[int, int,
 
 
 def _expected(result: silvan.Result) -> set[tuple[int, int, int, int, int]]:
-    """The same of the result."""
+    """Expected rows, from the result."""
     return {
         (
             row["time_ps"] // 20_000_000 - 1,
@@ -201,7 +201,7 @@ def test_path_of_a_host_leads_to_the_roots_it_contributes_to(
         if row["contributing_bytes"] and row["host"] == 8
     )
     life = limited.tree_lifetimes.to_pylist()[share["tree"]]
-    # A root in the middle of the fabric has no destination of its own.
+    # A root in the middle of the fabric has no destination.
     assert life["destination"] == ""
     page = open_page(limited_file, f"select=node:host-0008&t={share['time_ps'] / 1e9}")
     *_, root, end = page.locator(".way").first.locator("li").all_inner_texts()

@@ -59,7 +59,7 @@ from = "b"
 to = "d"
 """
 )
-"""Two flows, which have a cable each as long as there are two."""
+"""Two flows, which have separate cables while there are two."""
 
 
 @contextmanager
@@ -476,7 +476,7 @@ def test_page_follows_until_one_goes_back(live_page: Callable[[str], Page]) -> N
     with (
         emulated(INCAST, "test-view-back") as emulation,
         served(emulation) as address,
-        # What an address selects is there before the first sample.
+        # The selection of an address is there before the first sample.
         closing(live_page(address + "#select=node:host-0004")) as page,
     ):
         first = shown_instant(page)
@@ -509,7 +509,7 @@ IN_ONE_FRAME = """() => new Promise((done) => {
     done(told.filter((frame) => frame < now()).map((frame) => drawn.has(frame)));
   }, 2000);
 })"""
-"""Whether the map was drawn in each frame in which the text of the time bar changed."""
+"""True if the map was drawn in each frame in which the text of the time bar changed."""
 
 
 @pytest.mark.slow

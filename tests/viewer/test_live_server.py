@@ -1,4 +1,4 @@
-"""The server of a live page outlives whatever its clients do, and says nothing about it."""
+"""The server of a live page survives all actions of its clients, without output."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Ticking(Replayed):
 
 
 def run_alone(test: Coroutine[Any, Any, None]) -> None:
-    """Run in a thread of its own: Playwright keeps an event loop in that of the tests."""
+    """Run in a separate thread: Playwright keeps an event loop in that of the tests."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, test).result()
 
@@ -78,7 +78,7 @@ def serving(
             with suppress(asyncio.CancelledError):
                 await task
 
-    # As in the command, which does not set up logging; pytest does.
+    # The command does not set up logging; pytest does.
     root = logging.getLogger()
     kept, root.handlers = root.handlers, []
     try:
@@ -107,7 +107,7 @@ async def raw_page(server: LiveServer) -> Streams:
 
 
 def page(server: LiveServer) -> connect:
-    """Open a connection for samples as a browser does, which sends no pings of its own.
+    """Open a connection for samples as a browser does, which sends no pings.
 
     A page that a test does not read gets no pong either: it is behind the samples.
     """

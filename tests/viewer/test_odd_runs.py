@@ -86,7 +86,7 @@ def test_a_run_without_trees_shows_the_load_of_its_cables(
     expect(legend).not_to_contain_text("contributor")
     drawing = downloaded(page, page.get_by_role("button", name="Download the map as SVG"))
     assert b">contributor<" not in drawing
-    # Where there is nothing to show, the page says how to record it.
+    # If a panel is empty, the page says how to record its data.
     latency = page.get_by_role("region", name="Latency of packets")
     expect(latency).to_contain_text("With --record view, silvan run records")
 
@@ -345,7 +345,7 @@ def test_keys_of_schemes_that_are_not_in_effect_do_not_differ() -> None:
 
 
 def test_rates_over_a_key_have_its_unit(open_page: Opener, tmp_path: Path) -> None:
-    """Oracle: 1 MiB is 1024 KiB; thresholds that follow the buffer give no curve of their own."""
+    """Oracle: 1 MiB is 1024 KiB; thresholds that follow the buffer give no separate curve."""
     sizes = {"32 KiB": 32.0, "800 kB": 781.25, "1 MiB": 1024.0}
     runs = [silvan.run(SMALL.override({"switch.buffer": size})) for size in sizes]
     page = open_page(write_page(runs, tmp_path / "page.html"))

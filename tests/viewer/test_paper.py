@@ -24,7 +24,7 @@ WATCH = """() => addEventListener("beforeprint", () => queueMicrotask(() => {
   window.printed = [...document.querySelectorAll(".uplot")].map((one) => one.offsetWidth);
 }))"""
 
-# Where the line of the instant is, as a share of the width of the drawing, and what sticks out.
+# Places of the line of the instant, as a share of the width of the drawing, and parts beyond it.
 PLACES = """() => [...document.querySelectorAll(".plot:has(.marker:not([hidden]))")].map((plot) => {
   const canvas = plot.querySelector("canvas").getBoundingClientRect();
   const marker = plot.querySelector(".marker").getBoundingClientRect();
@@ -40,7 +40,7 @@ PLACES = """() => [...document.querySelectorAll(".plot:has(.marker:not([hidden])
 
 @pytest.fixture(scope="module")
 def schemes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a report of as many schemes as there are, as two charts and a table."""
+    """Write a report of all schemes, as two charts and a table."""
     curves = [
         {
             "chart": chart,

@@ -17,7 +17,7 @@ from silvan.example_files import example as find_example
 from silvan.viewer import write_trace
 from tests.conftest import ddr_scenario
 
-# Keys that "Trace Event Format" wants of each kind of event, beyond those of all kinds.
+# Keys that "Trace Event Format" requires for each kind of event, beyond those of all kinds.
 WANTED = {"X": {"ts", "dur"}, "C": {"ts", "args"}, "i": {"ts", "s"}, "M": {"args"}}
 WANTED |= {"b": {"ts", "id", "cat"}, "e": {"ts", "id", "cat"}}
 

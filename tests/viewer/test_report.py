@@ -55,7 +55,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[silvan.SweepResult,
 
 
 def _is_exactly(cell: str, value: str | float | None) -> bool:
-    """Whether a cell of CSV holds a value to its last digit."""
+    """True if a cell of CSV holds a value to its last digit."""
     if value is None or isinstance(value, str):
         return cell == (value or "")
     return float(cell) == value
@@ -148,7 +148,7 @@ def test_a_point_leads_to_its_run_and_its_map(
     assert scenario.hash == run.scenario.hash
     panel.get_by_role("button", name="Show its map").click()
     expect(page.locator("header strong")).to_have_text(label)
-    # Of hotspots that move there are none throughout.
+    # Hotspots move: no host is one throughout the run.
     (first, *_) = rows = table_csv(page, "Mean receive rate")
     assert not any("hotspots" in heading for heading in first)
     shown = [float(row["other receivers (Gbit/s)"]) for row in rows]

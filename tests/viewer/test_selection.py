@@ -1,4 +1,4 @@
-"""What the panel of a selection says, and that its CSV holds all of it."""
+"""The panel of a selection, and its CSV with all rows."""
 
 from __future__ import annotations
 

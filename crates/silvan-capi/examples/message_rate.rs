@@ -12,10 +12,9 @@ use std::time::Instant;
 
 use silvan::{Message, Simulation, Statistics, Status};
 
-/// Messages that each host has on their way.
 const ON_THEIR_WAY: u32 = 2;
 
-/// What callbacks know.
+/// State of the callbacks.
 struct Driver {
     hosts: u32,
     bytes: u64,

@@ -9,7 +9,7 @@ use silvan_workload::programs::{Driver, Request};
 
 use crate::types::{Message, OnArrival, OnTimer, Simulation};
 
-/// What is called for a message or a timer that is pending.
+/// Callback of a pending message or timer.
 #[derive(Clone, Copy, Debug)]
 enum Pending {
     Message {
@@ -30,7 +30,7 @@ enum Pending {
 /// No room.
 const NONE: u32 = u32::MAX;
 
-/// What is pending, by token. Rooms are used again.
+/// Pending callbacks, by token. Rooms are reused.
 #[derive(Debug)]
 struct Slab {
     rooms: Vec<Pending>,
@@ -73,8 +73,8 @@ pub(crate) struct Counts {
     pub timers_pending: u64,
 }
 
-/// What the functions of the interface and the running simulation share. Callbacks request things while the simulation
-/// runs, so it is kept apart from that.
+/// State shared by the functions of the interface and the running simulation. It is separate from the simulation,
+/// because callbacks make requests while it runs.
 #[derive(Debug)]
 pub(crate) struct Shared {
     simulation: *mut Simulation,

@@ -24,7 +24,7 @@ impl Failure {
         Self::new(Status::BadArgument, text)
     }
 
-    /// What a panic said.
+    /// Makes a failure from the text of a panic.
     pub fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -54,7 +54,7 @@ pub(crate) fn last_error() -> *const c_char {
 
 /// Calls a function for C: an error and a panic become a status and a text.
 pub(crate) fn guard(call: impl FnOnce() -> Result<(), Failure>) -> Status {
-    // What a panic leaves half done is a simulation, and that is closed for all but its end.
+    // A panic leaves a simulation half done, which is closed for all calls but its end.
     let result = catch_unwind(AssertUnwindSafe(call));
     let failure = match result {
         Ok(Ok(())) => return Status::Ok,

@@ -1,7 +1,7 @@
-//! The functions that C sees.
+//! The functions of the C interface.
 //!
-//! Each checks what it is given, as far as C lets it: null pointers, numbers out of range, text that is not UTF-8, and
-//! simulations that are not open. What cannot be checked, that a pointer which is not null leads somewhere, is the driver's.
+//! Each checks its arguments, as far as C allows: null pointers, numbers out of range, text that is not UTF-8, and
+//! simulations that are not open. The driver must ensure that non-null pointers are valid.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
@@ -12,7 +12,7 @@ use silvan_fabric::Fabric;
 use silvan_model::LATEST;
 use silvan_scenario::{Override, Scenario, read_scenario};
 use silvan_sim::has_route;
-use silvan_workload::programs::Request;
+use silvan_workload::programs::{LARGEST_MESSAGE, Request};
 
 use crate::failure::{Failure, guard, last_error};
 use crate::open::{close, find, open};
@@ -282,9 +282,9 @@ pub extern "C" fn silvan_send(
                 "there is no route from {source:?} to {target:?}"
             )));
         }
-        if bytes > LARGEST {
+        if bytes > LARGEST_MESSAGE {
             return Err(Failure::argument(format!(
-                "a message of {bytes} bytes: at most {LARGEST} are supported"
+                "a message of {bytes} bytes: at most {LARGEST_MESSAGE} are supported"
             )));
         }
         let message = Message {
@@ -302,7 +302,7 @@ pub extern "C" fn silvan_send(
     })
 }
 
-/// What is said of a name that no node has.
+/// Returns the failure for a name that no node has.
 fn unknown_name(fabric: &Fabric, name: &str, what: &str) -> Failure {
     let near = fabric.nearest_name(name);
     let hint = near.map_or(String::new(), |near| {
@@ -310,9 +310,6 @@ fn unknown_name(fabric: &Fabric, name: &str, what: &str) -> Failure {
     });
     Failure::argument(format!("{name:?} is no {what}{hint}"))
 }
-
-/// Largest message: those that are pending together have their bytes counted in 64 bits.
-const LARGEST: u64 = 1 << 48;
 
 fn too_many() -> Failure {
     Failure::argument("4,294,967,294 messages and timers are pending: no more are possible")
@@ -362,8 +359,8 @@ pub extern "C" fn silvan_run_until_idle(simulation: *mut Simulation) -> Status {
     guard(|| find(simulation)?.run(|session| session.run_until_idle().map(|_| ())))
 }
 
-/// Runs until an instant in picoseconds since the start, or until a callback calls `silvan_stop`. What happens at the instant
-/// itself belongs to the next run. Without effect if the instant has passed. Not from a callback.
+/// Runs until an instant in picoseconds since the start, or until a callback calls `silvan_stop`. Events at the instant
+/// itself belong to the next run. Without effect if the instant has passed. Not from a callback.
 #[unsafe(no_mangle)]
 pub extern "C" fn silvan_run_until(simulation: *mut Simulation, end_ps: u64) -> Status {
     let end = Time::from_ps(end_ps);

@@ -22,7 +22,7 @@ pub(crate) struct Opened {
     session: RefCell<Session>,
     names: OnceCell<Vec<CString>>,
     warnings: CString,
-    /// Whether an internal error has left it in an unknown state.
+    /// True if an internal error has left the simulation in an unknown state.
     is_broken: Cell<bool>,
 }
 
@@ -156,7 +156,7 @@ impl Opened {
         self.check_whole()?;
         // A run that panics leaves the mark.
         self.is_broken.set(true);
-        // What was stopped has ended.
+        // A stopped run has ended.
         self.shared.drop_stop();
         let mut requests: Vec<Request> = Vec::new();
         self.shared.take_requests(&mut requests);
@@ -192,7 +192,7 @@ impl Opened {
         names[host.index()].as_ptr()
     }
 
-    /// What is worth a warning in the scenario; it lives as long as the simulation.
+    /// Returns the warnings of the scenario; they live as long as the simulation.
     pub fn warnings(&self) -> *const c_char {
         self.warnings.as_ptr()
     }

@@ -1,8 +1,8 @@
-//! What crosses the border.
+//! Types of the C interface.
 
 use std::ffi::c_void;
 
-/// What a function returns. The text of the last error of a thread is that of `silvan_last_error`.
+/// Result of a function. `silvan_last_error` returns the text of a thread's last error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
@@ -20,8 +20,10 @@ pub enum Status {
     Internal = 5,
 }
 
-/// A simulation. Drivers have pointers to it that lead nowhere: silvan knows it by their values, so a pointer that is
-/// wrong, or of a simulation that has been closed, is an error and nothing worse. It belongs to the thread that opened it.
+/// A simulation. It belongs to the thread that opened it.
+///
+/// Pointers to it are only identifiers: a wrong pointer, or a pointer to a closed simulation, is an error and nothing
+/// worse.
 #[derive(Debug)]
 pub struct Simulation {
     _private: [u8; 0],
@@ -39,9 +41,9 @@ pub struct Message {
     pub bytes: u64,
     /// The tag that the sender gave.
     pub tag: u64,
-    /// When it was sent, in picoseconds.
+    /// Send time, in picoseconds.
     pub sent_ps: u64,
-    /// When the last of it arrived, in picoseconds: now.
+    /// Arrival time of the last byte, in picoseconds: now.
     pub arrived_ps: u64,
 }
 
@@ -53,7 +55,7 @@ pub struct Statistics {
     pub now_ps: u64,
     /// Messages that the driver has sent.
     pub messages_sent: u64,
-    /// Of these, messages that have arrived.
+    /// Messages that have arrived.
     pub messages_arrived: u64,
     /// Payload of the messages sent, in bytes.
     pub bytes_sent: u64,

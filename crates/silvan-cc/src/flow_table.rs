@@ -1,9 +1,8 @@
-//! A small map from flow keys to state, for the few flows of a host that have any.
+//! A small map from flow keys to state, for the few flows of a host that have state.
 //!
-//! Open addressing with linear probing and backward-shift deletion: a lookup is one multiplication
-//! and as a rule one cache line, there are no tombstones, and the order of the slots depends on
-//! nothing but the keys and the operations. A table that has reached the size that its load
-//! needs never allocates again.
+//! Open addressing with linear probing and backward-shift deletion. A lookup is one multiplication
+//! and usually one cache line. There are no tombstones, and the order of slots depends only on keys
+//! and operations. A table of sufficient size never allocates again.
 
 use silvan_core::prefetch::prefetch_item;
 
@@ -62,7 +61,7 @@ impl<V: Copy + Default> FlowTable<V> {
         self.len as usize
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there is no entry.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -80,7 +79,7 @@ impl<V: Copy + Default> FlowTable<V> {
         self.position(key).map(|at| &mut self.slots[at].value)
     }
 
-    /// Asks for the memory in which a key stands or would stand.
+    /// Prefetches the slot of a key.
     #[inline]
     pub fn prefetch(&self, key: u32) {
         if !self.is_empty() {
@@ -88,9 +87,10 @@ impl<V: Copy + Default> FlowTable<V> {
         }
     }
 
-    /// Adds a key that is not in the table. If that would fill more than three quarters of the
-    /// slots, entries that `keep` refuses are dropped first, and the table doubles if that leaves
-    /// it more than half full. Returns whether entries may have been dropped.
+    /// Adds a key that is not in the table. Returns true if entries may have been dropped.
+    ///
+    /// Above three quarters of the slots, entries that `keep` refuses are dropped first. If the
+    /// table is then more than half full, it doubles.
     pub fn insert(&mut self, key: u32, value: V, keep: impl FnMut(u32, &mut V) -> bool) -> bool {
         debug_assert!(key != FREE && self.position(key).is_none());
         let swept = (self.len() + 1) * 4 > self.slots.len() * 3;

@@ -1,36 +1,33 @@
 //! Congestion control as sans-IO state machines, and the hooks through which an engine drives them.
 //!
-//! Nothing here knows a clock, a thread, a queue or a packet's contents. A control is notified of what
-//! happens and when (`now` is always an argument), and answers. So the same code runs in a
-//! simulation, behind a live fabric's management interface, and in a test that plays the events
-//! by hand.
+//! No code here uses a clock, a thread, a queue or a packet's contents. A control receives events with their time
+//! (`now` is always an argument), and answers. So the same code runs in a simulation, behind a live fabric's management
+//! interface, and in a test that plays events by hand.
 //!
 //! # The hooks
 //!
-//! [`hooks`] is the interface of a scheme: [`hooks::SwitchControl`] decides at the switches which
-//! packets to mark, [`hooks::SourceControl`] decides at the adapters when a flow may send,
-//! [`hooks::Controller`] reads counters from outside and changes [`hooks::Settings`]. Each is a
-//! type parameter of the engine, so a scheme costs only the calls that it needs. [`workload`] is
-//! the same for the load: how the engine polls the hosts for packets.
+//! [`hooks`] is the interface of a scheme. [`hooks::SwitchControl`] marks packets at the switches, and
+//! [`hooks::SourceControl`] decides at the adapters when a flow may send. [`hooks::Controller`] reads counters from
+//! outside and changes [`hooks::Settings`]. Each is a type parameter of the engine, so a scheme costs only the calls
+//! that it needs. [`workload`] is the interface of the load, through which the engine polls hosts for packets.
 //!
 //! # Controllers
 //!
-//! [`dcms`] has the Dynamic Congestion Management System of mizero2017: a state machine for simulations and for the
-//! daemon of a real subnet, and the [`hooks::Controller`] that drives it in a simulation.
+//! [`dcms`] is the Dynamic Congestion Management System of mizero2017. Its state machine serves simulations and the
+//! daemon of a real subnet; a [`hooks::Controller`] drives it in a simulation.
 //!
 //! # Schemes
 //!
-//! [`schemes`] has them all, one module each, and the list of them.
+//! [`schemes`] has a module for each scheme, and their list.
 //!
-//! [`schemes::ecn`] is the proposal of santos2003: packets that contend for a congested output are marked when
-//! an input buffer fills, and sources answer with a rate and a window.
+//! [`schemes::ecn`] is the proposal of santos2003: packets that contend for a congested output are marked when an input
+//! buffer fills, and sources answer with a rate and a window.
 //!
-//! [`schemes::pft`] throttles a host by the credits that it has taken of the switch next to it, with nothing
-//! else from the fabric (pft2021).
+//! [`schemes::pft`] throttles a host by the credits that it has taken of the switch next to it, with nothing else from
+//! the fabric (pft2021).
 //!
-//! [`schemes::ib_cc`] is the scheme of the InfiniBand specification. Here it is played by hand: a Port VL goes
-//! over its threshold, a packet leaves marked, its notification throttles the flow, and the
-//! timer lets the flow go again.
+//! [`schemes::ib_cc`] is the scheme of the InfiniBand specification. In this example a Port VL exceeds its threshold
+//! and a packet leaves marked. The notification throttles the flow, and the timer releases it.
 //!
 //! ```
 //! use silvan_cc::schemes::SwitchPort;

@@ -7,7 +7,7 @@ use silvan_core::{Span, Time};
 use crate::flow_table::FlowTable;
 use crate::hooks::Flow;
 
-/// What carries a congestion notification (BECN) back to the source.
+/// Carrier of a congestion notification (BECN) back to the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BecnCarrier {
@@ -44,9 +44,10 @@ impl Coalescer {
         }
     }
 
-    /// Whether the destination of `flow` may send a notification now. If so, the flow's interval
-    /// starts, and the next one may go at `now` plus the interval. Calls for one destination must
-    /// not go back in time.
+    /// Returns true if the destination of `flow` may send a notification now.
+    ///
+    /// If true, the flow's interval starts, and the next notification may go at `now` plus the
+    /// interval. Calls for one destination must not go back in time.
     pub fn permit(&mut self, now: Time, flow: Flow) -> bool {
         let key = (flow.source.index() as u32) << 4 | flow.sl.index() as u32;
         let table = &mut self.again[flow.destination.index()];

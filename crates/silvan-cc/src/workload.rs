@@ -1,54 +1,53 @@
-//! The interface between the data plane and the traffic: which host sends what next.
+//! The interface between the data plane and the traffic: the next packets of hosts.
 //!
-//! The engine owns the links, credits and flow-control state of every host; a [`Workload`] owns the
-//! messages. Whenever a host could start a packet the engine asks with [`Workload::poll`] and the
-//! workload answers at once: a packet, an instant to be asked again, or nothing. The workload may
-//! ask back through [`Gate`] whether a flow is allowed to send, so that a throttled queue pair never
-//! blocks the others of the same host.
+//! The engine owns the links, credits and flow-control state of every host; a [`Workload`] owns the messages. If a host
+//! could start a packet, the engine calls [`Workload::poll`]. The workload answers at once: a packet, an instant for
+//! the next poll, or idle. It may query [`Gate`] if a flow is allowed to send, so that a throttled queue pair never
+//! blocks other queue pairs of its host.
 //!
-//! A workload sees no packets in flight, no ports and no random stream but its own, which
-//! keeps a run a function of its seed.
+//! A workload sees no packets in flight, no ports and no random stream but its own. So a run is a function of its seed.
 
 use silvan_core::{HostId, Sl, Time, Vl};
 
-/// One packet that a host wants to send next.
+/// The next packet of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The host that receives the packet. What a host sends to itself does not enter the fabric.
+    /// The receiving host. Packets of a host to itself do not enter the fabric.
     pub dst: HostId,
     /// Payload of this packet in bytes, from 1 to the MTU; the wire header comes on top.
     pub bytes: u32,
     /// Service level of the packet; with `dst` it names the flow (the queue pair).
     pub sl: Sl,
-    /// Which traffic class the packet is counted under in the statistics.
+    /// Traffic class of the packet in the statistics.
     pub class: u16,
-    /// Whether this is the last packet of its message.
+    /// True for the last packet of its message.
     pub last: bool,
-    /// Payload of its flow that waits behind this packet as it starts, in bytes: the rest of its message, and
-    /// further messages if they are known. What does not fit is cut off.
+    /// Payload of the flow that waits behind this packet at its start, in bytes, cut off at the type's maximum.
+    ///
+    /// It is the rest of the message, and further messages if they are known.
     pub behind: u32,
 }
 
 impl Offer {
-    /// What of so many bytes fits into [`behind`](Self::behind).
+    /// Cuts off a number of bytes to fit into [`behind`](Self::behind).
     #[inline]
     pub fn cut_off(bytes: u64) -> u32 {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 }
 
-/// What became of a packet on its way.
+/// Effects of a packet's way through the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transit {
     /// Links crossed, 255 for more; 0 for what a host sent to itself.
     pub hops: u8,
-    /// Whether a switch has set FECN.
+    /// True if a switch has set FECN.
     pub marked: bool,
-    /// Whether the packets of the message before it have all been delivered, without notification.
+    /// True if the packets of the message before have all been delivered, without notification.
     pub completes: bool,
 }
 
-/// What a host does next, the answer to [`Workload::poll`].
+/// Next action of a host, the answer to [`Workload::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Poll {
     /// Start this packet now. The answer commits the packet: the workload counts it as sent.
@@ -61,31 +60,32 @@ pub enum Poll {
     Idle,
 }
 
-/// What the source side of the data plane and of congestion control answers about the polled host.
+/// Answers of the source side of the data plane and of congestion control about the polled host.
 ///
-/// The two questions are apart because their consequences are: a flow that must wait steps aside
-/// for the other flows of the host, a virtual lane without credits stops all flows on it.
+/// There are two questions because they have different effects. A flow that must wait gives way to other flows of the
+/// host; a virtual lane without credits stops all its flows.
 pub trait Gate {
-    /// The earliest instant at which congestion control lets a packet from the polled host to
-    /// `dst` on `sl` start; credits are not checked.
+    /// Returns the earliest start of a packet from the polled host to `dst` on `sl`, by congestion control; credits are
+    /// not checked.
     ///
-    /// An instant not later than now means at once. [`Time::MAX`] means not before some feedback.
-    /// A later answer holds, so a workload may remember it and not ask again before, until
-    /// the flow sends or the workload is told that the answer may have changed ([`Workload::on_release_moved`]).
+    /// An instant not later than now means at once. [`Time::MAX`] means not before some feedback. A later instant stays
+    /// valid until the flow sends or [`Workload::on_release_moved`] is called, so a workload may store it.
     fn release(&mut self, dst: HostId, sl: Sl) -> Time;
 
-    /// Whether the last answer of [`release`](Self::release) is for want of credits on the flow's lane, which
-    /// [`Workload::on_lanes_opened`] ends.
+    /// Returns true if the last answer of [`release`](Self::release) lacks credits on the flow's lane, until
+    /// [`Workload::on_lanes_opened`].
     fn lacks_credits(&self) -> bool {
         false
     }
 
-    /// That lane, if the flow takes no other one, and is not held back otherwise, until its release has moved.
+    /// Returns the lane without credits, if the flow can take no other lane and waits for no other reason until its
+    /// release moves.
     fn awaited_lane(&self) -> Option<Vl> {
         None
     }
 
-    /// Whether a lane lacks credits now, as [`release`](Self::release) would say of a flow that takes no other one.
+    /// Returns true if a lane lacks credits now, for a flow that can take no other lane; see
+    /// [`release`](Self::release).
     fn awaits(&mut self, lane: Vl) -> bool {
         let _ = lane;
         false
@@ -97,8 +97,8 @@ pub trait Gate {
         let _ = (dst, sl);
     }
 
-    /// Whether the virtual lane that `sl` maps to has credits for a packet of `bytes` payload
-    /// bytes now. After a `false` the engine polls the host again when credits of the lane arrive.
+    /// Returns true if the virtual lane of `sl` has credits for a packet of `bytes` payload bytes now. After `false`,
+    /// the engine polls the host again when credits of the lane arrive.
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool;
 
     /// Virtual lanes, one bit each, on which a packet of this poll waits for credits and holds back all others.
@@ -151,7 +151,7 @@ impl<T: Copy + PartialEq> Chosen<T> {
         self.iter().any(|(_, waits)| waits == who)
     }
 
-    /// Who waits, with the lane, in the order of lanes.
+    /// Returns the waiting items with their lanes, in the order of lanes.
     pub fn iter(&self) -> impl Iterator<Item = (usize, T)> {
         let Self { lanes, by_lane } = *self;
         (0..by_lane.len())
@@ -165,7 +165,7 @@ impl<T: Copy + PartialEq> Chosen<T> {
 pub struct Progress {
     /// Whose turn it is everywhere.
     pub turns: Vec<u64>,
-    /// Who waits for credits everywhere, with a packet that was chosen.
+    /// Host, lane and owner of each chosen packet that waits for credits.
     pub waiting: Vec<u64>,
     /// Payload of each message that is being sent: bytes that no packet carries yet, or that are sent in a period.
     pub payload: Vec<u64>,
@@ -187,13 +187,15 @@ impl Progress {
 
 /// The traffic of all hosts, as the engine asks for it.
 pub trait Workload {
-    /// Whether a delivery to one host or a [timer](Self::next_timer) may give others something to send at the same instant.
-    /// Such a workload, and no other, may need [`on_delivered`](Self::on_delivered) in an engine with lookahead windows. That
+    /// True if a delivery to one host or a [timer](Self::next_timer) may give other hosts packets at the same instant.
+    ///
+    /// Only such a workload may need [`on_delivered`](Self::on_delivered) in an engine with lookahead windows. That
     /// engine does not notify it of packets that a host sends to itself.
     ///
-    /// There, deliveries and timers of a window come before its polls. So what they give a host to send must not be seen by
-    /// [`poll`](Self::poll) before [`on_woken`](Self::on_woken) is called for it, and they must not depend on polls
-    /// of their window. Deliveries that [only their sender](Self::tells_only_sender_of) needs come in the order of its polls.
+    /// In that engine, deliveries and timers of a window come before its polls. So [`poll`](Self::poll) must not see
+    /// their new packets before [`on_woken`](Self::on_woken) is called for the host, and they must not depend on polls
+    /// of their window. Deliveries that [only their sender](Self::tells_only_sender_of) needs come in the order of its
+    /// polls.
     const LINKS_HOSTS: bool = false;
 
     /// Returns true if the engine has code for leaps with this workload; [`can_recur`](Self::can_recur) decides for a run.
@@ -231,28 +233,28 @@ pub trait Workload {
         let _ = (period, periods);
     }
 
-    /// Whether the workload needs [`on_delivered`](Self::on_delivered); always the same answer. One that
-    /// the compiler knows to be `false` lets it drop the call.
+    /// Returns true if the workload needs [`on_delivered`](Self::on_delivered); the answer is constant. A `false` that
+    /// the compiler knows drops the call.
     #[inline]
     fn needs_delivery(&self) -> bool {
         false
     }
 
-    /// Whether it needs the delivery of each packet; always the same answer. One that does not is notified of the last packet of
-    /// each message only, where packets keep their order.
+    /// Returns true if the workload needs the delivery of each packet; the answer is constant. Otherwise it is notified
+    /// of the last packet of each message only, if packets keep their order.
     #[inline]
     fn needs_packets(&self) -> bool {
         true
     }
 
-    /// Whether it needs the deliveries of packets of this class; always the same answer.
+    /// Returns true if the workload needs the deliveries of packets of this class; the answer is constant.
     #[inline]
     fn needs_delivery_of(&self, class: u16) -> bool {
         let _ = class;
         self.needs_delivery()
     }
 
-    /// Whether a delivery of this class has an effect on the host that has sent it alone; always the same answer. The order of
+    /// Returns true if a delivery of this class affects only its sending host; the answer is constant. The order of
     /// deliveries to different hosts at one instant must not matter.
     #[inline]
     fn tells_only_sender_of(&self, class: u16) -> bool {
@@ -260,15 +262,14 @@ pub trait Workload {
         false
     }
 
-    /// Asks for the memory that tells [`prefetch_poll_data`](Self::prefetch_poll_data) where to look, some events
-    /// before it is called. Changes nothing.
+    /// Prefetches the memory that [`prefetch_poll_data`](Self::prefetch_poll_data) reads, some events before its call.
+    /// Changes no state.
     #[inline]
     fn prefetch_poll(&self, host: HostId) {
         let _ = host;
     }
 
-    /// Asks for the memory that [`poll`](Self::poll) of `host` will need, some events before it is
-    /// called, as `silvan_core::prefetch::prefetch_item` does. Changes nothing.
+    /// Prefetches the memory that [`poll`](Self::poll) of `host` needs, some events before its call. Changes no state.
     #[inline]
     fn prefetch_poll_data(&self, host: HostId) {
         let _ = host;
@@ -276,17 +277,16 @@ pub trait Workload {
 
     /// Decides what `host` does at `now`.
     ///
-    /// Called when the host could start a packet: its link is free and the injection pace allows it.
-    /// [`Poll::Send`] commits the packet, and the engine starts it at `now`. After
-    /// [`Poll::WaitUntil`] the host is polled at that instant or earlier; after [`Poll::Idle`] only
-    /// when the host is woken, gets a credit that it was blocked on, or gets a congestion
-    /// notification. Calls for one host come with non-decreasing `now`.
+    /// Called when the host could start a packet: its link is free and the injection pace allows it. [`Poll::Send`]
+    /// commits the packet, and the engine starts it at `now`. After [`Poll::WaitUntil`] the host is polled at that
+    /// instant or earlier. After [`Poll::Idle`] it is polled when it is woken, gets a credit that it was blocked on, or
+    /// gets a congestion notification. Calls for one host come with non-decreasing `now`.
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll;
 
-    /// The next instant later than `now` at which the traffic changes by itself (a flow starts,
-    /// hotspots move), so that hosts which said [`Poll::Idle`] must be polled again; `None` when
-    /// there is none left. Asked at the start, after each change and after each delivery that the
-    /// workload was told of.
+    /// Returns the next instant after `now` at which the traffic changes by itself; `None` if there is none.
+    ///
+    /// Such changes are a flow that starts, or hotspots that move; idle hosts must then be polled again. The engine
+    /// calls it at the start, after each change and after each notified delivery.
     fn next_change(&self, now: Time) -> Option<Time>;
 
     /// Lets the workload take the change at `now` and add the hosts to be polled because of it to
@@ -317,8 +317,8 @@ pub trait Workload {
         let _ = (host, now);
     }
 
-    /// Whether the run pauses at this instant, for a workload that is driven from outside. Asked after each change and
-    /// after each delivery that the workload was told of.
+    /// Returns true if the run pauses at this instant, for a workload that is driven from outside. The engine calls it
+    /// after each change and each notified delivery.
     #[inline]
     fn pauses(&self) -> bool {
         false
@@ -330,7 +330,7 @@ pub trait Workload {
         let _ = host;
     }
 
-    /// The same, of flows to `dst` alone.
+    /// Notifies the workload that releases of flows to `dst` alone have moved.
     #[inline]
     fn on_flow_release_moved(&mut self, host: HostId, dst: HostId) {
         let _ = dst;

@@ -1,6 +1,8 @@
-//! A scheme from outside the crate, written against the hooks alone: window limits at the sources
-//! and naive marking of full buffers at the switches, the two ends of the design space of
-//! santos2003 (its sections III and IV). A small fabric played by hand drives it.
+//! A scheme from outside the crate, written against the hooks alone, on a small fabric played by
+//! hand.
+//!
+//! It combines window limits at the sources and naive marking of full buffers, the two ends of the
+//! design space of santos2003 (its sections III and IV).
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -45,7 +47,7 @@ impl SwitchControl for FullBufferMarking {
     }
 }
 
-/// At most a window of bytes per flow without acknowledgement; a marked acknowledgement also
+/// At most a window of bytes per flow without acknowledgement. A marked acknowledgement also
 /// doubles the pause between packets, an unmarked one ends it.
 struct Window {
     bytes: u32,
@@ -97,7 +99,7 @@ impl Settings for Window {
     }
 }
 
-/// One switch of single-block packets on one VL, each known by where it came in and goes out.
+/// A switch of single-block packets on one VL; a packet is its input and output.
 #[derive(Default)]
 struct MockSwitch {
     packets: Vec<(PortId, PortId, bool)>,
@@ -245,7 +247,7 @@ fn windows_hold_flows_back_until_acknowledged() {
     );
 }
 
-/// What the engine leaves out for a scheme that does not ask for it.
+/// The engine omits hooks that a scheme does not request.
 #[test]
 fn optional_hooks_are_off_by_default() {
     use silvan_cc::hooks::NoControl;

@@ -16,17 +16,17 @@ thread_local! {
 /// alone, as serde's errors do.
 #[derive(Clone, Copy, Debug)]
 pub struct Advised<M, H> {
-    /// What is wrong, or what is expected.
+    /// The fault, or the expected value.
     pub message: M,
-    /// What to do.
+    /// The remedy, e.g. the text to write instead.
     pub hint: H,
 }
 
 impl<M: fmt::Display, H: fmt::Display> Advised<M, H> {
-    /// Writes it, for a `Display` or a visitor's `expecting` of one's own.
+    /// Formats the message without its hint, for a `Display` or a visitor's `expecting`.
     ///
     /// # Errors
-    /// Those of `f`.
+    /// The errors of `f`.
     pub fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

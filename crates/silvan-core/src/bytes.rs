@@ -66,7 +66,7 @@ impl Bytes {
         self.0
     }
 
-    /// Whether the amount is zero.
+    /// Returns true if the amount is zero.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
@@ -160,8 +160,7 @@ impl Sum for Bytes {
     }
 }
 
-/// Buffer space in the blocks of 64 bytes that link-level flow control counts in
-/// (InfiniBand Architecture Specification, volume 1, section 7.9: the block of 64 bytes).
+/// Buffer space in blocks of 64 bytes, the unit of link-level flow control (IBA volume 1, 7.9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Credits(u32);

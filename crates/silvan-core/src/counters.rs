@@ -1,8 +1,9 @@
-//! The counters of a port, each declared once: its name, its unit, the result tables that have it, the
-//! fields of management datagrams that carry it, and its metric.
+//! The counters of a port, each declared once.
 //!
-//! The engine counts, in `Engine::port_counters`. Result tables, the live fabric's performance agent,
-//! the manager's metrics and the reference page follow from [`PortCounters::ALL`].
+//! A declaration has the counter's name, unit, result tables, fields of management datagrams and
+//! metric. The engine counts, in `Engine::port_counters`. Result tables, the live fabric's
+//! performance agent, the manager's metrics and the reference page follow from
+//! [`PortCounters::ALL`].
 
 use crate::Span;
 
@@ -30,7 +31,7 @@ pub enum CounterTable {
     PortSeries,
 }
 
-/// What a counter counts.
+/// The unit of a counter.
 #[derive(Clone, Copy, Debug)]
 pub enum CounterUnit {
     /// Packets.
@@ -49,7 +50,7 @@ pub enum CounterUnit {
 pub struct CounterField {
     /// The attribute.
     pub attribute: &'static str,
-    /// Its field.
+    /// Name of the field in the attribute.
     pub field: &'static str,
 }
 
@@ -60,20 +61,21 @@ pub struct PortCounter {
     pub name: &'static str,
     /// The column in result tables: the name and, for times, the unit.
     pub column: &'static str,
-    /// What it counts.
+    /// Unit of the counted values.
     pub unit: CounterUnit,
-    /// The tables that have it.
+    /// Result tables with a column for this counter.
     pub tables: &'static [CounterTable],
     /// The fields of datagrams that carry it.
     pub fields: &'static [CounterField],
-    /// Its metric, without the prefix `infiniband_switch_` and the suffixes of unit and kind.
+    /// Name of the metric, without the prefix `infiniband_switch_` and the suffixes of unit and
+    /// kind.
     pub metric: Option<&'static str>,
     description: &'static str,
     read: fn(&PortCounters) -> u64,
 }
 
 impl PortCounter {
-    /// What it counts, as a phrase.
+    /// Returns the description as a phrase.
     pub fn description(&self) -> &'static str {
         self.description.trim()
     }
@@ -95,14 +97,14 @@ impl PortCounter {
         }
     }
 
-    /// Whether this field of a datagram carries it.
+    /// Returns true if this field of a datagram carries the counter.
     pub fn is_in(&self, attribute: &str, field: &str) -> bool {
         let mut fields = self.fields.iter();
         fields.any(|slot| slot.attribute == attribute && slot.field == field)
     }
 }
 
-/// What depends on the unit of a counter.
+/// Code that depends on the unit of a counter.
 macro_rules! counter {
     (type Time) => {
         Span
@@ -171,8 +173,10 @@ macro_rules! port_counters {
                 read: |counters| counter!(read $unit counters.$name),
             }),*];
 
-            /// The counters that the table `port_series` has, in the order of its columns and in their units. Where
-            /// it is inlined, the compiler leaves out the work for all others.
+            /// Returns the counters of the table `port_series`, in the order of its columns and in
+            /// their units.
+            ///
+            /// Inlined, it computes the used columns only.
             #[inline(always)]
             pub fn sampled(&self) -> [u64; Self::SAMPLED] {
                 let mut values = [0; Self::SAMPLED];
@@ -185,7 +189,7 @@ macro_rules! port_counters {
                 values
             }
 
-            /// What was counted since an earlier reading.
+            /// Returns the growth since an earlier reading.
             pub fn since(&self, before: &Self) -> Self {
                 Self {
                     $($name: counter!(since $unit self.$name, before.$name),)*
@@ -305,10 +309,10 @@ port_counters! {
 }
 
 impl PortCounters {
-    /// How many there are.
+    /// Number of counters.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// How many the table `port_series` has.
+    /// Number of counters in the table `port_series`.
     pub const SAMPLED: usize = {
         let (mut count, mut index) = (0, 0);
         while index < Self::COUNT {
@@ -383,7 +387,7 @@ impl PortCounter {
     }
 }
 
-/// Whether `port_series` is among these tables.
+/// Returns true if `port_series` is among these tables.
 const fn is_sampled(tables: &[CounterTable]) -> bool {
     let mut at = 0;
     while at < tables.len() {
@@ -395,7 +399,7 @@ const fn is_sampled(tables: &[CounterTable]) -> bool {
     false
 }
 
-/// Whether two texts are the same, for constants.
+/// Returns true if two texts are equal; usable in constants.
 pub const fn same(left: &str, right: &str) -> bool {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     if left.len() != right.len() {

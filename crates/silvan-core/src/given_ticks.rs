@@ -86,7 +86,7 @@ impl GivenTicks {
         self.all.is_some()
     }
 
-    /// Stated DeviceIDs that none of these devices has.
+    /// Returns stated DeviceIDs that match none of these devices.
     pub fn absent<'a>(
         &'a self,
         devices: impl Iterator<Item = DeviceId> + Clone + 'a,

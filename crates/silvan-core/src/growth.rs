@@ -11,15 +11,17 @@ use crate::{Instant, PortCounters, PortId, Span, Time};
 pub struct CounterValue {
     /// The value.
     pub value: u64,
-    /// Bits of its field, 1 to 64: below 64 it stops at its largest value, at 64 it starts again at 0
-    /// (IBA volume 1, 16.1.3.5 and 16.1.4.11, A10).
+    /// Bits of the counter's field, 1 to 64.
+    ///
+    /// Below 64 bits, a counter stops at its largest value; with 64, it starts again at 0 (IBA
+    /// volume 1, 16.1.3.5 and 16.1.4.11, A10).
     pub bits: u8,
 }
 
 /// The reason why the growth of a counter is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownGrowth {
-    /// One of the readings lacks the counter, or has it in another width.
+    /// A reading lacks the counter, or has it in another width.
     Missing,
     /// The counter has stopped at the largest value of its field.
     Stopped,
@@ -131,7 +133,7 @@ impl ReadingInterval {
 pub struct CounterReading<T = Time> {
     /// The instant, by the reader's clock.
     pub at: T,
-    /// In the order of [`PortCounters::ALL`]; `None` for counters that were not read.
+    /// Values in the order of [`PortCounters::ALL`]; `None` for counters that were not read.
     pub counters: [Option<CounterValue>; PortCounters::COUNT],
 }
 
@@ -140,7 +142,7 @@ pub struct CounterReading<T = Time> {
 pub struct CounterGrowth {
     /// Time between the two readings.
     pub span: Span,
-    /// In the order of [`PortCounters::ALL`] and the units of datagrams; `None` where it is unknown.
+    /// Growth in the order of [`PortCounters::ALL`] and the units of datagrams; `None` if unknown.
     pub counters: [Option<u64>; PortCounters::COUNT],
 }
 
@@ -200,9 +202,10 @@ impl<T> Default for CounterTracker<T> {
 impl<T: Instant> CounterTracker<T> {
     /// Takes a reading, and returns the growth since the reading before.
     ///
-    /// `words_per_second` is the capacity of the port's link, `tick` that of its counters of time. `None` without an earlier reading, if time has not
-    /// advanced, or if a counter was reset in between: a program that resets one counter resets its neighbours too, so
-    /// nothing of this interval is known.
+    /// `words_per_second` is the capacity of the port's link, `tick` the tick of its time counters.
+    /// Returns `None` without an earlier reading, if time has not advanced, or if a counter was
+    /// reset in between. A reset counter discards the interval of all counters, because programs
+    /// reset them together.
     pub fn observe(
         &mut self,
         port: PortId,
@@ -311,7 +314,6 @@ mod tests {
         }
     }
 
-    /// Growth of PortXmitWait and PortXmitData.
     fn of_wait_and_data(growth: CounterGrowth) -> (Option<u64>, Option<u64>) {
         let of = |name| growth.counters[PortCounters::index(name)];
         (of("xmit_wait"), of("xmit_bytes"))
@@ -336,7 +338,7 @@ mod tests {
             ),
             // PortXmitData has wrapped.
             ((10, u64::MAX - 99), (20, 100), Some((Some(10), Some(200)))),
-            // Reset by another tool: what is left says nothing of the interval.
+            // Another tool has reset the counter: its value says nothing about the interval.
             ((1_000, 500), (3, 900), None),
             ((1_000, 500_000_000), (1_010, 20), None),
             // More than the link can carry, or than there was time for: no such growth.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-/// A dense index with a type of its own; made by [`define_id!`](crate::define_id).
+/// A dense index as a type; [`define_id!`](crate::define_id) declares such types.
 pub trait Id: Copy + Ord + fmt::Debug {
     /// The id of the element at `index`.
     fn new(index: usize) -> Self;
@@ -133,7 +133,7 @@ impl<I: Id, T> IdVec<I, T> {
         self.items.len()
     }
 
-    /// Whether there is no element.
+    /// Returns true if there is no element.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()

@@ -5,9 +5,8 @@ use std::fmt;
 use crate::Span;
 use crate::quantity::{Dimension, ParseQuantityError, text_quantity, unit};
 
-/// A signal in copper or glass travels at about two thirds of the speed of light, 0.2 m per
-/// nanosecond: the refractive index of optical fibre is 1.47, the velocity factor of twinaxial
-/// copper 0.66 to 0.8.
+/// Propagation per millimetre in copper or glass, at two thirds of the speed of light: 0.2 m/ns.
+/// Optical fibre has a refractive index of 1.47, twinaxial copper a velocity factor of 0.66 to 0.8.
 const PS_PER_MM: u64 = 5;
 
 pub(crate) static DIMENSION: Dimension = Dimension {
@@ -44,10 +43,7 @@ impl Length {
         self.0
     }
 
-    /// The time that a signal needs for this length: 5 ns per metre, exact.
-    ///
-    /// That is about two thirds of the speed of light in vacuum, as in optical fibre (refractive
-    /// index 1.47) and twinaxial copper.
+    /// Returns the propagation delay over this length: 5 ns per metre, exact.
     #[inline]
     pub const fn propagation(self) -> Span {
         Span::from_ps(self.0 as u64 * PS_PER_MM)

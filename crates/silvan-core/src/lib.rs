@@ -1,8 +1,8 @@
-//! What all crates share: time, spans, bytes, rates and identifiers, one newtype each;
-//! TOML [documents](document) with places and hints, random numbers in [streams](stream), and [`prefetch`].
+//! Base types of all crates: quantities, identifiers, [documents](document), [streams](stream) of
+//! random numbers, and [`prefetch`].
 //!
-//! A number that means something has a type that says what it means, so that a span cannot be
-//! added to a byte count and a [`PortId`] cannot index the nodes. Every raw value is an integer:
+//! Every quantity has its own type: a span cannot be added to a byte count, and a [`PortId`] cannot
+//! index the nodes. Every raw value is an integer:
 //!
 //! | type | raw value | written |
 //! |---|---|---|
@@ -16,9 +16,9 @@
 //! # Quantities as text
 //!
 //! [`Span`], [`Bytes`], [`Rate`] and [`Length`] parse from a decimal number and a unit, and print
-//! so that parsing the printed text gives the same value back. Nothing is guessed: a bare number, a
-//! unit that could be bits or bytes (`"Gb/s"`) and a fraction that the integer unit cannot hold
-//! (`"0.5 ps"`) are errors that say what to write instead. Serde reads and writes the same text.
+//! so that parsing the printed text gives the same value back. Errors with a hint: a bare number,
+//! an ambiguous unit (`"Gb/s"`: bits or bytes), and a fraction of the integer unit (`"0.5 ps"`).
+//! Serde reads and writes the same text.
 //!
 //! ```
 //! use silvan_core::{Bytes, Rate, Span};

@@ -73,7 +73,7 @@ impl Instant for MonotonicTime {
     }
 }
 
-/// As [`MonotonicTime::saturating_add`].
+/// Saturates, as [`MonotonicTime::saturating_add`].
 impl Add<Span> for MonotonicTime {
     type Output = Self;
 

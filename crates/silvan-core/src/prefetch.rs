@@ -1,16 +1,16 @@
 //! Prefetching of cache lines.
 //!
-//! The engine knows some events ahead which records an event will touch. A large fabric does not fit
-//! into the cache; an early request hides much of the latency of the memory. Congestion control and
-//! workloads prefetch their own records, so this module is below all of them.
+//! The engine knows some events ahead which records an event will touch. A large fabric does not
+//! fit into the cache; an early request hides much of the latency of the memory. Congestion control
+//! and workloads prefetch their own records, so this module is below all of them.
 
-/// Asks for the cache line of `slice[index]`, whether there is such an item or not.
+/// Prefetches the cache line of `slice[index]`; an index out of range has no effect.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], index: usize) {
     request(slice.as_ptr().wrapping_add(index).cast());
 }
 
-/// Asks for the cache lines of an item of up to 256 bytes, or the first ones of a larger one.
+/// Prefetches the cache lines of an item, at most its first 256 bytes.
 #[inline(always)]
 pub fn prefetch_item<T>(item: &T) {
     let first = std::ptr::from_ref(item).cast::<u8>();

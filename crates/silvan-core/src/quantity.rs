@@ -19,9 +19,9 @@ pub(crate) const fn unit(name: &'static str, factor: u64) -> Unit {
 
 /// A physical dimension: what it is called, its units, and an example of how to write it.
 pub(crate) struct Dimension {
-    /// What the quantity is called in messages, without an article.
+    /// Name of the quantity in messages, without an article.
     pub(crate) quantity: &'static str,
-    /// What a correct value looks like.
+    /// Example of a correct value.
     pub(crate) example: &'static str,
     /// The largest value in base units.
     pub(crate) max: u64,
@@ -54,12 +54,12 @@ impl fmt::Display for ParseQuantityError {
 impl std::error::Error for ParseQuantityError {}
 
 impl ParseQuantityError {
-    /// What is wrong with the text.
+    /// Returns the reason of the error.
     pub fn reason(&self) -> ParseQuantityReason {
         self.reason
     }
 
-    /// What is wrong, with the text, without the advice.
+    /// Returns the fault with the text, without the hint.
     pub fn message(&self) -> String {
         let Self {
             quantity,
@@ -70,7 +70,7 @@ impl ParseQuantityError {
         format!("invalid {quantity} {input:?}: {reason}")
     }
 
-    /// What to write instead.
+    /// Returns the hint: an example of a correct text.
     pub fn hint(&self) -> &str {
         &self.hint
     }
@@ -119,9 +119,8 @@ impl Dimension {
         }
     }
 
-    /// Parses `number unit` into base units, exactly.
-    ///
-    /// The number is digits with an optional fraction; the space before the unit may be left out.
+    /// Parses `number unit` into base units, exactly. The number is digits with an optional
+    /// fraction; the space before the unit may be left out.
     pub(crate) fn parse(&self, input: &str) -> Result<u64, ParseQuantityError> {
         let text = input.trim();
         let split = text
@@ -171,10 +170,9 @@ impl Dimension {
         f.pad(&decimal(value, unit))
     }
 
-    /// The largest of `units` that is not larger than `value`, the smallest if there is none.
-    ///
-    /// `units` is sorted from small to large and has powers of ten as factors, so that every value
-    /// has an exact decimal fraction in every unit.
+    /// Returns the largest of `units` that is at most `value`, else the smallest unit. `units` is
+    /// sorted from small to large and has powers of ten as factors, so that every value has an
+    /// exact decimal fraction in every unit.
     pub(crate) fn largest_unit_within(value: u64, units: &[Unit]) -> &Unit {
         units
             .iter()

@@ -1,7 +1,7 @@
-//! How quantities look in a JSON schema.
+//! JSON schemas of quantities.
 //!
-//! A quantity has the schema of its stand-in: `#[schemars(with = "schema::SpanText")]` states it where the type is another one. Two keys in addition to the standard ones carry what the
-//! reference of scenario keys shows: `x-type`, the type in words, and `x-unit`, the units.
+//! `#[schemars(with = "schema::SpanText")]` gives a quantity the schema of its stand-in. Two extra
+//! keys feed the reference of scenario keys: `x-type`, the type in words, and `x-unit`, the units.
 
 use std::borrow::Cow;
 
@@ -82,7 +82,7 @@ quantity!(
 );
 quantity!(LengthText, Length, length, "length", "mm, cm, m, km");
 
-/// Stands for a service level.
+/// Schema of a service level.
 #[derive(Debug)]
 pub struct SlNumber;
 

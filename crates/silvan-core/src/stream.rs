@@ -1,5 +1,7 @@
-//! A seeded random stream of eight bytes of state, so that every Port VL and every adapter can
-//! have its own and a draw of one never moves another.
+//! A seeded random stream with eight bytes of state.
+//!
+//! Every Port VL and every adapter has a stream, so a draw of one stream never moves another
+//! stream.
 
 /// The SplitMix64 generator (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom
 /// number generators", OOPSLA 2014): a Weyl sequence behind a 64-bit mixing function.
@@ -52,7 +54,7 @@ impl SplitMix64 {
     /// True once in `n` draws on average; `n` must not be 0.
     ///
     /// The probability is 1/n to within 2^-64: the high half of a 64 x 64 bit product is 0 for
-    /// exactly ceil(2^64 / n) of the 2^64 draws.
+    /// ceil(2^64 / n) of 2^64 draws.
     #[inline]
     pub fn one_in(&mut self, n: u32) -> bool {
         (u128::from(self.next()) * u128::from(n)) >> 64 == 0

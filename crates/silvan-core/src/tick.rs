@@ -83,7 +83,7 @@ pub enum TickRule {
     Port,
     /// A symbol is a byte at the data rate of a lane.
     Lane,
-    /// As `Lane`, with about the same tick on each link.
+    /// Like `Lane`, with about the same tick on each link.
     Emulated,
 }
 
@@ -158,8 +158,8 @@ mod tests {
         Some(rule.tick(rule.code(rate, lanes), rate, lanes).as_ps())
     }
 
-    /// Oracle: the manual's rule by hand, and Tick 0, 1 and 3 of a fixed clock of 250 MHz at SDR, DDR and QDR, as the
-    /// kernel's driver for QLogic adapters answers (qib, `QIB_IB_CFG_PMA_TICKS`).
+    /// Oracle: the manual's rule by hand, and ticks 0, 1 and 3 of a fixed 250 MHz clock at SDR, DDR and QDR. The
+    /// kernel's driver for QLogic adapters returns these (qib, `QIB_IB_CFG_PMA_TICKS`).
     #[test]
     fn ticks_are_those_of_the_manual_and_of_a_fixed_clock() {
         assert_eq!(ps(DeviceId::QUANTUM, 200, 4), Some(320));

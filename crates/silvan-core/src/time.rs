@@ -1,7 +1,7 @@
 //! Instants and spans of simulated time, in integer picoseconds.
 //!
-//! Picoseconds because one byte takes a whole number of them at most link rates (20 ps at
-//! 400 Gbit/s), and 64 bits of them last 213 days, far beyond any run.
+//! At most link rates a byte takes a whole number of picoseconds (20 ps at 400 Gbit/s). 64 bits
+//! hold 213 days, far beyond any run.
 
 use std::fmt;
 use std::iter::Sum;
@@ -202,7 +202,7 @@ impl Span {
         self.0 as f64 / PS_PER_S as f64
     }
 
-    /// Whether the span is zero.
+    /// Returns true if the span is zero.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0

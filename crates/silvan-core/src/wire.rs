@@ -73,7 +73,7 @@ impl Lid {
         self.0 as usize
     }
 
-    /// Whether the LID addresses one port: 0x0001 to 0xbfff.
+    /// Returns true if the LID addresses one port: 0x0001 to 0xbfff.
     #[inline]
     pub const fn is_unicast(self) -> bool {
         self.0 >= Self::MIN_UNICAST.0 && self.0 <= Self::MAX_UNICAST.0
@@ -199,7 +199,7 @@ macro_rules! bounded_u8 {
         impl $name {
             /// The largest value.
             pub const MAX: Self = Self($max);
-            /// How many values there are.
+            /// Number of values.
             pub const COUNT: usize = $max + 1;
 
             /// The identifier of this value, or the range that it must lie in.

@@ -199,7 +199,7 @@ fn other_bad_quantities_are_refused_with_a_reason() {
     assert_eq!(refused::<Length>("0.5 mm").reason(), Reason::Inexact);
 }
 
-/// Where bits and bytes differ by the case of one letter, nothing is guessed.
+/// Units that differ by the case of one letter are refused.
 #[test]
 fn messages_say_what_to_write_instead() {
     for (text, message) in [
@@ -320,7 +320,7 @@ proptest! {
         prop_assert!(span == Span::ZERO || sent(span.as_ps() - 1) < needed);
     }
 
-    /// Text of almost the right form: whatever is accepted survives being printed.
+    /// Text of almost the right form: accepted text survives printing.
     #[test]
     fn accepted_text_survives_printing(text in "[0-9]{1,6}[.]?[0-9]{0,4} ?[kMG]?i?(bit/s|b/s|B/s|bps)") {
         if let Ok(rate) = text.parse::<Rate>() {

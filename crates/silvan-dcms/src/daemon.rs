@@ -56,7 +56,7 @@ impl StartError {
         }
     }
 
-    /// What to do about it.
+    /// Returns the hint.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::State(error) => error.hint(),
@@ -81,11 +81,11 @@ pub struct Daemon {
     _endpoint: Option<Endpoint>,
 }
 
-/// How waiting for the lease has ended.
+/// Result of waiting for the lease.
 enum LeaseOutcome {
     /// This instance is in charge.
     InCharge,
-    /// It was stopped before.
+    /// The daemon was stopped before.
     Stopped,
     /// Another instance is in charge and will stay so, as far as can be seen: its name.
     Other(String),
@@ -132,7 +132,7 @@ impl Daemon {
         };
         match daemon.candidate {
             None => daemon.next = Some(daemon.manager()?),
-            // Where there is no port, it need not wait for its turn.
+            // Without a port, the daemon need not wait for its turn.
             Some(_) => drop(daemon.transport()?),
         }
         let endpoint = daemon.settings.listen.as_ref().map(|listen| {
@@ -178,13 +178,14 @@ impl Daemon {
         Ok(manager)
     }
 
-    /// Waits until this instance is in charge, if it has a lease, and does the task; waits again when
-    /// the lease is lost, and opens the port again when it fails while the manager runs. See [`Manager::run`].
-    /// Restoring is left to another instance that is in charge; it gives the number of changes in the journal then.
+    /// Waits for the lease, if there is one, and does the task. See [`Manager::run`].
+    ///
+    /// It waits again when the lease is lost, and opens the port again when it fails while the manager runs. Another
+    /// instance in charge restores the changes; then this one returns the number of changes in the journal.
     ///
     /// # Errors
     ///
-    /// [`StartError`] if it cannot go on.
+    /// [`StartError`] if it cannot continue.
     pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, StartError> {
         loop {
             match self.await_lease(task, stop)? {

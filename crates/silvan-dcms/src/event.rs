@@ -1,5 +1,4 @@
-//! What happens, for logs: each event knows how grave it is, reads as one line of text, and
-//! serializes to JSON with all its values.
+//! Events for logs. Each has a severity, is one line of text, and serializes to JSON with all its values.
 
 mod text;
 
@@ -24,7 +23,7 @@ pub struct Name {
     /// The port; `None` for the whole switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u8>,
-    /// What is at the other end.
+    /// Name of the other end of the cable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub far_end: Option<String>,
 }
@@ -84,7 +83,7 @@ impl fmt::Display for Counters {
     }
 }
 
-/// What is to be done about a decision.
+/// Action of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Do {
@@ -104,9 +103,9 @@ pub struct Decided {
     pub port: Name,
     /// Why: see the guide.
     pub reason: &'static str,
-    /// What is to be done.
+    /// The action.
     pub action: Do,
-    /// Whether nothing is done for lack of `--act`.
+    /// True if nothing is done for lack of `--act`.
     pub dry_run: bool,
     /// The neighbouring switch port that waits.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,16 +119,16 @@ pub struct Decided {
     /// Counters of the victim in the sweep before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub victim_counters_before: Option<Counters>,
-    /// How long the Marking_Rate has been low, in seconds.
+    /// Seconds since the Marking_Rate was lowered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low_for_s: Option<f64>,
-    /// What the links of the victims could have carried while the victims waited, in bytes, from the
-    /// decision to lower the Marking_Rate to this one, which ends it.
+    /// Bytes that the victims' links could have carried while the victims waited.
+    ///
+    /// The time is from the decision to lower the Marking_Rate to this decision, which ends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub victims_lost_bytes: Option<f64>,
 }
 
-/// A failure as text.
 fn failure<S: Serializer>(failure: &Failure, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(failure)
 }
@@ -145,7 +144,7 @@ fn failure<S: Serializer>(failure: &Failure, serializer: S) -> Result<S::Ok, S::
 pub enum Event {
     /// The manager has started.
     Started {
-        /// Whether it may change anything.
+        /// True if the manager may make changes.
         act: bool,
         /// Changes in the journal of an earlier run.
         pending: usize,
@@ -160,22 +159,22 @@ pub enum Event {
         /// The number of its term.
         term: u64,
     },
-    /// This instance is not in charge any more. What was changed is left to the one that is.
+    /// This instance is not in charge any more. The instance in charge takes over the changes.
     LeaseLost,
-    /// The port has failed, or cannot be opened again yet. What was changed is restored when it is back.
+    /// The port has failed, or cannot be opened again yet. Changes are restored when it is back.
     PortLost {
         /// Why.
         why: String,
         /// An earlier event has said so.
         still: bool,
-        /// When it is opened again, in seconds from now.
+        /// Time until the port is opened again, in seconds.
         retry_in_s: f64,
     },
     /// The port is open again: the manager starts over.
     PortBack,
     /// Another instance is in charge and renews its lease, so that this one restores nothing.
     OtherInCharge {
-        /// What the other one has written as its name.
+        /// Name that the other instance has written.
         holder: String,
         /// Changes in the journal.
         pending: usize,
@@ -195,9 +194,9 @@ pub enum Event {
         ports: usize,
         /// Ports that may be changed.
         controllable: usize,
-        /// Whether everything has answered without contradictions.
+        /// True if all nodes have answered without contradictions.
         complete: bool,
-        /// What it took, in seconds.
+        /// Duration, in seconds.
         seconds: f64,
     },
     /// The local node does not answer, so that there is no subnet to be seen.
@@ -208,54 +207,54 @@ pub enum Event {
         ports: usize,
         /// Ports that have answered.
         answered: usize,
-        /// What it took, in seconds.
+        /// Duration, in seconds.
         seconds: f64,
     },
     /// A decision of the DCMS.
     Decision(Box<Decided>),
     /// A Marking_Rate is low now.
     Lowered {
-        /// Where.
+        /// Place of the change.
         port: Name,
-        /// What was in force, in packets.
+        /// Marking_Rate in force before, in packets.
         before: u16,
-        /// What is in force, in packets.
+        /// Marking_Rate in force, in packets.
         now: u16,
     },
     /// A Marking_Rate was not lowered.
     NotLowered {
-        /// Where.
+        /// Place of the change.
         port: Name,
         /// Why.
         why: String,
     },
     /// A Marking_Rate is again what it was.
     Restored {
-        /// Where.
+        /// Place of the change.
         port: Name,
-        /// What is in force, in packets.
+        /// Marking_Rate in force, in packets.
         now: u16,
     },
     /// A Marking_Rate in the journal was not low any more, and stays as it is.
     LeftAlone {
-        /// Where.
+        /// Place of the change.
         port: Name,
     },
     /// A Marking_Rate could not be restored yet. It stays in the journal.
     NotRestored {
-        /// Where.
+        /// Place of the change.
         port: Name,
         /// Why.
         #[serde(serialize_with = "failure")]
         why: Failure,
-        /// When it is tried again, in seconds from now.
+        /// Time until the next try, in seconds.
         retry_in_s: f64,
     },
     /// The journal cannot be written. Nothing is lowered then; restoring goes on.
     JournalFailed {
         /// Why.
         why: String,
-        /// When it is tried again, in seconds from now.
+        /// Time until the next try, in seconds.
         retry_in_s: f64,
     },
     /// The journal is written again.
@@ -267,7 +266,7 @@ pub enum Event {
     },
     /// No subnet manager answers: everything is restored, and nothing done until one does.
     SmLost {
-        /// How long none has answered, in seconds.
+        /// Time without an answer, in seconds.
         seconds: f64,
     },
     /// No subnet manager has answered yet: nothing is decided until one does.
@@ -282,11 +281,11 @@ pub enum Event {
     /// The clock has gone back, so that no deadline can be trusted: everything is restored, and
     /// what was seen is forgotten.
     ClockWentBack,
-    /// A switch has stopped answering. It is asked less and less often.
+    /// A switch has stopped answering. It is queried less and less often.
     SwitchSilent {
         /// The switch.
         switch: Name,
-        /// When it is asked again, in seconds from now.
+        /// Time until the next query, in seconds.
         retry_in_s: f64,
     },
     /// A switch answers again.
@@ -309,14 +308,15 @@ pub enum Event {
         /// Ports.
         ports: usize,
     },
-    /// A Marking_Rate is not held low any more, or would not be, without a decision: nothing is decided
-    /// any more, for lack of a subnet manager, of a clock or of a port, or at the end.
+    /// A Marking_Rate is not held low any more, or would not be, without a decision.
+    ///
+    /// There are no decisions without a subnet manager, a clock or a port, and at the end.
     LowEnded {
-        /// Where.
+        /// Place of the change.
         port: Name,
-        /// Whether it was only a dry run.
+        /// True for a dry run.
         dry_run: bool,
-        /// How long it was low, in seconds; `None` if the clock has gone back.
+        /// Seconds since the Marking_Rate was lowered; `None` if the clock has gone back.
         #[serde(skip_serializing_if = "Option::is_none")]
         low_for_s: Option<f64>,
         /// See [`Decided::victims_lost_bytes`].

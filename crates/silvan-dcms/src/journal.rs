@@ -1,11 +1,11 @@
-//! What has been changed and must be restored, remembered across crashes and power loss.
+//! The journal of changes that must be restored, which survives crashes and power loss.
 //!
-//! The journal is one small file that is replaced as a whole: a new file is written and synced, takes
-//! the old one's place, and the folder is synced. So at any moment the old or the new content is
-//! there, and an entry is on the disk before its change is made.
+//! The journal is a small file that is replaced as a whole: a new file is written and synced, takes the old file's
+//! place, and the folder is synced. So the disk has the old or the new content at any moment, and an entry is on the
+//! disk before its change is made.
 //!
-//! Each line is a record of JSON after its checksum, so that what the disk has damaged is not taken for
-//! a setting: first the version and the number of changes, then one change per line.
+//! Each line is a record of JSON after its checksum, so that damaged data never counts as a setting. The first line has
+//! the version and the number of changes, each further line one change.
 
 mod folder;
 
@@ -26,7 +26,7 @@ const VERSION: u32 = 2;
 /// Hexadecimal digits of a checksum: the first of SHA-256.
 const CHECKSUM_LEN: usize = 16;
 
-/// What a change is made at: a port, or a switch as a whole.
+/// Target of a change: a port, or a switch as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// NodeGUID of the switch.
@@ -39,7 +39,7 @@ pub struct Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Setting {
-    /// Whether the port has a setting of its own.
+    /// True if the port has a separate setting.
     pub valid: bool,
     /// Threshold, 0 to 15; 0 never marks.
     pub threshold: u8,
@@ -61,7 +61,7 @@ impl Setting {
         })
     }
 
-    /// The same for the wire.
+    /// Returns the setting as an element of a datagram.
     pub fn element(&self) -> SwitchPortCongestionElement {
         SwitchPortCongestionElement {
             valid: self.valid,
@@ -76,17 +76,17 @@ impl Setting {
 /// A change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// What was there.
+    /// Setting before the change.
     pub before: Setting,
-    /// What has been set.
+    /// Setting after the change.
     pub after: Setting,
     /// The Marking_Rate that was in force, be it the port's or the switch's.
     pub rate: u16,
-    /// When it was made, in seconds since 1970.
+    /// Time of the change, in seconds since 1970.
     pub since: u64,
 }
 
-/// Where the journal is kept. Each function is a step after which the machine may stop.
+/// Storage of the journal. Each function is a step after which the machine may stop.
 pub trait Disk {
     /// The journal's content; `None` if there is none.
     ///
@@ -120,7 +120,7 @@ pub trait Disk {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// It cannot be read or written.
+    /// The journal cannot be read or written.
     #[error("the journal cannot be {what}: {error}")]
     Io {
         /// Read or written.
@@ -128,12 +128,12 @@ pub enum JournalError {
         /// Why.
         error: io::Error,
     },
-    /// Its content is not a journal.
+    /// The content is not a journal.
     #[error("the journal is damaged at line {line}: {why}")]
     Content {
         /// Number of the line.
         line: usize,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// Another version of silvan has written it.
@@ -177,7 +177,7 @@ struct Entry {
 pub struct Journal<D> {
     disk: D,
     changes: BTreeMap<Target, Change>,
-    /// Whether the disk may have another content.
+    /// True if the disk may have another content.
     is_outdated: bool,
 }
 
@@ -203,12 +203,12 @@ impl<D: Disk> Journal<D> {
         })
     }
 
-    /// Whether the disk may have another content, since it could not be written.
+    /// Returns true if the disk may have another content, because it could not be written.
     pub fn is_outdated(&self) -> bool {
         self.is_outdated
     }
 
-    /// Where it is kept.
+    /// Returns the storage.
     pub fn disk(&mut self) -> &mut D {
         &mut self.disk
     }
@@ -319,8 +319,8 @@ fn record<T: DeserializeOwned>(line: usize, bytes: &[u8]) -> Result<T, JournalEr
     serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))
 }
 
-/// The changes in a file. It is written as a whole and renamed, so that no crash leaves a part of it:
-/// what is not complete is damaged, and a change that it does not show may be in force.
+/// Parses the changes in a file. The file is written as a whole and renamed, so no crash leaves a part of it. An
+/// incomplete file is damaged, and a change that it does not show may be in force.
 fn parse(bytes: &[u8]) -> Result<BTreeMap<Target, Change>, JournalError> {
     let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
     // The end of the last line; a checksum tells whether more than that is missing.

@@ -1,10 +1,10 @@
-//! A lease on a state folder that several machines share: at most one of them is in charge.
+//! A lease on a state folder that several machines share: at most one machine is in charge.
 //!
-//! The folder has a file `lease.N` for each term that may be in force; the highest number counts. Who creates the
-//! file holds the term, and writes a growing count into it. Who sees no other count for the whole length of the
-//! lease creates the next file. Creation fails where the file is there already, so that one wins. The holder
-//! believes in its term for half of the length from before each of its writes, by its own clock; the others wait
-//! for the whole length, by theirs. No two clocks are compared, and no lock is held while a process may stop.
+//! The folder has a file `lease.N` for each term that may be in force; the highest number counts. The creator of the
+//! file holds the term, and writes a growing count into it. A candidate that sees an unchanged count for the whole
+//! length of the lease creates the next file. Creation fails if the file exists, so one candidate wins. The holder
+//! relies on its term for half of the length from before each of its writes, by its own clock; candidates wait for the
+//! whole length by theirs. No two clocks are compared, and no lock is held while a process may stop.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,31 +14,30 @@ use std::path::{Path, PathBuf};
 use silvan_core::{MonotonicTime, Span};
 
 const PREFIX: &str = "lease.";
-/// What a holder leaves in its file when it ends.
+/// Content of the file after its holder has ended.
 const FREE: &str = "free";
 /// More than a holder writes.
 const LONGEST: u64 = 256;
 
-/// A term that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Term {
     number: u64,
     /// Writes so far.
     count: u64,
-    /// Until when it may be relied on.
+    /// End of the time for which the term is reliable.
     until: MonotonicTime,
 }
 
-/// What was seen of the term of another.
+/// Last known state of another instance's term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     number: u64,
     content: String,
-    /// When this content was read for the first time.
+    /// Time of the first reading of this content.
     since: MonotonicTime,
 }
 
-/// One candidate.
+/// A candidate for the lease.
 #[derive(Debug)]
 pub struct Lease {
     folder: PathBuf,
@@ -64,8 +63,8 @@ impl Lease {
         }
     }
 
-    /// The name of the other candidate that holds a term and was seen to renew or to begin it, since this one
-    /// has waited for it to end.
+    /// Returns the name of another candidate that holds a term and has renewed or begun it since this candidate started
+    /// to wait.
     pub fn live_holder(&self) -> Option<&str> {
         self.live_holder.as_deref()
     }
@@ -75,7 +74,7 @@ impl Lease {
         self.term.map(|term| term.number)
     }
 
-    /// Until when the term may be relied on; `None` without one.
+    /// Returns the end of the time for which the term is reliable; `None` without a term.
     pub fn until(&self) -> Option<MonotonicTime> {
         self.term.map(|term| term.until)
     }
@@ -148,7 +147,7 @@ impl Lease {
         });
         for old in self.numbers()? {
             if old < number {
-                // What cannot be removed does not count.
+                // A file that cannot be removed does not count.
                 let _ = fs::remove_file(self.path(old));
             }
         }

@@ -19,7 +19,7 @@ const RENEWALS: u64 = 8;
 /// A candidate that goes on with its term in a thread of its own, so that nothing else can keep it from that.
 pub struct Candidate {
     lease: Arc<Mutex<Lease>>,
-    /// Until when the term may be relied on, in nanoseconds; 0 without one.
+    /// End of the time for which the term is reliable, in nanoseconds; 0 without a term.
     until: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -124,7 +124,7 @@ fn publish(lease: &Lease, until: &AtomicU64) {
 pub struct Leased<T> {
     /// The transport.
     pub transport: T,
-    /// Whether the lease holds; `None` if there is none.
+    /// State of the lease; `None` without one.
     pub in_charge: Option<InCharge>,
 }
 

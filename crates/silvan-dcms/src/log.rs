@@ -1,4 +1,4 @@
-//! Where events go.
+//! Destinations of events.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -16,10 +16,10 @@ use crate::journal::{Change, Disk, Journal, JournalError, Setting, Target};
 /// Ports to a block of SwitchPortCongestionSetting.
 const BLOCK_PORTS: usize = 48;
 
-/// Where a change is made.
+/// Location of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// What is changed.
+    /// Target of the change.
     pub target: Target,
     /// LID of the switch.
     pub lid: Lid,
@@ -27,30 +27,30 @@ pub struct Location {
     pub port_count: u8,
 }
 
-/// How lowering went.
+/// Result of lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowered {
-    /// It is low now.
+    /// The rate is low now.
     Done {
         /// The Marking_Rate that was in force.
         before: u16,
     },
-    /// It was not above the low one, so that nothing was changed.
+    /// The rate was not above the low rate, so there was no change.
     AlreadyLow,
     /// The port does not mark packets at all: its Threshold is 0.
     Off,
     /// The port's setting is one of credit starvation.
     OtherControl,
-    /// The switch did not answer, or refused. What is in force is not known.
+    /// The switch did not answer, or refused. The setting in force is unknown.
     Failed(Failure),
 }
 
-/// How restoring went.
+/// Result of restoring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// It is what it was.
+    /// The setting is restored.
     Done,
-    /// It was not low any more: it was never set, or somebody else has set something.
+    /// The rate was not low any more: it was never set, or another tool has set it.
     NotLow,
     /// The switch did not answer, or refused. It stays in the journal.
     Failed(Failure),
@@ -91,8 +91,8 @@ impl<'a, T: Transport> Marker<'a, T> {
             .query_one(Query::congestion(0, lid, method, key, attribute, modifier))
     }
 
-    /// Whether the LID still belongs to the switch. A subnet manager may have given it to another one
-    /// since the last discovery.
+    /// Returns true if the LID still belongs to the switch. A subnet manager may have given it to another switch since
+    /// the last discovery.
     fn is_there(&mut self, location: Location) -> Result<Result<(), Failure>, TransportError> {
         let query = Query::subnet_get(0, location.lid, NodeInfo::default(), 0);
         Ok(self.client.query_one(query)?.and_then(|answer| {
@@ -104,7 +104,6 @@ impl<'a, T: Transport> Marker<'a, T> {
         }))
     }
 
-    /// The setting of the whole switch.
     fn whole(&mut self, lid: Lid) -> Result<Result<Setting, Failure>, TransportError> {
         let attribute = SwitchCongestionSetting::default().into();
         let outcome = self.ask(lid, Method::GET, attribute, 0)?;
@@ -129,7 +128,7 @@ impl<'a, T: Transport> Marker<'a, T> {
         let outcome = self.ask(lid, Method::GET, attribute, block)?;
         Ok(outcome.map(|answer: Answer| {
             let mut setting = SwitchPortCongestionSetting::parse(&answer.data());
-            // What stands beyond the last port means nothing and is not to be sent back.
+            // Elements beyond the last port have no meaning and must not be sent back.
             let known = usize::from(port_count) + 1;
             let beyond = known.saturating_sub(block as usize * BLOCK_PORTS);
             for element in setting.ports.iter_mut().skip(beyond) {
@@ -139,7 +138,7 @@ impl<'a, T: Transport> Marker<'a, T> {
         }))
     }
 
-    /// What is in force at a place: the setting itself, `None` if it is one of credit starvation.
+    /// Reads the setting in force at a location; `None` if it is a setting of credit starvation.
     fn read(
         &mut self,
         location: Location,
@@ -190,15 +189,14 @@ impl<'a, T: Transport> Marker<'a, T> {
         }
     }
 
-    /// Whether a node has another CC_Key than the one that was sent. It drops what is set with a
-    /// wrong one (annex A10.4.2), but answers who asks for its CongestionKeyInfo, and shows the key itself
-    /// at most to those who know it.
+    /// Returns true if a node has another CC_Key than the sent key. A node drops Sets with a wrong key (annex A10.4.2).
+    /// It answers queries of its CongestionKeyInfo, but shows the key itself at most to a sender of the right key.
     fn is_key_wrong(&mut self, lid: Lid) -> Result<bool, TransportError> {
         let attribute = CongestionKeyInfo::default().into();
         let outcome = self.ask(lid, Method::GET, attribute, 0)?;
         Ok(outcome.is_ok_and(|answer| {
             let info = CongestionKeyInfo::parse(&answer.data());
-            // With the protect bit, 0 means a key that is not shown.
+            // With the protect bit, 0 means a hidden key.
             let has_none = info.cc_key == 0 && !info.protect;
             let sent = self.cc_key.map_or(0, CcKey::reveal);
             let is_right = sent != 0 && info.cc_key == sent;
@@ -259,8 +257,8 @@ impl<'a, T: Transport> Marker<'a, T> {
         })
     }
 
-    /// Restores what a change has replaced. Where somebody else has set another Marking_Rate since,
-    /// that stays. Unless it has failed, the change can be taken from the journal.
+    /// Restores the setting that a change has replaced. A Marking_Rate that another tool has set since stays. Unless
+    /// the result is a failure, the change can be removed from the journal.
     ///
     /// # Errors
     ///
@@ -285,7 +283,7 @@ impl<'a, T: Transport> Marker<'a, T> {
             marking_rate: change.rate,
             ..now
         };
-        // If somebody else has changed the rest of the setting, only the rate is put back.
+        // If another tool has changed the rest of the setting, only the rate is restored.
         let wanted = if now == change.after {
             change.before
         } else {

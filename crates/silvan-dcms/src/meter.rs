@@ -89,7 +89,7 @@ fn skew(interval: Span) -> Span {
     Span::from_ps(interval.as_ps() / SKEW_SHARE).max(LEAST_SKEW)
 }
 
-/// What the answers of a port tell.
+/// Result of a port's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
@@ -106,10 +106,9 @@ pub enum Observed {
     Growth(CounterGrowth),
 }
 
-/// A counter that is exported.
 #[derive(Clone, Copy, Debug)]
 struct MeteredCounter {
-    /// Its place in [`silvan_core::PortCounters::ALL`].
+    /// Index in [`silvan_core::PortCounters::ALL`].
     index: usize,
     source: CounterSource,
 }
@@ -132,8 +131,8 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter that is read at about this interval. It gives the growth of counters of time in ticks of this length,
-    /// whatever the tick of the port is.
+    /// Makes a meter that is read at about this interval. It returns the growth of time counters in ticks of this
+    /// length, independent of the port's tick.
     pub fn new(tick: Span, interval: Span) -> Self {
         let declared = silvan_core::PortCounters::ALL.iter().enumerate();
         let exported = declared.filter(|(_, counter)| counter.metric.is_some());

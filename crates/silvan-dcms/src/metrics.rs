@@ -1,7 +1,7 @@
-//! What Prometheus reads.
+//! Metrics for Prometheus.
 //!
-//! Counters of ports have the names and labels that the common exporters of InfiniBand switches
-//! give them; what the DCMS does is under `silvan_dcms`.
+//! Counters of ports have the names and labels of the common exporters of InfiniBand switches;
+//! metrics of the DCMS begin with `silvan_dcms`.
 
 use std::sync::atomic::AtomicU64;
 
@@ -44,7 +44,7 @@ pub struct ReasonLabels {
     pub reason: &'static str,
 }
 
-/// What has become of a change.
+/// Result of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ActionLabels {
     /// `lower` or `restore`.
@@ -58,7 +58,7 @@ pub struct ActionLabels {
 pub struct CounterMetric {
     /// The counter's place in [`PortCounters::ALL`].
     pub index: usize,
-    /// What a unit of datagrams is in that of the metric.
+    /// Factor from a datagram's unit to the metric's unit.
     pub scale: u64,
     /// The values by port.
     pub family: Family<PortLabels, Counter>,
@@ -114,7 +114,7 @@ pub struct Metrics {
     pub counters: Vec<CounterMetric>,
     /// Always 1.
     pub info: Family<SwitchLabels, Gauge>,
-    /// Whether the Marking_Rate is low, of ports that have been congested.
+    /// 1 if the Marking_Rate is low, for ports that have been congested.
     pub low: Family<PortLabels, Gauge>,
     /// Victims of ports that have been congested.
     pub victims: Family<PortLabels, Gauge>,
@@ -126,15 +126,15 @@ pub struct Metrics {
     pub pending: Gauge,
     /// Age of the oldest change in the journal.
     pub pending_seconds: Gauge<f64, AtomicU64>,
-    /// How often the journal could not be written.
+    /// Number of failed writes of the journal.
     pub journal_errors: Counter,
-    /// Whether it may change anything.
+    /// 1 if the manager may make changes.
     pub acting: Gauge,
-    /// Whether another instance is in charge.
+    /// 1 if another instance is in charge.
     pub standby: Gauge,
-    /// Whether a subnet manager answers.
+    /// 1 if a subnet manager answers.
     pub sm_found: Gauge,
-    /// Whether nothing is done until a subnet manager has answered for the first time.
+    /// 1 while the manager waits for the first answer of a subnet manager.
     pub sm_awaited: Gauge,
     /// Switches known.
     pub switches: Gauge,
@@ -144,7 +144,7 @@ pub struct Metrics {
     pub unanswered: Gauge,
     /// Sweeps done.
     pub sweeps: Counter,
-    /// What the last sweep took.
+    /// Duration of the last sweep.
     pub sweep_seconds: Gauge<f64, AtomicU64>,
     connections: ConnectionMetrics,
     datagrams: DatagramMetrics,
@@ -189,7 +189,7 @@ impl Metrics {
         let dcms = self.registry.sub_registry_with_prefix("silvan_dcms");
         dcms.register(
             "port_low",
-            "Whether the Marking_Rate of a port is held low",
+            "1 if the Marking_Rate of a port is held low",
             self.low.clone(),
         );
         dcms.register(
@@ -225,22 +225,22 @@ impl Metrics {
         );
         dcms.register(
             "acting",
-            "Whether the manager may change anything",
+            "1 if the manager may make changes",
             self.acting.clone(),
         );
         dcms.register(
             "standby",
-            "Whether the manager waits until no other instance is in charge",
+            "1 while another instance is in charge",
             self.standby.clone(),
         );
         dcms.register(
             "sm_found",
-            "Whether a subnet manager answers",
+            "1 if a subnet manager answers",
             self.sm_found.clone(),
         );
         dcms.register(
             "sm_awaited",
-            "Whether the manager waits for the first answer of a subnet manager",
+            "1 while the manager waits for the first answer of a subnet manager",
             self.sm_awaited.clone(),
         );
         dcms.register("switches", "Switches that answer", self.switches.clone());
@@ -253,7 +253,7 @@ impl Metrics {
         dcms.register("sweeps", "Sweeps of the counters", self.sweeps.clone());
         dcms.register_with_unit(
             "sweep_duration",
-            "What the last sweep took",
+            "Duration of the last sweep",
             Unit::Seconds,
             self.sweep_seconds.clone(),
         );

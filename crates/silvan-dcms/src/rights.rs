@@ -1,4 +1,4 @@
-//! Which ports may be changed.
+//! Rights to change ports.
 
 use std::str::FromStr;
 
@@ -57,7 +57,7 @@ impl Rule {
     }
 }
 
-/// What is allowed and not denied.
+/// Allowed and denied ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rights {
     allow: Vec<Rule>,
@@ -70,7 +70,7 @@ impl Rights {
         Self { allow, deny }
     }
 
-    /// Whether a port may be changed.
+    /// Returns true if a port may be changed.
     pub fn covers(&self, switch: Guid, name: &str, port: u8) -> bool {
         let covers = |rules: &[Rule]| rules.iter().any(|rule| rule.covers(switch, name, port));
         covers(&self.allow) && !covers(&self.deny)

@@ -17,8 +17,9 @@ use crate::rights::{Rights, Rule};
 /// A complete configuration with every default spelled out and commented.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// The same for an emulated fabric that runs at `time_scale` simulated seconds per second, with a
-/// subnet manager or without one, and with its state in the folder of the configuration.
+/// Returns an example for an emulated fabric that runs at `time_scale` simulated seconds per second.
+///
+/// It works with and without a subnet manager, with its state in the folder of the configuration.
 pub fn emulated_example(time_scale: f64) -> String {
     // Thresholds are parts of an interval, in ticks of an emulated switch: switches have no time scale.
     let paper = DcmsParameters::mizero2017();
@@ -68,18 +69,18 @@ const MOST_IN_FLIGHT: usize = 4096;
 const LEAST_LEASE: Span = Span::from_secs(1);
 const LONGEST_TIMEOUT: Span = Span::from_secs(60);
 
-/// What a change of Marking_Rate reaches.
+/// Ports that a change of Marking_Rate affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// One port, where the switch has SwitchPortCongestionSetting; else the switch.
+    /// A single port, if the switch has SwitchPortCongestionSetting; else the switch.
     #[default]
     Port,
     /// Always the whole switch.
     Switch,
 }
 
-/// Which counter of a port's data is read.
+/// Counter for a port's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum DataCounter {
     /// PortCountersExtended, where the switch has it.
@@ -236,51 +237,51 @@ impl Default for MetricsSection {
 /// A checked configuration.
 #[derive(Debug, Clone)]
 pub struct ManagerSettings {
-    /// Thresholds of the DCMS. What it restores is what it found, so the default Marking_Rate in
-    /// here is only a number above the low one.
+    /// Thresholds of the DCMS. It restores the rates that it found, so the default Marking_Rate here is only a number
+    /// above the low rate.
     pub dcms: DcmsParameters,
     /// Name of the adapter; `None` for the first with an active port.
     pub device: Option<String>,
     /// Port of the adapter; 0 for the first that is active.
     pub port: u8,
-    /// How much is asked at once, and how patiently.
+    /// Limits on requests in flight, timeouts and retries.
     pub limits: Limits,
-    /// What a change reaches.
+    /// Ports that a change affects.
     pub scope: Scope,
-    /// Which ports may be changed.
+    /// Rights to change ports.
     pub rights: Rights,
     /// The CC_Key; `None` for 0.
     pub cc_key: Option<CcKey>,
-    /// Which counter of data is read.
+    /// Counter for data.
     pub data_counter: DataCounter,
     /// Stated ticks of counters of time. Other ports have that of their device.
     pub given_ticks: GivenTicks,
     /// Simulated seconds per second of an emulated fabric, 1 of a real subnet.
     pub time_scale: f64,
-    /// Whether counters that are about to stop are reset.
+    /// True to reset counters that are about to stop.
     pub reset_counters: bool,
     /// Time from one discovery to the next.
     pub rediscover: Span,
     /// Time from one search for the subnet manager to the next.
     pub sm_check: Span,
-    /// How long no subnet manager may answer before everything is restored.
+    /// Time without a subnet manager after which all changes are restored.
     pub sm_lost_after: Span,
-    /// Whether nothing is done without a subnet manager.
+    /// True to make no changes without a subnet manager.
     pub require_sm: bool,
     /// Folder of journal and lock.
     pub state: PathBuf,
     /// After how long another instance with this folder takes over; `None` if there may be none.
     pub lease: Option<Span>,
-    /// How long restoring is tried at the end.
+    /// Time for restoring at the end.
     pub patience: Span,
-    /// Where the metrics are served; `None` for nowhere.
+    /// Address of the metrics; `None` for no endpoint.
     pub listen: Option<Listen>,
 }
 
-/// Where to listen.
+/// Address to listen at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
-    /// As it was written.
+    /// Text of the address as written.
     pub text: String,
     /// The addresses that it names. The first that can be had is taken.
     pub addresses: Vec<SocketAddr>,

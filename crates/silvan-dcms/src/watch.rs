@@ -9,37 +9,37 @@ use silvan_subnet::discovery::{Peer, Subnet, Switch, SwitchPort, data_bytes_per_
 
 use crate::rights::Rights;
 
-/// What a switch can do, as far as it has told.
+/// Abilities of a switch, as far as its answers show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// Counters that it has.
     pub counters: CounterCapabilities,
-    /// It has PortXmitConCtrl.
+    /// True if the switch has PortXmitConCtrl.
     pub time_cong: bool,
-    /// What a change of Marking_Rate reaches; `None` if there is none to change.
+    /// Ports that a change of Marking_Rate affects; `None` if there is no Marking_Rate.
     pub scope: Option<MarkingScope>,
 }
 
 /// A switch port that is swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedPort {
-    /// Its number among all ports ever seen.
+    /// Number among all ports ever seen.
     pub id: PortId,
-    /// Its switch.
+    /// Switch of the port.
     pub switch: SwitchId,
     /// NodeGUID of the switch.
     pub guid: Guid,
     /// LID of the switch.
     pub lid: Lid,
-    /// Its number on the switch.
+    /// Number of the port on the switch.
     pub number: u8,
-    /// What its link can carry, in words of four bytes per second.
+    /// Capacity of the link, in words of four bytes per second.
     pub words_per_second: u64,
     /// The data that its link carries, in bytes per second.
     pub bytes_per_second: u64,
     /// Length of a tick of its counters of time.
     pub tick: Span,
-    /// What its switch can do.
+    /// Abilities of the switch.
     pub abilities: Abilities,
 }
 
@@ -54,7 +54,7 @@ pub struct KnownSwitch {
     pub lid: Option<Lid>,
     /// Ports, without port 0.
     pub port_count: u8,
-    /// What it can do; `None` until it has told.
+    /// Abilities of the switch; `None` before its answer.
     pub abilities: Option<Abilities>,
 }
 
@@ -70,8 +70,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Takes what a discovery has found. Abilities of a switch that has gone and come back are asked
-    /// again.
+    /// Takes the results of a discovery. A switch that has returned is queried for its abilities again.
     pub fn update(&mut self, subnet: &Subnet) {
         let mut gone: Vec<bool> = vec![true; self.switches.len()];
         for switch in &subnet.switches {
@@ -141,7 +140,7 @@ impl Registry {
         Some(self.switch(*self.numbers.get(&guid)?))
     }
 
-    /// Takes what a switch has told of itself.
+    /// Sets the abilities of a switch.
     pub fn set_abilities(&mut self, switch: SwitchId, abilities: Abilities) {
         self.switches[switch.index()].abilities = Some(abilities);
     }
@@ -152,7 +151,7 @@ impl Registry {
         (self.switch(switch), number)
     }
 
-    /// What is at the other end of a port, as people call it.
+    /// Returns the name of the other end of a port.
     pub fn far_end(&self, id: PortId) -> Option<String> {
         match self.peers.get(&id)? {
             Peer::Unknown => None,
@@ -164,8 +163,9 @@ impl Registry {
         }
     }
 
-    /// The ports to sweep, each with its switch and number: active, cabled, of switches that have a LID and have told what
-    /// they can do.
+    /// Returns the ports to sweep, each with its switch and number.
+    ///
+    /// They are active and cabled, on switches with a LID and known abilities.
     pub fn swept<'a>(
         &'a self,
         subnet: &'a Subnet,
@@ -212,7 +212,7 @@ impl Registry {
         Some((number, switch.lid?, abilities))
     }
 
-    /// What the DCMS must know of the watched ports.
+    /// Returns the topology of the watched ports for the DCMS.
     pub fn topology(&self, watched: &[WatchedPort], rights: &Rights) -> DcmsTopology {
         let infos = watched.iter().map(|port| SwitchPortInfo {
             port: port.id,
@@ -247,7 +247,7 @@ impl Registry {
         }
     }
 
-    /// Whether a change for this port reaches none that must not be changed.
+    /// Returns true if a change for this port affects no port that must not be changed.
     fn may_change(&self, port: &WatchedPort, rights: &Rights) -> bool {
         let switch = self.switch(port.switch);
         match port.abilities.scope {

@@ -1,6 +1,6 @@
 //! Prints how long the analysis of large fabrics takes: `cargo run --release -p silvan-diagnose --example speed`.
 //!
-//! Every host sends to a few others, and groups of hosts to one; what waits is found along the paths of these.
+//! Every host sends to a few others, and groups of hosts to one; waiting ports follow from the paths of these flows.
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 use std::time::Instant;

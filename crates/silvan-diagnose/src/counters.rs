@@ -6,7 +6,7 @@ use silvan_core::{MonotonicTime, Span};
 /// The counters of a port that the diagnosis uses, as a sweep or a file has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrafficReading {
-    /// When, by any clock that is the same in both sweeps.
+    /// Time of the reading, by a clock that both sweeps share.
     pub at: Option<MonotonicTime>,
     /// PortXmitData, in words of four bytes.
     pub xmit_data: Option<CounterValue>,
@@ -41,7 +41,7 @@ pub struct TrafficGrowth {
     pub fecn: Result<u64, UnknownGrowth>,
     /// PortRcvBECN, in packets.
     pub becn: Result<u64, UnknownGrowth>,
-    /// Whether the link went down between the sweeps.
+    /// True if the link went down between the sweeps.
     pub flapped: bool,
 }
 

@@ -6,8 +6,7 @@
 //! | `ibqueryerrors --data` | `GUID 0x... port 1: [PortXmitWait == 5]` |
 //! | ibdiagnet's `.db_csv` | `START_PM_INFO` |
 //!
-//! What cannot be understood is an error with its line; what belongs to another fabric is counted, and is an
-//! error if it is much.
+//! A line that cannot be understood is an error. Ports of another fabric are counted, and many of them are an error.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -38,14 +37,14 @@ const SECTIONS: [&str; 4] = ["NODES", "PORTS", "LINKS", COUNTERS];
 /// A file of another fabric has at least this part of unknown ports.
 const FOREIGN: f64 = 0.1;
 
-/// What is wrong with a dump, in which line, and what to do about it.
+/// A fault of a dump, its line and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpError {
     /// The line, counted from 1; `None` if the file as such is wrong.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: Cow<'static, str>,
 }
 
@@ -83,7 +82,7 @@ pub struct Dump {
     pub foreign: usize,
 }
 
-/// How to find ports by what dumps call them.
+/// Ports by their names in dumps.
 struct Ports<'a> {
     fabric: &'a Fabric,
     by_guid: HashMap<(Guid, u8), PortId>,
@@ -320,7 +319,7 @@ fn query_errors(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
             let (value, _) = value.split_once(']').ok_or_else(broken)?;
             let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
             let value: u64 = digits.parse().map_err(|_| broken())?;
-            // It prints counters of 64 bits where the port has them, and does not say so.
+            // ibqueryerrors prints counters of 64 bits if the port has them, without saying so.
             let is_wide = matches!(name.trim(), "PortXmitData" | "PortRcvData" | "PortXmitWait");
             let bits = if is_wide && value != u64::from(u32::MAX) {
                 64
@@ -333,7 +332,7 @@ fn query_errors(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
     Ok(())
 }
 
-/// What is wrong with a section of ibdiagnet's database.
+/// Converts a fault of a section of ibdiagnet's database.
 fn database_error(error: &ImportError) -> DumpError {
     let hint =
         "give ibdiagnet2.db_csv as ibdiagnet has written it; run it again if the file is cut off";
@@ -387,7 +386,7 @@ pub struct Files<'a> {
     pub after: &'a str,
 }
 
-/// Which of the files is wrong.
+/// Role of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRole {
     /// The topology.
@@ -400,10 +399,10 @@ pub enum FileRole {
     After,
 }
 
-/// What is odd about which file.
+/// A file and its oddity.
 pub type Oddity = (FileRole, String);
 
-/// What files say of a subnet.
+/// Diagnosis of a subnet from files.
 #[derive(Clone, Debug)]
 pub struct DumpDiagnosis {
     /// The diagnosis.
@@ -412,7 +411,7 @@ pub struct DumpDiagnosis {
     pub map: SubnetMap,
     /// The loads of its ports, as [`SubnetMap::loads`] writes them.
     pub loads: Vec<u8>,
-    /// What is odd about the files.
+    /// Oddities of the files.
     pub odd: Vec<Oddity>,
 }
 
@@ -421,7 +420,7 @@ pub struct DumpDiagnosis {
 ///
 /// # Errors
 ///
-/// What is wrong with which file.
+/// The fault of a file, with the file's role.
 pub fn diagnose_files(
     files: Files<'_>,
     interval: Span,
@@ -525,7 +524,7 @@ pub fn diagnose_files(
         observation: &observation,
         facts: None,
     });
-    let map = SubnetMap::new(&fabric, tables.as_ref());
+    let map = SubnetMap::new(&fabric, tables.as_ref(), &capable);
     let loads = map.loads(&observation);
     Ok(DumpDiagnosis {
         report,
@@ -568,7 +567,7 @@ pub fn assumed(
     }
 }
 
-/// What both ends of each link support.
+/// Returns the rates that both ends of each link support.
 fn supported_rates(fabric: &Fabric, database: &ImportedDatabase) -> IdVec<PortId, Option<Rate>> {
     let end = |port: PortId| {
         let node = &fabric.nodes[fabric.ports[port].node];

@@ -1,4 +1,4 @@
-//! What is known of flows besides the loads of ports: who waits, and whose packets switches have marked.
+//! Evidence about flows in addition to the loads of ports: waiting ports, and flows of marked packets.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::logs::Logs;
 /// Flows that make up all marked packets of a host are seen so often on average.
 const LEAST_SEEN: u32 = 4;
 
-/// Which ports wait, and for which outputs they may.
+/// Waiting ports, and the outputs that they may wait for.
 #[derive(Clone, Debug, Default)]
 pub struct Waiting {
     /// Outputs of switches that are busy or wait themselves.
@@ -20,11 +20,11 @@ pub struct Waiting {
     pub full: IdVec<PortId, bool>,
 }
 
-/// What notifications say: how much each source sends through the ports that mark.
+/// Evidence of notifications: traffic of each source through the marking ports.
 pub struct Marks<'a> {
     /// By source, in bit/s; `None` where it is not known.
     pub through: &'a IdVec<HostId, Option<f64>>,
-    /// The same by destination.
+    /// Marked traffic by destination.
     pub arriving: &'a IdVec<HostId, Option<f64>>,
     /// Ports that mark.
     pub is_marking: &'a dyn Fn(PortId) -> bool,
@@ -56,15 +56,15 @@ impl Seen {
         seen
     }
 
-    /// Whether so many packets of its sender were seen, and of so few flows, that this flow would have been seen
-    /// if its packets were marked.
+    /// Returns true if this flow would have been seen if its packets were marked. Many packets of its sender were seen,
+    /// of few flows.
     pub(crate) fn excludes(&self, source: HostId, destination: HostId) -> bool {
         let sum = self.by_source.get(&source);
         let is_enough = sum.is_some_and(|&(count, flows)| count >= LEAST_SEEN * flows);
         is_enough && !self.pairs.contains_key(&(source, destination))
     }
 
-    /// Whether a packet of this flow was seen, and of no other of its sender.
+    /// Returns true if a packet of this flow was seen, and of no other flow of its sender.
     pub(crate) fn is_only(&self, source: HostId, destination: HostId) -> bool {
         self.pairs.contains_key(&(source, destination))
             && self

@@ -19,12 +19,12 @@ const SAME: f64 = 0.002;
 const IDLE: f64 = 0.003;
 /// Rates below this part of a link are what is left of an exchange.
 const NONE: f64 = 0.0005;
-/// The cost of a set, by which the logarithm of its likelihood falls: of each flow, of each port that waits without a
-/// reason, and of a link's load that it does not explain.
+/// Cost of a set, by which the logarithm of its likelihood falls: of a flow, of a port that waits without a reason, and
+/// of an unexplained load of a link.
 const FLOW: f64 = 3.0;
 const REASON: f64 = 8.0;
 const UNEXPLAINED: f64 = 100.0;
-/// What costs are divided by, at first and at last, and the part of the exchanges after which it is the last.
+/// First and last divisor of costs, and the part of the exchanges after which the last one holds.
 const HOT: f64 = 4.0;
 const COLD: f64 = 0.7;
 const COOLED: f64 = 0.7;
@@ -47,7 +47,7 @@ pub(crate) struct Candidates<'a> {
     switches: Vec<Switch>,
     /// The switch that a port belongs to.
     owner: IdVec<PortId, usize>,
-    /// Where the row starts of what a port sends into a switch, and the column of an output in it.
+    /// Start of the row of a port's traffic into a switch, and the column of an output in it.
     row: IdVec<PortId, usize>,
     column: IdVec<PortId, usize>,
     cells: usize,
@@ -67,13 +67,13 @@ struct Switch {
 pub(crate) struct State {
     rates: Vec<f64>,
     active: Vec<usize>,
-    /// Where a flow is in `active`.
+    /// Position of a flow in `active`.
     place: Vec<usize>,
-    /// What is left of the loads.
+    /// Unexplained part of the loads.
     left: IdVec<PortId, Option<f64>>,
     /// Rates from inputs to outputs.
     turns: Vec<f64>,
-    /// What waiting ports of each switch lack to a reason.
+    /// Missing parts of the reasons of each switch's waiting ports.
     lacks: Vec<f64>,
     unexplained: f64,
 }
@@ -141,7 +141,7 @@ impl<'a> Candidates<'a> {
         ends.collect::<HashSet<PortId>>().len().saturating_sub(1)
     }
 
-    /// How many exchanges take so many steps.
+    /// Returns the number of exchanges in `steps` steps.
     pub fn exchanges(&self, steps: usize) -> usize {
         let cells = |switch: &Switch| switch.busy.len() * (switch.columns + switch.waiting.len());
         let all: usize = self.switches.iter().map(cells).sum();
@@ -210,7 +210,6 @@ impl<'a> Candidates<'a> {
         (left.abs() / self.links[port] - SAME).max(0.0)
     }
 
-    /// Adds to the rate of a flow.
     fn add(&self, state: &mut State, flow: usize, change: f64) {
         let path = (self.paths)(flow);
         for &port in path {
@@ -239,7 +238,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// What waiting ports lack to a reason: an output that is busy, and of which no other input gets more.
+    /// Returns the missing parts of the reasons of a switch's waiting ports. A reason is a busy output of which no
+    /// other input gets more.
     fn lack(&self, state: &State, number: usize) -> f64 {
         let switch = &self.switches[number];
         let mut lacks = vec![1.0_f64; switch.waiting.len()];

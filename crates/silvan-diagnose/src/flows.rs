@@ -1,11 +1,10 @@
-//! Which host sends how much to which other: estimated, as no counter has it.
+//! Estimates of flows between hosts, which no counter measures.
 //!
-//! The loads of all ports are sums of flows along the paths of the forwarding tables. Many sets of flows
-//! have the same sums. The estimate is the one of largest entropy that has them (network tomography:
-//! Vardi, "Network Tomography: Estimating Source-Destination Traffic Intensities from Link Data", JASA
-//! 91(433), 1996), found by multiplicative iteration from the product of what hosts send and receive.
-//! Where switches mark packets, the notifications that each host has received restrict its flows through
-//! marking ports.
+//! The loads of all ports are sums of flows along the paths of the forwarding tables. Many sets of flows have the same
+//! sums. The estimate is the set of largest entropy with these sums (network tomography: Vardi, "Network Tomography:
+//! Estimating Source-Destination Traffic Intensities from Link Data", JASA 91(433), 1996), found by multiplicative
+//! iteration from the product of the hosts' sent and received rates. If switches mark packets, the notifications that
+//! each host has received restrict its flows through marking ports.
 
 mod fit;
 mod spread;
@@ -41,9 +40,9 @@ const SEARCHES: usize = 32;
 const NEARLY_AS_LIKELY: f64 = 2.0;
 /// A host sends nothing past the ports that mark if so much of what it sends goes through them.
 const NEARLY_ALL: f64 = 0.85;
-/// What a flow more has to explain of all loads.
+/// Part of all loads that an additional flow must explain.
 const PARSIMONY: f64 = 0.0005;
-/// What a port that waits without a reason counts for, in the same unit; less if it has a part of one.
+/// Weight of a port that waits without a reason, in the same unit; a partial reason reduces it.
 const REASON: f64 = 0.005;
 /// Results of guesses that are worse by no more than this count as well as the best.
 const NEARLY_BEST: f64 = 0.002;
@@ -57,14 +56,13 @@ pub struct Flow {
     pub destination: HostId,
     /// Data on the wire in bit/s.
     pub bits_per_s: f64,
-    /// Whether the loads leave no choice.
+    /// True if the loads determine the flow.
     pub is_exact: bool,
     prior: f64,
     start: u32,
     end: u32,
 }
 
-/// A result of peeling.
 struct Peeled {
     residual: IdVec<PortId, Option<f64>>,
     open: Vec<bool>,
@@ -79,11 +77,11 @@ pub struct Flows {
     flows: Vec<Flow>,
     /// The ports that each flow leaves by, one flow after the other.
     steps: Vec<PortId>,
-    /// Whether pairs were left out because there are too many.
+    /// True if pairs were omitted because there are too many.
     pub is_partial: bool,
     /// Pairs whose path ends or loops.
     pub unroutable: usize,
-    /// If pairs were left out, the ports of which all flows are there.
+    /// If pairs were omitted, the ports with all their flows.
     complete: Option<IdVec<PortId, bool>>,
     waiting: Waiting,
     /// Results that count alike: the rates of the flows above 0, by number.
@@ -244,7 +242,7 @@ impl Flows {
                 }
             })
         };
-        // What a sender waits for is on the way of what it sends; a flow that was seen is there.
+        // An output that a sender waits for is on the path of its flows; a seen flow exists.
         let likelihood = |flow: usize| {
             let Flow {
                 source,
@@ -257,7 +255,7 @@ impl Flows {
                 || path[1..].iter().any(|&port| self.waiting.busy[port]);
             u32::from(is_seen) + u32::from(has_reason)
         };
-        // Where flows are left out, the loads are no sums of those that are there.
+        // If flows are omitted, the loads are no sums of the remaining flows.
         let can_peel = self.complete.is_none();
         let mut certain = Peeling::new(rates.clone(), flows.len(), &path, excluded);
         if can_peel {
@@ -310,7 +308,7 @@ impl Flows {
             let candidates = Candidates::new(fabric, &self.waiting, ends, &certain.open, &path);
             let guesses = results.iter().map(|result| &result.known[exact.len()..]);
             let sets = self.search(&candidates, &certain, guesses.cycle(), &mut random);
-            // As many flows as there are loads can explain any loads.
+            // As many flows as loads can explain any loads.
             if sets.iter().all(|set| set.len() < candidates.loads()) {
                 let set = |set: Set| Peeled {
                     residual: IdVec::filled(None, rates.len()),
@@ -376,9 +374,9 @@ impl Flows {
         likely.map(|(_, set)| set).collect()
     }
 
-    /// How far waiting ports are from having a reason to wait. A port that has packets for an output all the time gets
-    /// as much of it as any other input, since switches serve inputs in turn: its reason to wait is an output that others
-    /// hold up, too, and of which no input gets more. What it lacks to this counts in part.
+    /// Returns how far waiting ports are from having a reason to wait. Switches serve inputs in turn, so a port with
+    /// packets for an output all the time gets as much of it as any other input. Its reason to wait is an output that
+    /// other inputs delay, too, and of which no input gets more. A partial reason counts in part.
     fn without_reason(&self, known: &[(usize, f64)]) -> f64 {
         let mut turns: BTreeMap<(PortId, PortId), f64> = BTreeMap::new();
         for &(flow, bits_per_s) in known {
@@ -424,7 +422,7 @@ impl Flows {
     }
 }
 
-/// Hosts that packets through one of these ports go to, those next to them first.
+/// Returns the hosts that packets through one of these ports go to, hosts next to them first.
 fn behind(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -454,7 +452,7 @@ fn behind(
     behind
 }
 
-/// What each port sends, in bit/s.
+/// Returns the sent rate of each port, in bit/s.
 fn rates(fabric: &Fabric, observation: &Observation) -> IdVec<PortId, Option<f64>> {
     let rate = |port: PortId| {
         let rate = data_rate(fabric, port)?.bits_per_sec() as f64;

@@ -18,7 +18,7 @@ const MOST_NAMES: usize = 5;
 /// Routes over the busiest cable are unbalanced from so many times the mean on.
 const UNBALANCED: f64 = 2.0;
 
-/// How grave a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -26,7 +26,7 @@ pub enum Severity {
     Info,
     /// Worth a correction.
     Warning,
-    /// It disturbs traffic, or the diagnosis.
+    /// Disturbs traffic or the diagnosis.
     Error,
 }
 
@@ -34,7 +34,7 @@ impl Severity {
     /// All of them, the gravest last.
     pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Error];
 
-    /// What it is called.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -47,11 +47,11 @@ impl Severity {
 /// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HealthItem {
-    /// How grave it is.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What it is, as a sentence.
+    /// The finding, as a sentence.
     pub what: String,
-    /// What to do about it.
+    /// Advice on the finding.
     pub advice: &'static str,
 }
 
@@ -145,7 +145,7 @@ fn manager(findings: &mut HealthList, facts: &SurveyFacts) {
     let advice = "start OpenSM or the switches' subnet manager; sminfo shows which one answers";
     match facts.manager {
         ManagerState::Unknown => {
-            let what = "The local port knows no subnet manager".to_owned();
+            let what = "The local port has no LID of a subnet manager".to_owned();
             findings.add(Severity::Warning, what, advice);
         }
         ManagerState::Silent(lid) => {
@@ -249,7 +249,7 @@ fn control(findings: &mut HealthList, facts: &SurveyFacts) {
     );
 }
 
-/// How hosts react to notifications; said where a switch marks packets.
+/// Adds findings on the reaction of hosts to notifications, if a switch marks packets.
 fn adapters(findings: &mut HealthList, facts: &SurveyFacts) {
     let mut reacting: BTreeMap<(u16, u8, u8), Vec<String>> = BTreeMap::new();
     let (mut off, mut stuck, mut mixed, mut silent) = (vec![], vec![], vec![], vec![]);
@@ -366,7 +366,6 @@ fn links(
     );
 }
 
-/// Returns true for ports of cables between switches.
 fn is_between(fabric: &Fabric, port: PortId) -> bool {
     let ends = [Some(port), fabric.ports[port].peer];
     ends.into_iter()

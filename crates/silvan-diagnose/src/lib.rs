@@ -1,20 +1,20 @@
 //! The diagnosis of a subnet: what `silvan diagnose` runs.
 //!
-//! Nothing here is set: the diagnosis reads counters twice and compares.
+//! The diagnosis changes no setting: it reads counters twice and compares.
 //!
-//! - [`counters`]: what a port has counted between two sweeps, and why that may be unknown.
+//! - [`counters`]: growth of a port's counters between two sweeps, and reasons for unknown growth.
 //! - [`observation`]: the load of each port and the part of the time for which it waited.
-//! - [`logs`]: which ports mark packets of which flows.
-//! - [`evidence`]: what is known of flows besides the loads of ports.
-//! - [`flows`]: which host sends how much to which other, estimated from loads and forwarding tables.
+//! - [`logs`]: marking ports and the flows of their packets.
+//! - [`evidence`]: evidence about flows in addition to the loads of ports.
+//! - [`flows`]: flows between hosts, estimated from loads and forwarding tables.
 //! - [`verdict`]: congestion trees with root, kind of cause, contributors and victims.
-//! - [`health`]: findings about links, routes and congestion control, each with what to do.
+//! - [`health`]: findings about links, routes and congestion control, each with advice.
 //! - [`topology`] and [`survey`] read a live subnet by management datagrams, [`dumps`] reads files of the common tools.
-//! - [`report`]: all of it as plain values; [`map`]: the subnet and its loads, as the browser page shows them;
-//!   [`managed`]: the same from the sweeps of the congestion manager.
+//! - [`report`]: all of it as plain values; [`map`]: the subnet and its loads for the browser page; [`managed`]: subnet
+//!   and loads from the sweeps of the congestion manager.
 //! - [`exporter`]: all of it as metrics for Prometheus.
 //!
-//! All but [`topology`] and [`survey`] takes values and returns values: no socket, file or clock.
+//! All modules except [`topology`] and [`survey`] are pure: no socket, file or clock.
 
 pub mod counters;
 pub mod dumps;

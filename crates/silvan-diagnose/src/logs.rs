@@ -1,9 +1,9 @@
-//! What the logs of switches and adapters say of marked packets (CongestionLog, IBA annex A10).
+//! Logs of marked packets at switches and adapters (CongestionLog, IBA annex A10).
 //!
-//! The log of a switch has the last 15 packets that it has marked with their senders and receivers, and the ports that
-//! have marked since it was read before. It is read several times in a row, so that a flow that marks seldom is seen,
-//! too. The log of an adapter has the last 13 notifications that made it throttle a flow. It is read once in a sweep;
-//! what it had before the first sweep is passed over.
+//! The log of a switch has its last 15 marked packets with senders and receivers, and the ports that have marked since
+//! the last reading. It is read several times in a row, so that rarely marked flows are seen, too. The log of an
+//! adapter has the last 13 notifications that made it throttle a flow. It is read once in a sweep; entries from before
+//! the first sweep are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use silvan_subnet::transport::{Transport, TransportError};
 
 /// Each log is read once to start with, and so often more.
 const ROUNDS: u32 = 8;
-/// From one reading of a log to the next.
+/// Pause between two readings of a log.
 const PAUSE: Span = Span::from_ms(5);
 
 /// Packets that switches have marked, and the ports that have marked them.
@@ -24,7 +24,7 @@ const PAUSE: Span = Span::from_ms(5);
 pub struct Logs {
     /// By switch, how often its log was read.
     rounds: BTreeMap<NodeId, u32>,
-    /// By port, in how many of these rounds it had marked.
+    /// Number of rounds in which a port had marked packets.
     ports: BTreeMap<PortId, u32>,
     /// Marked packets that were in a log of a switch, by sender and receiver.
     pairs: BTreeMap<(HostId, HostId), u32>,
@@ -35,8 +35,8 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Reads the logs of these switches and, if there are any, of all adapters. `before` is what was read in the
-    /// sweep before.
+    /// Reads the logs of these switches and, if there are any, of all adapters. `before` are the logs of the sweep
+    /// before.
     pub(crate) fn read<T: Transport>(
         client: &mut Client<T>,
         fabric: &Fabric,
@@ -63,7 +63,7 @@ impl Logs {
                 let CongestionLog::Switch(log) = answer.congestion_log() else {
                     continue;
                 };
-                // What was marked before the first reading may be hours old.
+                // Marks from before the first reading may be hours old.
                 if let Some(since) = seen.insert(switch, log.current_timestamp) {
                     logs.learn(fabric, &hosts, switch, &log, since);
                 }
@@ -73,7 +73,6 @@ impl Logs {
         Ok(logs)
     }
 
-    /// Reads the logs of all adapters once.
     fn read_adapters<T: Transport>(
         &mut self,
         client: &mut Client<T>,
@@ -130,7 +129,6 @@ impl Logs {
         }
     }
 
-    /// Adds what other logs have.
     pub(crate) fn add(&mut self, other: &Self) {
         add(&mut self.rounds, &other.rounds);
         add(&mut self.ports, &other.ports);
@@ -138,7 +136,7 @@ impl Logs {
         self.throttled.extend(&other.throttled);
     }
 
-    /// In which part of the rounds a port had marked packets; `None` if the log of its switch is not known.
+    /// Returns the part of the rounds in which a port had marked packets; `None` if the log of its switch is unknown.
     pub fn marking(&self, fabric: &Fabric, port: PortId) -> Option<f64> {
         let rounds = *self.rounds.get(&fabric.ports[port].node)?;
         let marked = self.ports.get(&port).copied().unwrap_or(0);

@@ -30,14 +30,14 @@ pub struct ManagedSubnet {
     pub map: SubnetMap,
 }
 
-/// What the manager does, with names instead of numbers.
+/// Activity of the manager, with names instead of numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct ManagerReport {
-    /// Whether it changes Marking_Rates.
+    /// True if the manager changes Marking_Rates.
     pub act: bool,
     /// Number of switch ports that it reads.
     pub ports: usize,
-    /// Of these, ports whose counters are not known in this sweep.
+    /// Ports among them whose counters are unknown in this sweep.
     pub unknown_ports: usize,
     /// Mean seconds between two readings of a port.
     pub interval_s: f64,
@@ -54,9 +54,9 @@ pub struct LowPort {
     pub peer: String,
     /// The ports that wait for it, and the part of the time for which they do.
     pub victims: Vec<(String, Option<f64>)>,
-    /// How long it has been low, in seconds.
+    /// Seconds since the Marking_Rate was lowered.
     pub low_for_s: f64,
-    /// What the links of the victims could have carried in this time while the victims waited.
+    /// Bytes that the victims' links could have carried in this time while the victims waited.
     pub victims_lost_bytes: f64,
 }
 
@@ -69,7 +69,8 @@ impl ManagedSubnet {
     pub fn new(subnet: Arc<Subnet>) -> Result<Self, FabricError> {
         let imported = import_without_tables(&subnet);
         let fabric = imported.build(LinkKind::new(Width::X4, Speed::Sdr, Length::ZERO))?;
-        let mut map = SubnetMap::new(&fabric, None);
+        let unknown = IdVec::filled(None, fabric.ports.len());
+        let mut map = SubnetMap::new(&fabric, None, &unknown);
         let without_lid: BTreeSet<&str> = imported
             .nodes
             .iter()
@@ -93,7 +94,7 @@ impl ManagedSubnet {
         })
     }
 
-    /// Whether a round is of this subnet.
+    /// Returns true if a round is of this subnet.
     pub fn is_of(&self, round: &Round) -> bool {
         Arc::ptr_eq(&self.subnet, &round.subnet)
     }
@@ -116,8 +117,8 @@ impl ManagedSubnet {
         format!("{}:{}", self.fabric.nodes[port.node].name, port.number)
     }
 
-    /// What the manager does, and the loads as [`SubnetMap::loads`] writes them. The time scale is that of
-    /// an emulated fabric, 1 of a real subnet.
+    /// Returns the activity of the manager, and the loads as [`SubnetMap::loads`] writes them. The time scale is that
+    /// of an emulated fabric, 1 for a real subnet.
     pub fn report(&self, round: &Round, time_scale: f64) -> (ManagerReport, Vec<u8>) {
         let mut loads = IdVec::filled(PortLoad::default(), self.fabric.ports.len());
         let mut known = BTreeMap::new();

@@ -1,8 +1,8 @@
 //! A subnet and the loads of its ports in tables, as the browser page and the ring file hold them.
 
 use serde::Serialize;
-use silvan_core::{IdVec, NodeId, PortId};
-use silvan_fabric::{Fabric, ForwardingTables, HostRole};
+use silvan_core::{IdVec, NodeId, PortId, Rate};
+use silvan_fabric::{Fabric, ForwardingTables, HostRole, Speed, Width};
 
 use crate::observation::{Observation, PortLoad, data_rate};
 
@@ -12,14 +12,18 @@ const NO_ROW: u32 = u32::MAX;
 /// A host or a switch.
 #[derive(Clone, Debug, Serialize)]
 pub struct MapNode {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// Whether it is a host.
+    /// True for a host.
     pub is_host: bool,
     /// host, router, aggregation or switch.
     pub kind: &'static str,
-    /// Its LID.
+    /// LID of the node.
     pub lid: u16,
+    /// Its node GUID.
+    pub guid: String,
+    /// Number of ports of a switch; of a host, the number of its port on the adapter.
+    pub ports: u8,
 }
 
 /// A subnet in tables.
@@ -29,6 +33,10 @@ pub struct SubnetMap {
     pub nodes: Vec<MapNode>,
     /// Ports with a cable, node by node: row of the node, number, row of the port at the other end, Gbit/s.
     pub ports: Vec<(u32, u8, u32, f64)>,
+    /// Width and speed of the link of each port, and the Gbit/s that both of its ends support.
+    pub links: Vec<(Width, Speed, Option<f64>)>,
+    /// Fewest data lanes in use at a switch port; `None` if no port states them.
+    pub data_vls: Option<u8>,
     /// Port by which each switch sends packets for each host, switch by switch; 0: none. Empty if the
     /// forwarding tables are not known.
     #[serde(skip)]
@@ -38,8 +46,12 @@ pub struct SubnetMap {
 }
 
 impl SubnetMap {
-    /// Lays out a subnet.
-    pub fn new(fabric: &Fabric, tables: Option<&ForwardingTables>) -> Self {
+    /// Lays out a subnet. `capable` has the rate that both ends of each link support, as far as it is known.
+    pub fn new(
+        fabric: &Fabric,
+        tables: Option<&ForwardingTables>,
+        capable: &IdVec<PortId, Option<Rate>>,
+    ) -> Self {
         let hosts = fabric.host_ids().map(|host| fabric.node_of_host(host));
         let switches = fabric
             .switch_ids()
@@ -62,6 +74,11 @@ impl SubnetMap {
             let rate = data_rate(fabric, id).map_or(0.0, |rate| rate.bits_per_sec() as f64 / 1e9);
             (node_rows[port.node], port.number.as_u8(), peer, rate)
         };
+        let link = |&id: &PortId| {
+            let link = &fabric.links[fabric.ports[id].link?];
+            let capable = capable[id].map(|rate| rate.bits_per_sec() as f64 / 1e9);
+            Some((link.kind.width, link.kind.speed, capable))
+        };
         let routes = tables.map_or_else(Vec::new, |tables| {
             let of_switch = |switch| {
                 let lids = fabric.host_ids().map(|host| fabric.host(host).lid);
@@ -77,16 +94,24 @@ impl SubnetMap {
                     is_host: fabric.nodes[node].as_host().is_some(),
                     kind: fabric.nodes[node].role.map_or("switch", HostRole::name),
                     lid: fabric.nodes[node].lid.as_u16(),
+                    guid: fabric.nodes[node].guid.to_string(),
+                    ports: match fabric.nodes[node].adapter_port {
+                        Some(port) => port.as_u8(),
+                        None => fabric.nodes[node].port_count,
+                    },
                 })
                 .collect(),
             ports: rows.iter().map(laid_out).collect(),
+            links: rows.iter().filter_map(link).collect(),
+            data_vls: None,
             routes,
             rows,
         }
     }
 
-    /// Load, part of the time waiting, and part of the time congested of all ports: three columns of 32-bit
-    /// floats, little-endian; not a number where nothing is known.
+    /// Writes load, part of the time waiting, and part of the time congested of all ports.
+    ///
+    /// The columns are 32-bit floats, little-endian; unknown values are not a number.
     pub fn loads(&self, observation: &Observation) -> Vec<u8> {
         let column = |of: fn(&PortLoad) -> Option<f64>| {
             let value = move |&port: &PortId| {

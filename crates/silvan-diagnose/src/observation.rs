@@ -7,7 +7,7 @@ use silvan_fabric::Fabric;
 use crate::counters::{TrafficGrowth, TrafficReading};
 use crate::logs::Logs;
 
-/// What two sweeps say about a port as a sender.
+/// A port as a sender between two sweeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PortLoad {
     /// Data sent, as a part of what the link can carry; `None` if neither end has counted it.
@@ -31,7 +31,7 @@ pub struct Observation {
     pub growth: IdVec<PortId, TrafficGrowth>,
     /// Mean time between the readings of a port.
     pub span: Span,
-    /// What the logs of switches have; nothing where they were not read.
+    /// Logs of switches; empty if they were not read.
     pub logs: Logs,
     /// The tick of PortXmitWait and PortXmitTimeCong by port; `None` if it is not known.
     pub ticks: IdVec<PortId, Option<Span>>,

@@ -1,12 +1,12 @@
-//! Flows that the loads leave no choice about, one after the other.
+//! Flows that the loads determine, found one after the other.
 //!
-//! A port that carries a single possible flow says how large that flow is. A host that sends as much, to a
-//! thousandth, as exactly one host receives, sends it there. Each flow that is known is taken out of the loads
-//! of its path, which makes others the only possible ones of their ports.
+//! The load of a port with a single possible flow is the size of that flow. If a host sends as much, to a thousandth,
+//! as exactly one host receives, it sends to that host. Each known flow is subtracted from the loads of its path, so
+//! other flows become the only possible ones of their ports.
 //!
-//! Where that ends, a flow is guessed that explains the loads of as many ports of its path as possible in
-//! full. Guesses are made at random among equals, several times, and the results that leave least
-//! unexplained count alike: what they agree on is certain, what they differ in is not known.
+//! If no flow is determined any more, a flow is guessed that explains the loads of as many ports of its path as
+//! possible in full. Guesses are random among equals and repeated several times, and the results with the least
+//! unexplained load count equally. Flows on which they agree are certain, other flows are unknown.
 
 use std::rc::Rc;
 
@@ -23,17 +23,15 @@ const LEAST_TIGHT: usize = 2;
 /// Loads and possible flows.
 #[derive(Clone)]
 pub(crate) struct Peeling<'a> {
-    /// What is left of the loads, in bit/s; `None` where it is not known.
+    /// Unexplained part of the loads, in bit/s; `None` if unknown.
     pub residual: IdVec<PortId, Option<f64>>,
-    /// The ports of each flow.
     paths: &'a dyn Fn(usize) -> &'a [PortId],
-    /// Whether a flow is possible and not known.
+    /// True if a flow is possible and unknown.
     pub open: Vec<bool>,
-    /// Flows that are known.
     pub known: Vec<(usize, f64)>,
     /// Possible flows of each port, one port after the other.
     index: Rc<(Vec<u32>, Vec<u32>)>,
-    /// How many of them are open, and the sum of their numbers.
+    /// Number of open flows, and the sum of their numbers.
     counts: Vec<u32>,
     sums: Vec<u64>,
     idle: f64,
@@ -210,7 +208,7 @@ impl<'a> Peeling<'a> {
         }
         let mut candidates = best.1;
         let mut any = false;
-        // One at a time where there are few, so that each guess can decide the next.
+        // One at a time if there are few, so that each guess can decide the next.
         let most = 1 + candidates.len() / 256;
         for _ in 0..most {
             if candidates.is_empty() {
@@ -245,7 +243,7 @@ impl<'a> Peeling<'a> {
         ))
     }
 
-    /// What is left of the loads of ports without a possible flow, and of others at a discount.
+    /// Returns the unexplained load of ports without a possible flow, and of other ports at a discount.
     pub fn unexplained(&self) -> f64 {
         let left = self.residual.iter().zip(&self.counts);
         left.filter_map(|(left, &count)| Some(left.as_ref()? * if count == 0 { 1.0 } else { 0.3 }))

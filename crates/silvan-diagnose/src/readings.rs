@@ -18,9 +18,7 @@ pub(crate) struct ReadingOptions<'a> {
     /// Switches that mark packets, whose logs are read. If there are any, so are the logs of hosts, and the
     /// notifications that they have received.
     pub marking: &'a [NodeId],
-    /// Counters of each node.
     pub counters: &'a IdVec<NodeId, CounterCapabilities>,
-    /// The logs of the sweep before.
     pub before: Option<&'a Logs>,
     /// Reads all counters, not only those that the diagnosis uses: among them the time that switch ports were
     /// congested.

@@ -9,7 +9,7 @@ use silvan_subnet::client::Limits;
 
 use crate::health::{HealthItem, check_health};
 use crate::observation::{Observation, data_rate};
-use crate::survey::SurveyFacts;
+use crate::survey::{AdapterControl, SurveyFacts};
 use crate::verdict::{Cause, Confidence, Facts, Tree, Verdict, diagnose};
 
 /// Ports with less lost than this part of their link are not listed.
@@ -20,15 +20,15 @@ const LEAST_LOSS: f64 = 0.005;
 pub struct Input<'a> {
     /// Nodes and cables.
     pub fabric: &'a Fabric,
-    /// Its forwarding tables, if they are known.
+    /// Forwarding tables of the subnet, if known.
     pub tables: Option<&'a ForwardingTables>,
     /// Shortest paths, in case they are not.
     pub assumed: &'a ForwardingTables,
-    /// What both ends of each link support, where that is known.
+    /// Rates that both ends of each link support, if known.
     pub capable: &'a IdVec<PortId, Option<Rate>>,
     /// Two sweeps compared.
     pub observation: &'a Observation,
-    /// What a live survey has found besides.
+    /// Further facts of a live survey.
     pub facts: Option<&'a SurveyFacts>,
 }
 
@@ -41,7 +41,7 @@ pub struct Report {
     pub hosts: usize,
     /// Number of ports with a cable.
     pub ports: usize,
-    /// Of these, ports whose load or waiting time is not known.
+    /// Ports among them whose load or waiting time is unknown.
     pub unknown_ports: usize,
     /// Seconds between the sweeps.
     pub interval_s: f64,
@@ -55,22 +55,63 @@ pub struct Report {
     pub unexplained: Vec<String>,
     /// Findings, the gravest first.
     pub health: Vec<HealthItem>,
+    /// Congestion control of a live subnet.
+    pub control: Option<ControlReport>,
     /// Seconds that the analysis of a live survey took.
     pub analysis_s: Option<f64>,
     /// Datagrams of a live survey.
     pub datagrams: Option<Datagrams>,
 }
 
+/// Congestion control of a subnet.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ControlReport {
+    /// Settings of switches, and the switches that have them.
+    pub switches: Vec<SwitchSettings>,
+    /// Settings of adapters, if a switch marks packets.
+    pub adapters: Vec<AdapterSettings>,
+    /// Nodes whose settings are not known.
+    pub unknown: Vec<String>,
+    /// Notifications that hosts have received per second, above 0.
+    pub becn_per_s: BTreeMap<String, f64>,
+}
+
+/// Settings of switches.
+#[derive(Clone, Debug, Serialize)]
+pub struct SwitchSettings {
+    /// Threshold: 0 never marks.
+    pub threshold: u32,
+    /// Marking_Rate.
+    pub marking_rate: u16,
+    /// Packet_Size in units of 64 bytes.
+    pub packet_size: u8,
+    /// The switches.
+    pub switches: Vec<String>,
+}
+
+/// Settings of adapters.
+#[derive(Clone, Debug, Serialize)]
+pub struct AdapterSettings {
+    /// CCTI_Timer in units of 1.024 us.
+    pub ccti_timer: u16,
+    /// CCTI_Increase.
+    pub ccti_increase: u8,
+    /// CCTI_Min.
+    pub ccti_min: u8,
+    /// The hosts.
+    pub hosts: Vec<String>,
+}
+
 /// A tick of PortXmitWait.
 #[derive(Clone, Debug, Serialize)]
 pub struct TickReport {
-    /// Its length in nanoseconds.
+    /// Length of the tick in nanoseconds.
     pub ns: f64,
     /// Number of cabled ports that have it.
     pub ports: usize,
 }
 
-/// What a live survey has sent.
+/// Datagrams of a live survey.
 #[derive(Clone, Debug, Serialize)]
 pub struct Datagrams {
     /// Requests, retries included.
@@ -88,26 +129,26 @@ pub struct Datagrams {
 pub struct TreeReport {
     /// The port where congestion starts.
     pub root: String,
-    /// The same by its number in the fabric.
+    /// Number of the root port in the fabric.
     #[serde(skip)]
     pub root_port: PortId,
     /// The port at the other end of its cable.
     pub peer: String,
     /// incast, overload, degraded link or slow receiver.
     pub cause: &'static str,
-    /// What that means, as a sentence with numbers.
+    /// Meaning of the verdict, as a sentence with numbers.
     pub explanation: String,
     /// low, medium or high.
     pub confidence: &'static str,
-    /// What the counters do not say.
+    /// Facts that the counters do not show.
     pub cannot_know: Vec<&'static str>,
     /// Part of the link that is in use.
     pub load: Option<f64>,
     /// Ports that wait because of it.
     pub branches: Vec<BranchReport>,
-    /// Who sends through the root, the largest first.
+    /// Hosts that send through the root, the largest first.
     pub contributors: Vec<HostReport>,
-    /// Who is slowed down.
+    /// Hosts that are slowed down.
     pub victims: Vec<HostReport>,
 }
 
@@ -116,7 +157,7 @@ pub struct TreeReport {
 pub struct BranchReport {
     /// The port.
     pub port: String,
-    /// The same by its number in the fabric.
+    /// Number of the port in the fabric.
     #[serde(skip)]
     pub id: PortId,
     /// The port that it waits for.
@@ -130,9 +171,12 @@ pub struct BranchReport {
 /// A host in a tree.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostReport {
-    /// Its name.
+    /// Name of the host.
     pub host: String,
-    /// What it sends that matters here, estimated, in Gbit/s.
+    /// Of a contributor, the host that most of it goes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Relevant rate of the host, estimated, in Gbit/s.
     pub gbps: f64,
     /// Why it is listed.
     pub reason: String,
@@ -145,7 +189,7 @@ pub struct Loss {
     pub port: String,
     /// Part of the time for which it waits.
     pub wait: f64,
-    /// What its link could carry in this time, in Gbit/s.
+    /// Rate that the link could carry in this time, in Gbit/s.
     pub lost_gbps: f64,
 }
 
@@ -216,6 +260,9 @@ impl Report {
                 input.observation,
                 input.facts,
             ),
+            control: input
+                .facts
+                .map(|facts| control_report(fabric, facts, input.observation)),
             analysis_s: None,
             datagrams: input.facts.map(|facts| Datagrams {
                 sent: facts.statistics.sent,
@@ -225,6 +272,64 @@ impl Report {
             }),
         }
     }
+}
+
+/// Groups nodes by their settings of congestion control.
+fn control_report(
+    fabric: &Fabric,
+    facts: &SurveyFacts,
+    observation: &Observation,
+) -> ControlReport {
+    let mut report = ControlReport::default();
+    let mut switches: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for (name, control) in &facts.control {
+        let Ok(setting) = control.setting else {
+            report.unknown.push(name.clone());
+            continue;
+        };
+        let key = (
+            setting.threshold.get(),
+            setting.marking_rate,
+            setting.packet_size,
+        );
+        switches.entry(key).or_default().push(name.clone());
+    }
+    let mut adapters: BTreeMap<AdapterControl, Vec<String>> = BTreeMap::new();
+    for (name, settings) in &facts.adapters {
+        match settings.as_ref().ok().and_then(|settings| settings.first()) {
+            Some(&setting) => adapters.entry(setting).or_default().push(name.clone()),
+            None => report.unknown.push(name.clone()),
+        }
+    }
+    let switches = switches.into_iter();
+    report.switches = switches
+        .map(
+            |((threshold, marking_rate, packet_size), switches)| SwitchSettings {
+                threshold: u32::from(threshold),
+                marking_rate,
+                packet_size,
+                switches,
+            },
+        )
+        .collect();
+    let adapters = adapters.into_iter();
+    report.adapters = adapters
+        .map(|(setting, hosts)| AdapterSettings {
+            ccti_timer: setting.ccti_timer,
+            ccti_increase: setting.ccti_increase,
+            ccti_min: setting.ccti_min,
+            hosts,
+        })
+        .collect();
+    for host in fabric.host_ids() {
+        let becn = observation.ports[fabric.host_port(host)].becn_per_s;
+        if let Some(becn) = becn.filter(|becn| *becn > 0.0) {
+            report
+                .becn_per_s
+                .insert(fabric.host(host).name.clone(), becn);
+        }
+    }
+    report
 }
 
 fn seconds(span: Span) -> f64 {
@@ -287,6 +392,7 @@ fn tree_report(input: &Input<'_>, verdict: &Verdict, tree: &Tree) -> TreeReport 
     };
     let contributors = tree.contributors.iter().map(|one| HostReport {
         host: host(one.host),
+        to: Some(host(one.destination)),
         gbps: one.bits_per_s / 1e9,
         reason: {
             let marks = one
@@ -303,6 +409,7 @@ fn tree_report(input: &Input<'_>, verdict: &Verdict, tree: &Tree) -> TreeReport 
     });
     let victims = tree.victims.iter().map(|one| HostReport {
         host: host(one.host),
+        to: None,
         gbps: one.bits_per_s / 1e9,
         reason: format!(
             "shares {} with them, waits {} of the time",

@@ -42,7 +42,7 @@ pub enum SurveyError {
     /// A sweep without a counter.
     #[error("no node has answered with its counters")]
     Silent,
-    /// What was found is no fabric.
+    /// The discovered nodes are no fabric.
     #[error("what the subnet says of itself contradicts itself: {0}")]
     Fabric(#[from] FabricError),
     /// Neither tables nor shortest paths.
@@ -51,7 +51,7 @@ pub enum SurveyError {
 }
 
 impl SurveyError {
-    /// What to do about it.
+    /// Returns the hint.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Transport(error) => error.hint(),
@@ -70,22 +70,22 @@ impl SurveyError {
 pub enum ManagerState {
     /// The local port knows none.
     Unknown,
-    /// It does not answer.
+    /// The manager does not answer.
     Silent(Lid),
-    /// It has answered with this state.
+    /// The manager has answered with this state.
     Answers(Lid, SmState),
 }
 
 /// The congestion control of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchControl {
-    /// Its settings, or why they are not known.
+    /// Settings of the switch, or the reason why they are unknown.
     pub setting: Result<SwitchCongestionSetting, Failure>,
-    /// Whether a CC_Key protects them.
+    /// True if a CC_Key protects the settings.
     pub is_protected: Option<bool>,
 }
 
-/// How an adapter reacts to notifications on its service levels, as far as they agree.
+/// Reaction of an adapter to notifications on its service levels, as far as they agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AdapterControl {
     /// CCTI_Timer, in units of 1.024 us.
@@ -96,7 +96,7 @@ pub struct AdapterControl {
     pub ccti_min: u8,
 }
 
-/// What a survey has found besides topology and counters.
+/// Facts of a survey in addition to topology and counters.
 #[derive(Clone, Debug)]
 pub struct SurveyFacts {
     /// The subnet manager.
@@ -109,7 +109,7 @@ pub struct SurveyFacts {
     pub silent: Vec<String>,
     /// Nodes whose LID belonged to another node in a sweep; their counters are not used.
     pub moved: Vec<String>,
-    /// Whether discovery got all answers, without contradictions.
+    /// True if discovery got all answers, without contradictions.
     pub is_complete: bool,
     /// Switches whose forwarding table could not be read in full.
     pub without_table: Vec<String>,
@@ -130,7 +130,7 @@ pub struct Survey {
     pub now: IdVec<PortId, TrafficReading>,
     /// The answers of the second sweep, by port, if the watch [reads all counters](Watch::want_all_counters).
     pub answers: Option<IdVec<PortId, PortAnswers>>,
-    /// What the logs of the switches had during both.
+    /// Logs of the switches during both sweeps.
     pub logs: Logs,
     /// Everything else.
     pub facts: SurveyFacts,
@@ -179,7 +179,7 @@ impl Survey {
     }
 }
 
-/// How long a topology is believed that nothing contradicts.
+/// Time for which a topology is valid without contradictions.
 const BELIEVED: Span = Span::from_ms(60_000);
 
 /// Sweeps of a subnet, each compared with the one before.
@@ -188,9 +188,9 @@ pub struct Watch {
     known: Option<Known>,
     /// The part of a management link that requests take at most.
     link_share: f64,
-    /// Whether all counters are read.
+    /// True if all counters are read.
     wants_all: bool,
-    /// What had been sent when the last survey was made.
+    /// Datagrams sent up to the last survey.
     sent: Statistics,
 }
 

@@ -12,7 +12,7 @@ use silvan_subnet::client::Client;
 use silvan_subnet::ticks::{TickQuery, read_ticks};
 use silvan_subnet::transport::{Transport, TransportError};
 
-/// What decides the tick of PortXmitWait of each port.
+/// Facts that determine the tick of PortXmitWait of each port.
 #[derive(Clone, Debug)]
 pub struct TickFacts {
     /// The device of each node, where it is known.

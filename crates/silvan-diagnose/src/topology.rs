@@ -1,4 +1,4 @@
-//! What a live subnet consists of: nodes, cables, forwarding tables, what its links support, and its settings.
+//! Topology of a live subnet: nodes, cables, forwarding tables, supported rates of links, and settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,19 +36,21 @@ pub struct LiveSubnet {
     pub assumed: ForwardingTables,
     /// The rate that both ends of each link support.
     pub capable: IdVec<PortId, Option<Rate>>,
+    /// Fewest data lanes in use at a switch port; `None` if no port states them.
+    pub data_vls: Option<u8>,
     /// The subnet manager.
     pub manager: ManagerState,
     /// By switch name.
     pub control: BTreeMap<String, SwitchControl>,
     /// By host name, if a switch marks packets.
     pub adapters: BTreeMap<String, Result<BTreeSet<AdapterControl>, Failure>>,
-    /// Whether discovery got all answers, without contradictions.
+    /// True if discovery got all answers, without contradictions.
     pub is_complete: bool,
     /// Switches whose forwarding table could not be read in full.
     pub without_table: Vec<String>,
     /// Counters of each node.
     pub counters: IdVec<NodeId, CounterCapabilities>,
-    /// What decides the tick of PortXmitWait of each port.
+    /// Facts that determine the tick of PortXmitWait of each port.
     pub tick_facts: TickFacts,
     /// Data rate of the local port's link.
     pub local_rate: Option<Rate>,
@@ -89,6 +91,7 @@ impl LiveSubnet {
         Ok(Self {
             assumed: assumed(&fabric, Some(&tables).filter(|_| has_tables))?,
             capable: capable(client, &fabric, &subnet)?,
+            data_vls: data_vls(&subnet),
             manager: manager_state(client, subnet.local.sm_lid)?,
             control,
             adapters,
@@ -133,14 +136,13 @@ impl LiveSubnet {
             .collect()
     }
 
-    /// Whether nodes, LIDs and cables are the same as those of another reading.
+    /// Returns true if nodes, LIDs and cables equal those of another reading.
     pub fn is_same_fabric(&self, other: &Self) -> bool {
         let (own, other) = (&self.fabric, &other.fabric);
         own.nodes.iter().eq(other.nodes.iter()) && own.ports.iter().eq(other.ports.iter())
     }
 }
 
-/// Data rate of the link of a local port.
 pub(crate) fn rate_of(local: &LocalPort) -> Option<Rate> {
     Rate::from_bits_per_sec(local.bytes_per_second * 8)
 }
@@ -293,7 +295,6 @@ fn unreachable(fabric: &Fabric, tables: &ForwardingTables, local: Lid) -> BTreeS
         .collect()
 }
 
-/// Whether the tables lead from a node to another.
 fn leads(fabric: &Fabric, tables: &ForwardingTables, from: NodeId, to: NodeId) -> bool {
     let lid = fabric.nodes[to].lid;
     let mut at = from;
@@ -360,6 +361,18 @@ fn active(port: &SwitchPort) -> (Width, Speed) {
         info.link_speed_ext2_active.get(),
     );
     (width(info.link_width_active), speed)
+}
+
+/// The fewest data lanes in use at an Active switch port (OperationalVLs, IBA 14.2.5.6).
+fn data_vls(subnet: &Subnet) -> Option<u8> {
+    let ports = subnet.switches.iter().flat_map(|switch| &switch.ports);
+    let active = ports.filter(|port| port.is_active);
+    let lanes = active.filter_map(|port| match port.info.operational_vls.get() {
+        code @ 1..=4 => Some(1 << (code - 1)),
+        5 => Some(15),
+        _ => None,
+    });
+    lanes.min()
 }
 
 /// The rate that both ends of each link support.
@@ -453,7 +466,7 @@ fn congestion_get(node: u32, lid: Lid, attribute: ManagementAttribute) -> Query 
     Query::congestion(node, lid, Method::GET, 0, attribute, 0)
 }
 
-/// How hosts react to notifications.
+/// Reads the reaction of hosts to notifications.
 fn adapters<T: Transport>(
     client: &mut Client<T>,
     fabric: &Fabric,

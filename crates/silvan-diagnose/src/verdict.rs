@@ -1,8 +1,11 @@
 //! Congestion trees from loads, waiting times and estimated flows.
 //!
-//! The words are those of `probe.trees` (docs/model.md): a root sends all the time, or its receiver does
-//! not take more; a branch waits for credits because the switch behind it holds packets for a root or a
-//! branch; contributors send through the root; victims send through a branch and not through a root.
+//! The terms are those of `probe.trees` (docs/model.md):
+//!
+//! - A root sends all the time, or its receiver accepts no more.
+//! - A branch waits for credits because the switch behind it holds packets for a root or a branch.
+//! - Contributors send through the root.
+//! - Victims send through a branch and not through a root.
 
 mod facts;
 mod tree;
@@ -28,7 +31,7 @@ const SLOW: f64 = 0.9;
 const LEAST_SHARE: f64 = 0.01;
 /// Flows below this part of a root's link are not counted.
 const LEAST_SENT: f64 = 0.001;
-/// So many contributors are named where all are small.
+/// Number of named contributors if all are small.
 const MOST_SMALL: usize = 5;
 /// A port may wait for an output through which it sends at least this part of the output's rate.
 const LEAST_TURN: f64 = 0.03;
@@ -53,11 +56,11 @@ const NOT_EXPLAINED: f64 = 0.01;
 /// Part that notifications have in a verdict.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MarksUsed {
-    /// There are none.
+    /// There are no notifications.
     None,
-    /// They name some senders.
+    /// Notifications name some senders.
     Sample,
-    /// They name all senders.
+    /// Notifications name all senders.
     All,
 }
 
@@ -144,7 +147,7 @@ impl<'a> Trees<'a> {
             .filter(|&port| trees.is_root(port))
             .collect();
         trees.attach(roots);
-        // What waits for no root that is busy enough waits for the busiest port there is.
+        // Ports that wait for no busy root are attributed to the busiest port.
         while let Some(root) = trees.suspect() {
             trees.attach(vec![root]);
         }
@@ -169,8 +172,8 @@ impl<'a> Trees<'a> {
         inputs.map(move |input| (input, self.turn(input, output)))
     }
 
-    /// Blocked ports that send to the switch of this output, and may wait for it: what they send through it is
-    /// a part of its rate, or they send through no other output that could hold them up.
+    /// Returns the blocked ports that send to the switch of this output and may wait for it. Their traffic through it
+    /// is a part of its rate, or they send through no other output that could delay them.
     fn blocked_inputs(&self, output: PortId) -> impl Iterator<Item = PortId> + '_ {
         let least = LEAST_TURN * self.rate(output);
         let blocked = self
@@ -181,7 +184,7 @@ impl<'a> Trees<'a> {
             .map(|(input, _)| input)
     }
 
-    /// Whether a port sends through an output that is busy or blocked.
+    /// Returns true if a port sends through an output that is busy or blocked.
     fn has_reason(&self, input: PortId) -> bool {
         let fabric = self.facts.fabric;
         let Some((switch, _)) = fabric.peer_switch(input) else {
@@ -208,7 +211,7 @@ impl<'a> Trees<'a> {
         if !is_switch || !is_busy(&self.facts, port) || self.blocked_inputs(port).next().is_none() {
             return false;
         }
-        // One cable cannot overload another that is as fast.
+        // A cable cannot overload another cable of equal rate.
         let (sum, (largest, input)) =
             self.inputs(port)
                 .fold((0.0, (0.0, port)), |(sum, largest), (input, turn)| {
@@ -219,7 +222,7 @@ impl<'a> Trees<'a> {
         !is_alone || self.rate(input) > self.rate(port) * 1.01 || is_blocked(&self.facts, port)
     }
 
-    /// Makes trees of roots: whatever is blocked and leads to a member is a member.
+    /// Makes trees from roots: blocked ports that lead to a member become members.
     fn attach(&mut self, roots: Vec<PortId>) {
         let mut open = VecDeque::new();
         for root in roots {
@@ -290,8 +293,8 @@ impl<'a> Trees<'a> {
             .map(|(output, _)| output)
     }
 
-    /// Restricts the flows by the notifications that hosts have received, unless the loads contradict: a switch that
-    /// marks every n-th packet can mark those of some inputs alone.
+    /// Restricts the flows by the notifications of hosts, unless the loads contradict them. A switch that marks every
+    /// n-th packet can mark the packets of some inputs alone.
     fn use_marks(&self, flows: &mut Flows) -> MarksUsed {
         let fabric = self.facts.fabric;
         let ports = &self.facts.observation.ports;
@@ -339,7 +342,7 @@ impl<'a> Trees<'a> {
         MarksUsed::Sample
     }
 
-    /// What a port sends, in bit/s.
+    /// Returns the sent rate of a port, in bit/s.
     fn sent(&self, port: PortId) -> f64 {
         self.facts.observation.ports[port].load.unwrap_or(1.0) * self.rate(port)
     }
@@ -396,7 +399,7 @@ impl<'a> Trees<'a> {
         }
         for flow in flows.iter() {
             let path = flows.path(flow);
-            // What passes several roots feeds the trees of all of them.
+            // A flow through several roots feeds all their trees.
             let is_root = |port: &PortId| self.members[*port].is_some_and(|one| one.depth == 0);
             for root in path.iter().copied().filter(is_root) {
                 let senders = contributing.entry(root).or_default();

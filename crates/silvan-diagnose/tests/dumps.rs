@@ -108,7 +108,7 @@ fn csv(seconds: u64) -> String {
     text + "END_PM_INFO\n"
 }
 
-/// Ibdiagnet's whole database: nodes, ports and links besides the counters.
+/// ibdiagnet's whole database: nodes, ports and links in addition to the counters.
 fn database(seconds: u64) -> String {
     let mut text = String::from("START_NODES\nNodeDesc,NumPorts,NodeType,NodeGUID\n");
     let nodes = [
@@ -200,7 +200,7 @@ fn all_formats_have_the_same_verdict() {
     }
 }
 
-/// Oracle: the same network from ibnetdiscover. Only what ports support is known besides, as ibdiagnet has it.
+/// Oracle: the same network from ibnetdiscover. The database adds only the supported rates of ports.
 #[test]
 fn the_database_of_ibdiagnet_is_enough() {
     let (before, after) = (database(1), database(2));
@@ -269,13 +269,13 @@ fn adapters_are_found_by_name_where_their_node_guids_are_missing() {
     assert_eq!(found.report.unknown_ports, 0);
     let whole = by_port(TOPOLOGY).unwrap();
     assert_eq!(verdict(&found), verdict(&whole));
-    // Two adapters of one name are not told apart.
+    // Two adapters of one name cannot be distinguished.
     let same = BY_PORT.replace("'b'", "'a'");
     let (role, error) = by_port(&same).unwrap_err();
     assert_eq!(role, FileRole::Before);
     assert!(error.message.contains("2 of 10 ports"), "{error}");
     assert!(error.hint.contains("ibnetdiscover has"), "{error}");
-    // Where the node GUIDs are known, names do not matter.
+    // With known node GUIDs, names do not matter.
     let foreign = TOPOLOGY.replace("H-00000000000000", "H-00000000000009");
     assert!(by_port(&foreign).is_err());
 }
@@ -417,7 +417,7 @@ proptest! {
     }
 }
 
-/// The same subnet by ports, as `ibnetdiscover -p` prints it.
+/// The subnet by ports, as `ibnetdiscover -p` prints it.
 const BY_PORT: &str = r#"SW     1  1 0x0000000000000001 4x SDR - CA    11  1 0x0000000000000011 ( 'left' - 'a' )
 SW     1  2 0x0000000000000001 4x SDR - CA    12  1 0x0000000000000021 ( 'left' - 'b' )
 SW     1  3 0x0000000000000001 4x SDR - SW     2  3 0x0000000000000002 ( 'left' - 'right' )
@@ -455,12 +455,11 @@ Unicast lids [0x0-0xe] of switch Lid 2 guid 0x0000000000000002 (right):
 6 valid lids dumped
 "#;
 
-/// What a diagnosis says of congestion.
 fn verdict(done: &DumpDiagnosis) -> String {
     format!("{:?} {:?}", done.report.trees, done.report.losses)
 }
 
-/// Whether a reader of the diagnosis learns that something is missing, which the whole files have.
+/// Returns true if the diagnosis names a gap that the whole files do not have.
 fn names_a_gap(done: &DumpDiagnosis, whole: &DumpDiagnosis) -> bool {
     let words = ["was not read", "no route", "not known", "could not be read"];
     let is_gap = |what: &str| words.iter().any(|word| what.contains(word));
@@ -469,7 +468,7 @@ fn names_a_gap(done: &DumpDiagnosis, whole: &DumpDiagnosis) -> bool {
     !done.odd.is_empty() || health.any(|one| is_gap(&one.what))
 }
 
-/// Oracle: the whole files. What is cut off after any line, and within lines, is an error, or named, or makes no difference.
+/// Oracle: the whole files. A cut after any line, or within lines, is an error, is named, or has no effect.
 #[test]
 fn no_file_that_is_cut_off_has_another_verdict_in_silence() {
     let (perf, errors, table) = (
@@ -559,8 +558,8 @@ fn diagnosis(before: &str, after: &str) -> DumpDiagnosis {
     diagnose_files(files(before, after), SECOND, &tick()).unwrap()
 }
 
-/// The counters of PortCountersExtended besides data and packets, as an older perfquery prints those that a device has
-/// not.
+/// Adds the counters of PortCountersExtended other than data and packets, as an older perfquery prints missing
+/// counters.
 fn with_absent(text: &str, masks: &str) -> String {
     text.replace("(CapMask: 0x5300 CapMask2: 0x0)", masks).replace(
         "# Port counters",
@@ -583,7 +582,7 @@ fn additional_counters_count_where_class_port_info_states_them() {
         let [before, after] = [&before, &after].map(|text| with_absent(text, masks));
         assert_eq!(root(&diagnosis(&before, &after)), expected, "{masks}");
     }
-    // Without PortXmitWait of 32 bits nothing is known of waiting.
+    // Without PortXmitWait of 32 bits the waiting time is unknown.
     let without = "(CapMask: 0x0300 CapMask2: 0x0)";
     let [before, after] = [&before, &after].map(|text| {
         let lines = text
@@ -692,7 +691,7 @@ fn slower_links_are_not_degraded_in_files_that_do_not_say_so() {
     );
 }
 
-/// The files with 64-bit counters whose ticks are of another length than 4 ns at ports of these LIDs.
+/// Returns files of 64-bit counters with another tick than 4 ns at the ports of these LIDs.
 fn with_tick(text: &str, ns: f64) -> String {
     let lines =
         text.lines().map(

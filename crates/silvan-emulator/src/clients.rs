@@ -23,12 +23,12 @@ use crate::wire::{CONTROL_DATA, CONTROL_LEN, ConnectRequest, Control, ControlKin
 struct Client {
     node: NodeId,
     is_sm: bool,
-    /// Whether it has set something by subnet management.
+    /// True if the client has set attributes by subnet management.
     has_set: bool,
     access: Access,
 }
 
-/// How a program is attached.
+/// Kind of a program's attachment.
 #[derive(Clone, Debug)]
 enum Access {
     /// By umad2sim.
@@ -40,7 +40,7 @@ enum Access {
 }
 
 impl Client {
-    /// Whether it is the one to which requests for a subnet manager go.
+    /// Returns true if requests for a subnet manager go to this client.
     fn is_manager(&self) -> bool {
         match &self.access {
             Access::Umad2sim => self.is_sm,
@@ -50,8 +50,8 @@ impl Client {
     }
 }
 
-/// How long a subnet manager may think about a request before it comes back as timed out. Tools have
-/// given up by then, but a subnet manager that asks another waits for as long as it takes.
+/// Time after which a request that a subnet manager has not answered comes back as timed out. Tools have given up by
+/// then, but a subnet manager that queries another one waits without limit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A request that a subnet manager has not answered yet.
@@ -59,7 +59,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Forwarded {
     to: u16,
     original: DelayedRequest,
-    /// When it was passed on.
+    /// Time at which the request was passed on.
     at: Duration,
 }
 
@@ -78,7 +78,7 @@ pub struct MadCounts {
     pub lost: u64,
 }
 
-/// What the owner of the sockets must do about a control message.
+/// Action of the sockets' owner on a control message.
 #[derive(Clone, Debug)]
 pub(crate) enum ControlAction {
     /// Send this answer.
@@ -108,7 +108,7 @@ pub(crate) struct Clients {
     default_node: NodeId,
     /// By requester and its transaction.
     forwarded: BTreeMap<(u16, u64), Forwarded>,
-    /// What the hosts themselves ask.
+    /// Queries of the hosts themselves.
     pub questions: Questions,
     /// Messages to be sent, in order.
     pub outbox: Vec<(u16, Message)>,
@@ -118,7 +118,7 @@ pub(crate) struct Clients {
     next_trap: u64,
     /// Number that the next client gets if it is free, and how many numbers there are.
     next_client: u16,
-    /// When the files' requests were last checked.
+    /// Time of the last check of the files' requests.
     sends_checked: Duration,
     numbers: u16,
 }
@@ -166,7 +166,7 @@ impl Clients {
         Some(free)
     }
 
-    /// How many programs are attached.
+    /// Returns the number of attached programs.
     pub fn count(&self) -> usize {
         self.clients.len()
     }
@@ -290,7 +290,7 @@ impl Clients {
         self.subnet.state_mut(node).ports[own].is_sm = any;
     }
 
-    /// Whether a subnet manager is attached anywhere.
+    /// Returns true if a subnet manager is attached anywhere.
     pub fn has_manager(&self) -> bool {
         self.clients.values().any(Client::is_manager)
     }
@@ -303,7 +303,7 @@ impl Clients {
             .map(|(&id, _)| id)
     }
 
-    /// A client has gone. Those who wait for its answers get their requests back.
+    /// Removes a client. Clients that wait for its answers get their requests back.
     pub fn disconnect(&mut self, client: u16) {
         self.set_sm(client, false);
         self.clients.remove(&client);

@@ -1,4 +1,4 @@
-//! What the control channel asks for, and the answers: a line of JSON each.
+//! Commands of the control channel, and the answers: a line of JSON each.
 
 use std::time::{Duration, Instant};
 
@@ -117,14 +117,14 @@ pub enum Command {
     },
     /// The forwarding tables, as `dump_lfts` prints them.
     Tables {
-        /// With the service levels of these paths that are not 0, and the SL to VL tables that a subnet
-        /// manager has set for them.
+        /// Add the nonzero service levels of these paths, and the SL to VL tables that a subnet manager has set for
+        /// them.
         #[serde(default)]
         levels: Option<Sources>,
     },
     /// Lets hosts ask the subnet manager for their paths to all hosts.
     QueryPaths {
-        /// One of every switch, or all of them.
+        /// Sources: one host of every switch, or all hosts.
         sources: Sources,
     },
     /// Nodes, ports and scenario, for the browser page.
@@ -168,8 +168,8 @@ impl CounterRates {
         self.older = std::mem::replace(&mut self.newer, sample);
     }
 
-    /// Rate of a class in Gbit/s of payload between the last two samples; before the first one, from the start
-    /// until `now`, by when `delivered` bytes have arrived.
+    /// Returns the rate of a class in Gbit/s of payload between the last two samples. Before the first sample, it is
+    /// the rate from the start until `now`, by when `delivered` bytes have arrived.
     fn gbps(&self, class: usize, delivered: u64, now: Time) -> f64 {
         if self.newer.bytes.is_empty() {
             let span = now.since(Time::ZERO).as_secs_f64();
@@ -188,7 +188,7 @@ impl CounterRates {
     }
 }
 
-/// What a command needs to see and to change.
+/// State that a command reads and changes.
 pub(crate) struct ControlSession<'a> {
     pub clients: &'a mut Clients,
     pub pace: &'a mut Pace,

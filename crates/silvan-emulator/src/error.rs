@@ -1,4 +1,4 @@
-//! What can go wrong with an emulated fabric.
+//! Errors of an emulated fabric.
 
 use std::io;
 
@@ -56,7 +56,7 @@ pub enum EmulatorError {
     /// A socket cannot be set up or has failed.
     #[error("{what}: {source}")]
     Socket {
-        /// What was tried.
+        /// Attempted action.
         what: &'static str,
         /// Why it failed.
         source: io::Error,

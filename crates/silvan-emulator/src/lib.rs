@@ -1,9 +1,9 @@
-//! The live fabric: a simulated data plane paced to the wall clock, whose management plane real,
-//! unmodified InfiniBand tools use as if it were hardware.
+//! The live fabric: a simulated data plane, paced to the wall clock and managed by real, unmodified
+//! InfiniBand tools.
 //!
-//! Tools reach it through the preload library `silvan-shim`, or through ibsim's umad2sim: sockets carry
-//! their management datagrams here, and agents at every node answer them. What they read is the
-//! data plane, and what they set acts in it at once.
+//! Tools reach it through the preload library `silvan-shim`, or through ibsim's umad2sim. Sockets
+//! carry their management datagrams, and agents at every node answer them. Tools read the state of
+//! the data plane, and their settings take effect at once.
 //!
 //! On systems other than Linux the crate is empty: umad, epoll and abstract UNIX sockets exist on
 //! Linux only.

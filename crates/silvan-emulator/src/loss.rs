@@ -10,9 +10,8 @@ use crate::wire::Message;
 /// After how long a datagram that was lost comes back to its sender as timed out, as the kernel hands
 /// it back to a tool. The server does not know for how long a tool would wait.
 const TIMEOUT: Duration = Duration::from_millis(100);
-/// How often the kernel sends a lost request of a subnet manager again before it hands it back. That
-/// is for the sender to say, and does not reach the server: OpenSM wants three, while the tools want
-/// none and ask again themselves.
+/// Number of times that the kernel retries a lost request of a subnet manager before it returns the request. The sender
+/// sets the number, which does not reach the server: OpenSM uses three, while tools use zero and retry themselves.
 pub(crate) const RETRIES: u8 = 3;
 
 /// A request that was lost, or whose answer was.
@@ -20,17 +19,17 @@ pub(crate) const RETRIES: u8 = 3;
 pub(crate) struct DelayedRequest {
     pub client: u16,
     pub request: Message,
-    /// How often it is sent again before it comes back as timed out.
+    /// Retries left before the request comes back as timed out.
     pub retries: u8,
 }
 
-/// What is lost, and what comes back later because it was.
+/// Lost datagrams, and lost requests that come back later.
 #[derive(Debug)]
 pub(crate) struct Loss {
     /// The part of the datagrams that is lost, 0 to 1.
     share: f64,
     random: SplitMix64,
-    /// In the order in which their time is over, and when that is.
+    /// Lost requests and the ends of their timeouts, in this order.
     delayed: VecDeque<(Duration, DelayedRequest)>,
 }
 
@@ -55,7 +54,7 @@ impl Loss {
         self.share
     }
 
-    /// Whether the next datagram is lost.
+    /// Returns true if the next datagram is lost.
     pub fn strikes(&mut self) -> bool {
         self.share > 0.0 && self.random.part() < self.share
     }

@@ -21,11 +21,11 @@ pub struct ManagementPlane {
 /// The answer to a control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlAnswer {
-    /// To be sent back.
+    /// A reply to send.
     Reply([u8; CONTROL_LEN]),
-    /// To be sent back to a new client, which has this number.
+    /// A reply to send to a new client, with its number.
     Connected(u16, [u8; CONTROL_LEN]),
-    /// To be sent back; this client is no more.
+    /// A reply to send; the client has gone.
     Disconnected(u16, [u8; CONTROL_LEN]),
 }
 

@@ -11,13 +11,13 @@ const LONGEST_STEP: u64 = 1_000_000_000;
 const SHORTEST_STEP: u64 = 1_000_000;
 /// Lag from which on simulated time is made to catch up: less is not worth a step.
 const GRAIN: Duration = Duration::from_millis(1);
-/// Lag that is made up for. What goes beyond it is given up, so that simulated time falls behind for
-/// good: a second is more than a busy machine keeps a thread waiting, and soon made up for.
+/// Largest lag that simulated time makes up for; beyond it, simulated time falls behind
+/// permanently. A busy machine delays a thread by less than a second, which is soon made up for.
 const MOST_LAG: Duration = Duration::from_secs(1);
 /// Wall time over which the speed is measured.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// How simulated time follows the wall clock.
+/// Pace of simulated time by the wall clock.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// Simulated seconds per second.
@@ -26,7 +26,6 @@ pub(crate) struct Pace {
     wall: Instant,
     simulated: Time,
     paused: bool,
-    /// Whether simulated time is being made to catch up.
     catching_up: bool,
     /// Step of the data plane that takes about [`SLICE`], in ps.
     step: u64,
@@ -76,7 +75,7 @@ impl Pace {
         behind.unwrap_or(Span::ZERO)
     }
 
-    /// What passes in simulated time meanwhile.
+    /// Returns the simulated time that passes meanwhile.
     fn scaled(&self, wall: Duration) -> Span {
         Span::from_ps((wall.as_secs_f64() * self.scale * 1e12) as u64)
     }
@@ -106,7 +105,7 @@ impl Pace {
         self.start(now, simulated);
     }
 
-    /// Where simulated time should be.
+    /// Returns the due simulated time.
     fn target(&self, now: Instant) -> Time {
         if self.paused {
             return self.simulated;

@@ -126,7 +126,7 @@ const COUNTERS: &[(&str, u16, FieldLocation)] = &[
         PortCountersExtended::location("unicast_xmit_pkts"),
     ),
 ];
-/// What a driver of today's adapters calls packets with FECN received, and notifications handled.
+/// Names of a current adapter driver for received packets with FECN, and for handled notifications.
 const HARDWARE_COUNTERS: &[(&str, u16, FieldLocation)] = &[
     (
         "np_ecn_marked_roce_packets",
@@ -371,7 +371,7 @@ fn groups(numbers: &[Guid]) -> String {
 
 /// Rate of a link, in Gbit/s, with width and lane speed.
 fn rate(info: &PortInfo) -> String {
-    // In tenths of Gbit/s for each lane.
+    // Tenths of Gbit/s for each lane.
     let (lane, name) = match (
         info.link_speed_ext2_active.get(),
         info.link_speed_ext_active.get(),

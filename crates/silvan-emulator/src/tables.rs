@@ -10,9 +10,9 @@ use silvan_fabric::{Node, NodeKind};
 
 use crate::subnet::{Sources, Subnet};
 
-/// The linear forwarding tables of all switches. With `sources`, the service levels of their paths stand
-/// behind each destination where they are not 0, and below are the SL to VL tables, if a subnet manager has
-/// set any and they map these levels to other lanes than those of the same numbers.
+/// Writes the linear forwarding tables of all switches. With `sources`, each destination has the nonzero service levels
+/// of its paths. The SL to VL tables follow, if a subnet manager has set any that map these levels to lanes of other
+/// numbers.
 pub(crate) fn dump(subnet: &Subnet, sources: Option<Sources>) -> String {
     let senders = sources.map_or_else(BTreeMap::new, |sources| subnet.senders(sources));
     let mut text = String::new();
@@ -92,7 +92,7 @@ fn levels_text(levels: &[(PortNumber, u8)]) -> String {
     for (_, level) in levels {
         counts[usize::from(*level)] += 1;
     }
-    // Of several, the lowest.
+    // On a tie, the lowest level.
     let common = (0..16_u8)
         .rev()
         .max_by_key(|level| counts[usize::from(*level)]);
@@ -138,7 +138,7 @@ fn set_lanes(subnet: &Subnet) -> SlToVlTables {
     lanes
 }
 
-/// Whether any of these levels, as bits, is mapped to another lane than that of its number.
+/// Returns true if any of these levels, as bits, is mapped to a lane of another number.
 fn maps_lanes(subnet: &Subnet, lanes: &SlToVlTables, levels: u16) -> bool {
     let differs = |vls: &[u8; 16]| {
         let mut used = (0_u8..).zip(vls).filter(|(sl, _)| levels & 1 << sl != 0);

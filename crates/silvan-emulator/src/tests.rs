@@ -71,7 +71,6 @@ fn control(kind: u32, client: u32, data: &[u8]) -> [u8; 80] {
     bytes
 }
 
-/// Attaches a program to a node.
 fn attach(clients: &mut Clients, node: &str, is_sm: bool) -> u16 {
     let mut data = [0; 64];
     data[..4].copy_from_slice(&77u32.to_ne_bytes());
@@ -190,7 +189,6 @@ fn directed_routes_arrive_and_tell_the_way_back() {
     }
 }
 
-/// Sets a port of the node behind these ports.
 fn set_port(clients: &mut Clients, me: u16, ports: &[u8], number: u32, info: PortInfo) -> Mad {
     let request = smp(Method::SET, directed(ports), number, info);
     ask(clients, me, 0xffff, &request)
@@ -290,7 +288,7 @@ fn data_flows_when_every_port_on_the_way_is_active() {
     pass(&mut clients, Span::from_us(100));
     assert_eq!(delivered(&clients), 0);
     take_to(&mut clients, me, PortState::ACTIVE);
-    // Without a subnet manager to query for the path, it is sent at once.
+    // Without a subnet manager to query for the path, the packet is sent at once.
     clients.disconnect(me);
     let me = attach(&mut clients, "a", false);
     pass(&mut clients, Span::from_us(100));
@@ -299,7 +297,7 @@ fn data_flows_when_every_port_on_the_way_is_active() {
     let before = delivered(&clients);
     assert!(before > 0);
     clients.subnet.plane.engine.audit().unwrap();
-    // And stops when a port is told to go down, which trains it again.
+    // Data stops when a port is set down, which trains the link again.
     set_port(&mut clients, me, &[1], 5, state(PortState::DOWN));
     pass(&mut clients, Span::from_us(100));
     let after = delivered(&clients);
@@ -450,7 +448,7 @@ fn questions_to_a_subnet_manager_are_answered_once_or_come_back() {
     let mut clients = clients(Start::Configured);
     let me = attach(&mut clients, "a", false);
     let d = lid(&clients, "d");
-    // There is no node.
+    // There is no such node.
     clients.datagram(me, &message(d, &query(1)));
     let (to, lost) = clients.outbox.pop().unwrap();
     assert_eq!((to, &lost.bytes[16..20]), (me, &110u32.to_be_bytes()[..]));
@@ -468,7 +466,7 @@ fn questions_to_a_subnet_manager_are_answered_once_or_come_back() {
     assert_eq!(clients.outbox.pop().unwrap().0, me);
     clients.datagram(sm, &forwarded.bytes);
     assert!(clients.outbox.is_empty());
-    // One that thinks for too long gives them back, too, and its late answer goes nowhere.
+    // A subnet manager that takes too long also returns the requests, and its late answer is dropped.
     clients.datagram(me, &message(d, &query(4)));
     let (_, mut delayed) = clients.outbox.pop().unwrap();
     clients.subnet.uptime = Duration::from_secs(4);

@@ -1,8 +1,9 @@
-//! The kernel's interface for management datagrams (`/dev/infiniband/umadN`), as the preload library of
-//! silvan carries it: records of a sequenced-packet socket are what a program writes to the file and reads
-//! from it, a header and a datagram.
+//! The kernel's interface for management datagrams (`/dev/infiniband/umadN`), over the preload library of silvan.
 //!
-//! The first record of a connection says what it is for:
+//! Records of a sequenced-packet socket are the program's writes to the file and reads from it: a header and a
+//! datagram.
+//!
+//! The first record of a connection states its purpose:
 //!
 //! ```text
 //!  0  operation, 32 bits, in the byte order of the machine
@@ -18,18 +19,18 @@ use silvan_mad::MAD_LEN;
 
 use crate::wire::{GRH_LEN, Message, TIMED_OUT};
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// It becomes `umadN`; the number of the port follows.
+    /// Opens `umadN`; the number of the port follows.
     OpenMad,
-    /// It becomes `issmN`: the port has a subnet manager for as long as it is open.
+    /// Opens `issmN`: the port has a subnet manager for as long as it is open.
     OpenIsSm,
     /// An ioctl on an open file: its name, its number and its argument; answered by the argument.
     Ioctl,
-    /// Asks for the folder that has the files of sysfs.
+    /// Requests the folder of the files of sysfs.
     Tree,
-    /// Asks for the text of a file of sysfs, by its path.
+    /// Requests the text of a file of sysfs, by its path.
     Read,
 }
 
@@ -74,7 +75,6 @@ impl Hello {
     }
 }
 
-/// An ioctl of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ioctl {
     Register(Registration),
@@ -82,18 +82,17 @@ pub(crate) enum Ioctl {
     EnablePKey,
 }
 
-/// What a program registers an agent for.
+/// Registration of a program's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
     pub queue_pair: u32,
     pub class: u8,
     pub version: u8,
     pub rmpp_version: u8,
-    /// Of the vendor, for classes that have it.
+    /// Identifier of the vendor, for classes that have one.
     pub oui: u32,
     /// The methods whose requests it receives, a bit each.
     pub methods: [u64; 2],
-    /// Flags that are not known.
     pub unknown_flags: bool,
 }
 
@@ -165,7 +164,7 @@ const OLD_HEADER_LEN: usize = 56;
 /// The common header of all datagrams.
 const LEAST_MAD: usize = 24;
 
-/// What a program has written: a header and a datagram.
+/// A record that a program has written: a header and a datagram.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub agent: u32,
@@ -184,7 +183,7 @@ pub(crate) fn header_len(has_p_key: bool) -> usize {
 }
 
 impl Written {
-    /// What these bytes say; `None` if they are too few.
+    /// Parses a record; `None` if it is too short.
     pub fn parse(bytes: &[u8], has_p_key: bool) -> Option<Self> {
         let header = header_len(has_p_key);
         if bytes.len() < header + LEAST_MAD {
@@ -217,11 +216,11 @@ impl Written {
     }
 }
 
-/// What a program reads: the header and the datagram of a message for one of its agents.
+/// Returns the record that a program reads: header and datagram of a message for one of its agents.
 pub(crate) fn emit(message: &Message, has_p_key: bool) -> Vec<u8> {
     let timed_out = message.has_timed_out();
     let header = header_len(has_p_key);
-    // Of a request that comes back, the kernel returns the common header only.
+    // The kernel returns only the common header of a request that comes back.
     let first = if timed_out {
         LEAST_MAD
     } else {

@@ -1,5 +1,6 @@
-//! What the browser page shows of a live fabric: what is cabled to what, once, and counters, congestion
-//! trees and limits of flows at each sample.
+//! Data of the browser page about a live fabric.
+//!
+//! Nodes and cables are sent once; counters, congestion trees and limits of flows at each sample.
 
 use std::time::{Duration, Instant};
 
@@ -22,10 +23,9 @@ const MOST_LIMITS: usize = 20_000;
 /// find them. So the search takes at most a hundredth of the emulator's thread, however often a page asks.
 const REST: u32 = 100;
 
-/// What an asker has already, and need not get again.
+/// Data that a client has already.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// Version of the routes.
     pub routes: u64,
     /// Simulated time of the trees in picoseconds.
     pub trees: Option<u64>,
@@ -41,7 +41,7 @@ pub(crate) struct FoundTrees {
 struct Found {
     at: Time,
     forest: Forest,
-    /// When another search may start.
+    /// Earliest time of another search.
     rests_until: Instant,
 }
 

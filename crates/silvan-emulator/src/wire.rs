@@ -17,11 +17,8 @@ use std::sync::Arc;
 use silvan_core::Lid;
 use silvan_mad::MAD_LEN;
 
-/// Length of a control message.
 pub(crate) const CONTROL_LEN: usize = 80;
-/// Bytes of data in a control message.
 pub(crate) const CONTROL_DATA: usize = 64;
-/// Length of a data message.
 pub(crate) const DATA_LEN: usize = 288;
 
 const MAGIC: u32 = 0xdead_beef;
@@ -31,7 +28,6 @@ const LEAST_MAD: usize = 24;
 /// Status of a request without an answer: ETIMEDOUT.
 pub(crate) const TIMED_OUT: u32 = 110;
 
-/// What a control message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControlKind {
     Connect,
@@ -64,7 +60,6 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// A control message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Control {
     bytes: [u8; CONTROL_LEN],
@@ -81,7 +76,7 @@ impl Control {
         word(&self.bytes, 4)
     }
 
-    /// What it is about, `None` if it is unknown.
+    /// Returns the kind of the message; `None` if it is unknown.
     pub fn kind(&self) -> Option<ControlKind> {
         ControlKind::from_code(word(&self.bytes, 8))
     }
@@ -110,17 +105,16 @@ impl Control {
     }
 }
 
-/// What a client asks for when it connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectRequest {
-    /// Its process, or its port in UDP mode.
+    /// Process of the client, or its port in UDP mode.
     pub id: u32,
     pub is_sm: bool,
     /// Name of the node; empty for the server's choice.
     pub node: String,
 }
 
-/// Where the name stands, and how long it can be.
+/// Position and largest length of the name.
 const NAME_AT: usize = 12;
 const NAME_LEN: usize = 32;
 
@@ -148,7 +142,7 @@ impl ConnectRequest {
     }
 }
 
-/// What the kernel's interface carries and messages of umad2sim do not.
+/// Data of the kernel's interface that messages of umad2sim lack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extra {
     /// The agent of a file that a request is for; an answer names it in its TransactionID.
@@ -164,7 +158,6 @@ pub(crate) struct Extra {
 /// Bytes from grh_present to flow_label in a header of the kernel's interface.
 pub(crate) const GRH_LEN: usize = 24;
 
-/// A data message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub bytes: [u8; DATA_LEN],
@@ -258,7 +251,7 @@ impl Message {
             .expect("what follows the header is as long as a datagram")
     }
 
-    /// Whom the transaction belongs to, by the server's count.
+    /// Returns the owner of the transaction, as a number of the server.
     pub fn owner(&self) -> u16 {
         u16::from_be_bytes([self.bytes[MAD_AT + 8], self.bytes[MAD_AT + 9]])
     }
@@ -285,7 +278,7 @@ impl Message {
         self.bytes[24..32].copy_from_slice(&(MAD_LEN as u64).to_be_bytes());
     }
 
-    /// The same request, come back because there is no answer to it.
+    /// Returns the request as timed out, because there is no answer.
     pub fn timed_out(mut self) -> Self {
         self.bytes[16..20].copy_from_slice(&TIMED_OUT.to_be_bytes());
         self

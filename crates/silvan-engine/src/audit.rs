@@ -182,7 +182,7 @@ impl Whole<'_> {
 }
 
 impl Whole<'_> {
-    /// What switches know of their input buffers is what is there.
+    /// Checks that the switches' accounts of their input buffers agree with the packets there.
     fn audit_buffers(&self) -> Result<(), InvariantError> {
         let plane = self.any();
         if plane.buffers.is_none() {

@@ -1,11 +1,11 @@
-//! What switches know of their own input buffers.
+//! The switches' accounts of their input buffers.
 //!
-//! The credits of a buffer belong to the port upstream, which in a lookahead window may still have to do what comes before
-//! now, and a real switch cannot read them. So where a scheme asks how full a buffer is, each input lane has an account of its
-//! own: a packet takes its blocks when its head is eligible, and frees them when its tail has left. With a form that processes
-//! the ports of a switch in the order of time (`ordered.rs`), the account is the same whatever happens at other switches.
+//! The credits of a buffer belong to the port upstream. In a lookahead window, that port may have unprocessed earlier
+//! events, and a real switch cannot read it. So if a scheme reads the fill level of a buffer, each input lane has an
+//! account. A packet takes its blocks when its head is eligible, and frees them when its tail has left. With ports of a
+//! switch processed in the order of time (`ordered.rs`), the account does not depend on other switches.
 //!
-//! Under PFC the lane upstream replays the bytes in the buffer (`pfc.rs`), so that these are known already.
+//! Under PFC the lane upstream replays the bytes in the buffer (`pfc.rs`), so no account is needed.
 
 use silvan_cc::hooks::SwitchControl;
 
@@ -35,8 +35,8 @@ impl CompiledFabric {
         self.0.count_buffers();
     }
 
-    /// Whether switches keep account of their input buffers. Their events are then processed in the order of time also within lookahead
-    /// windows, which costs one thread more than windows save.
+    /// Returns true if switches keep accounts of their input buffers. Their events are then processed in the order of
+    /// time also within lookahead windows, which on one thread costs more than windows save.
     pub fn counts_buffers(&self) -> bool {
         self.0.buffers.is_some()
     }
@@ -112,7 +112,7 @@ impl Plane {
         Some(account.at(&self.overflow, now))
     }
 
-    /// Whether an input buffer has no room for another packet of MTU size; under PFC, whether it pauses its sender.
+    /// Returns true if an input buffer has no room for another packet of MTU size; under PFC, if it pauses its sender.
     pub fn is_full<F: EngineVariant>(&mut self, now: u64, input: u32, vl: usize) -> bool {
         if F::PFC && self.pauses.is_some() {
             let upstream = self.ins[input as usize].upstream;

@@ -1,10 +1,9 @@
-//! Input buffers that are served in the order of arrival, and how often the first packet of one may
-//! be overtaken.
+//! Input buffers that are served in the order of arrival, and limits on overtaking of their first packets.
 //!
-//! A packet whose output is busy is passed by younger ones of the same input buffer and virtual lane
-//! that can go (santos2003, footnote 6). When the oldest has been passed as often as the limit allows,
-//! nothing else leaves that buffer until it has left: the buffer is then a FIFO, which adds no
-//! dependency that the check for credit loops does not know.
+//! A packet whose output is busy is passed by younger packets of the same input buffer and virtual lane that can go
+//! (santos2003, footnote 6). When the oldest packet has been passed as often as the limit allows, no other packet
+//! leaves that buffer before it. The buffer is then a FIFO, which adds no dependency that the check for credit loops
+//! does not know.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
@@ -18,7 +17,7 @@ use crate::workload::Workload;
 /// The count of one input buffer and virtual lane.
 #[derive(Clone, Copy, Debug)]
 struct Passed {
-    /// How often its oldest packet has been overtaken.
+    /// Number of times that the oldest packet has been overtaken.
     count: u8,
     /// The dense lane that the oldest packet waits for, if nothing may overtake it any more; else
     /// `NONE`.
@@ -78,7 +77,7 @@ impl Plane {
         }
     }
 
-    /// Whether a packet that waits for this lane is behind one that is not to be overtaken.
+    /// Returns true if a packet that waits for this lane is behind a packet that must not be overtaken.
     pub fn waits_behind(&self, lane: usize) -> bool {
         let Some(bypass) = self.reads.as_ref().and_then(|reads| reads.bypass.as_ref()) else {
             return false;

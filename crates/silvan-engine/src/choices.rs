@@ -31,13 +31,12 @@ pub(crate) struct Choices {
     rows: Vec<u32>,
     /// By host, the column of its leaf.
     columns: Vec<u32>,
-    /// How many leaves there are.
     leaves: usize,
     /// Local ports of all groups.
     members: Vec<u8>,
-    /// Whether an output is in a group, or may start a path over a waypoint, by port.
+    /// True, by port, if an output is in a group or may start a path over a waypoint.
     alternatives: Vec<bool>,
-    /// How a switch chooses among them.
+    /// Choice of switches among the alternatives.
     pub policy: PathChoice,
     /// Next member of each group, at the place of its first one.
     turns: Vec<u8>,
@@ -46,7 +45,7 @@ pub(crate) struct Choices {
     salts: Vec<u64>,
 }
 
-/// What switches have of their own.
+/// Tables of single switches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChoiceTables {
     /// By switch and leaf.
@@ -62,7 +61,7 @@ struct Group {
     count: u8,
 }
 
-/// What a switch may choose for a packet.
+/// Alternatives of a switch for a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
     group: Group,
@@ -75,7 +74,7 @@ impl Choices {
         self.columns.is_empty()
     }
 
-    /// Whether a switch may choose this output; of `NONE`, whether it may choose at all.
+    /// Returns true if a switch may choose this output; for `NONE`, if it may choose at all.
     #[inline(always)]
     pub fn is_alternative(&self, output: u32) -> bool {
         let alternative = self.alternatives.get(output as usize);
@@ -197,7 +196,7 @@ impl Plane {
         self.routing.choices = choices;
     }
 
-    /// What the switch of a port may choose for a packet to a host.
+    /// Returns the alternatives of a port's switch for a packet to a host.
     fn choice(&self, port: u32, destination: u32) -> Choice {
         let element = self.ins[port as usize].element as usize;
         let choices = &self.routing.choices;
@@ -209,8 +208,8 @@ impl Plane {
         }
     }
 
-    /// Of the ports that lead to the packet's destination, the one with the fewest bytes ahead of
-    /// it on its lane. The table's own port wins ties, then the lowest. `None` if all are closed.
+    /// Returns the port to the packet's destination with the fewest bytes ahead on its lane. The table's own port wins
+    /// ties, then the lowest port. `None` means that all are closed.
     fn choose(&mut self, now: u64, base: u32, choice: Choice, vl: usize) -> Option<u8> {
         let Group { first, count } = choice.group;
         let mut best = u64::MAX;
@@ -222,12 +221,12 @@ impl Plane {
             }
             let lane = self.lane(output, vl);
             let credits = &mut self.credits[lane];
-            // What has been collected need not be looked at by the next packet.
+            // The next packet need not check collected credits again.
             credits.collect_arrived(&mut self.overflow, now);
             let in_hand = credits.in_hand;
             let occupied = (self.capacity(output) - in_hand).max(0);
             let ahead = u64::from(self.waiting_bytes(lane)) + occupied as u64 * 64;
-            // One number of bytes, preference and port is compared without branches.
+            // Bytes, preference and port form one number, which is compared without branches.
             let is_other = local != choice.default_port;
             let rank = ahead << 9 | u64::from(is_other) << 8 | u64::from(local);
             best = best.min(rank);
@@ -235,8 +234,8 @@ impl Plane {
         (best != u64::MAX).then_some(best as u8)
     }
 
-    /// Of the ports that lead to the packet's destination, a random one for which nothing waits on its lane; without one, that
-    /// with the fewest bytes waiting, of several the lowest. `None` if all are closed.
+    /// Returns a random port to the packet's destination without waiting packets on its lane. Without such a port, it
+    /// returns the port with the fewest waiting bytes, on a tie the lowest. `None` means that all are closed.
     fn choose_free(&mut self, element: u32, base: u32, group: Group, vl: usize) -> Option<u8> {
         let (mut free, mut best) = (0_u64, u64::MAX);
         for place in group.first..group.first + u32::from(group.count) {
@@ -259,7 +258,7 @@ impl Plane {
         members.nth(nth as usize)
     }
 
-    /// One of the ports that lead to the packet's destination, regardless of what is ahead on them. `None` if all are closed.
+    /// Returns a port to the packet's destination, independent of the bytes ahead. `None` means that all are closed.
     fn choose_blindly(
         &mut self,
         element: u32,
@@ -332,8 +331,8 @@ fn local(node: &Node, port: PortNumber) -> u8 {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Which of its alternatives a head takes, as a local output: the scheme's at the switch, that of the path
-    /// that the scheme has chosen at the host, or that with the fewest bytes ahead.
+    /// Returns the alternative of a head, as a local output. The choice is the scheme's at the switch, that of the path
+    /// chosen by the scheme at the host, or the output with the fewest bytes ahead.
     pub(crate) fn select(&mut self, head: &Head, base: u32) -> Option<u8> {
         let vl = head.packet.vl();
         let choice = self.plane.choice(head.port, head.packet.destination());
@@ -366,7 +365,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         plane.choose_blindly(element, base, choice.group, &head.packet)
     }
 
-    /// Whether a switch that chooses compares what is ahead on its outputs.
+    /// Returns true if a choosing switch compares the bytes ahead on its outputs.
     fn compares_outputs(&self) -> bool {
         self.plane.routing.choices.policy.compares() || S::ACTIVE && self.needs.select_output
     }

@@ -1,10 +1,10 @@
 //! Deadlock: packets that wait for each other's buffers in a cycle.
 //!
-//! A lane of an output is stuck permanently exactly if its waiting packets have no credits, none are on
-//! their way, and every packet in the buffer that would have to free some waits for a stuck lane
-//! itself (Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection
-//! networks", 1987, applied to the state of a run instead of to all possible ones). The largest such
-//! set is found by taking every lane without credits and dropping those whose buffer can still move.
+//! A lane of an output is stuck permanently under three conditions: its waiting packets have no credits, no credits are
+//! on their way, and every packet in the buffer that could free credits waits for a stuck lane. This is the condition
+//! of Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", 1987, applied to the
+//! state of a run. To find the largest such set, take every lane without credits and drop lanes whose buffer can still
+//! move.
 
 use silvan_core::{PortId, Vl};
 use silvan_model::Deadlock;
@@ -18,7 +18,7 @@ use crate::variant::General;
 /// Simulated time between two checks for a deadlock.
 const INTERVAL: u64 = 1_000_000_000;
 
-/// When an engine checks for a deadlock.
+/// Schedule of an engine's deadlock checks.
 #[derive(Clone, Debug)]
 pub(crate) struct DeadlockChecks {
     /// The next check, at the latest.
@@ -37,7 +37,7 @@ impl Default for DeadlockChecks {
 }
 
 impl DeadlockChecks {
-    /// Whether an engine that has processed so many events checks at `now`, where a run may end.
+    /// Returns true if an engine that has processed `events` events checks at `now`, where a run may end.
     pub fn is_due(&mut self, now: u64, at_end: bool, events: u64) -> bool {
         if now != self.next && !at_end {
             return false;
@@ -191,7 +191,6 @@ impl Plane {
         }
     }
 
-    /// Local inputs with a packet for this lane.
     fn waiting_inputs(&self, lane: usize) -> impl Iterator<Item = u32> + '_ {
         let record = &self.lanes[lane];
         (0..u32::from(record.words) * 64).filter(|&input| record.has_input(input))

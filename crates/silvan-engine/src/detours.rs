@@ -1,11 +1,11 @@
-//! Paths over other switches: a packet goes by the tables to a switch that was drawn for it, its waypoint, and from
-//! there by the tables to its destination.
+//! Paths over other switches: a packet goes by the tables to a drawn switch, its waypoint, and from there to its
+//! destination.
 //!
-//! The source's switch decides, and the packet carries the number of its waypoint until it is there. Every switch
-//! draws from a stream of its own. A choice by the queues of its switch alone fits into a lookahead window, as all
-//! choices do: what is ahead on an output is known once that output has done what is due before. The outputs of packets that
-//! nothing is decided for are found before a window's heads are sorted. `ugal-g` reads the state of other switches at this
-//! instant, so such a run has no windows.
+//! The source's switch decides, and the packet carries the number of its waypoint until it is there. Every switch draws
+//! from a separate stream. A choice by the queues of its switch fits into a lookahead window: the bytes ahead on an
+//! output are known once the output has processed its earlier events. Outputs of packets without a decision are found
+//! before a window's heads are sorted. `ugal-g` reads the present state of other switches, so such a run has no
+//! windows.
 
 mod distances;
 
@@ -37,7 +37,7 @@ pub(crate) struct Detours {
     tables: Table<u8>,
     /// Element that each host is cabled to.
     leaves: Vec<u32>,
-    /// Hosts that stand for waypoints, group by group, and where each group begins.
+    /// Hosts that represent waypoints, group by group, and the start of each group.
     waypoints: Vec<u32>,
     starts: Vec<u32>,
     /// Group and stream of random numbers of each element.
@@ -69,7 +69,7 @@ impl Detours {
         self.tables.extend_from_slice(&all[entries]);
     }
 
-    /// Whether a choice depends on nothing but the state of its switch.
+    /// Returns true if a choice depends only on the state of its switch.
     pub fn is_local(&self) -> bool {
         self.choice != PathChoice::UgalG
     }
@@ -86,8 +86,9 @@ impl Detours {
                 .map_or(0, |distances| distances.bytes())
     }
 
-    /// A random waypoint for packets between two elements; `None` if there is none. All are as likely with `valiant`;
-    /// otherwise those in the groups of the two are none, because paths over them are no way around a cable between the groups.
+    /// Draws a random waypoint for packets between two elements; `None` if there is none. With `valiant`, all are
+    /// equally likely. Otherwise the groups of the two elements have none, because paths over them do not avoid a cable
+    /// between the groups.
     fn draw(&mut self, element: u32, to: u32) -> Option<u32> {
         let group = |element: u32| {
             let group = self.groups[element as usize] as usize;
@@ -180,8 +181,8 @@ impl Plane {
         self.routing.choices.set_alternatives(is_marked);
     }
 
-    /// By how many bytes the path by the tables may exceed the other one, if something is decided for a head at its switch: that
-    /// of its source, or the next one.
+    /// Returns the bytes by which the path by the tables may exceed the other path; `None` if the head's switch decides
+    /// nothing. Decisions are made at the switch of the source, or at the next switch.
     fn bias_of(&self, detours: &Detours, head: &Head) -> Option<u64> {
         let input = &self.ins[head.port as usize];
         let packet = &head.packet;
@@ -253,7 +254,6 @@ impl Plane {
         all
     }
 
-    /// Bytes ahead on all lanes of an output.
     fn bytes_ahead_on_lanes(&mut self, now: u64, output: u32) -> u64 {
         let lanes = self.lane(output, 0)..self.lane(output, self.vls);
         if self.pauses.is_some() {
@@ -279,7 +279,7 @@ impl Plane {
         let waypoint = packet.waypoint();
         if waypoint != 0 {
             let over = detours.waypoints[usize::from(waypoint) - 1];
-            // Its path can lead past its destination.
+            // The path can lead past the packet's destination.
             if [over, towards]
                 .map(|host| detours.leaves[host as usize])
                 .contains(&element)
@@ -350,7 +350,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Whether the path over a waypoint has the smaller product of the bytes ahead at its first output and of its cables.
+    /// Returns true if the path over a waypoint has the smaller product of bytes ahead at its first output and number
+    /// of cables.
     fn is_shorter_aside(
         &mut self,
         now: u64,
@@ -382,7 +383,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl Plane {
-    /// Whether the path over a waypoint has fewer bytes ahead at all its outputs.
+    /// Returns true if the path over a waypoint has fewer bytes ahead at all its outputs.
     fn is_emptier_aside(&self, now: u64, element: u32, to: u32, over: u32) -> bool {
         let Some(detours) = self.routing.detours.as_deref() else {
             return false;

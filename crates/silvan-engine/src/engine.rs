@@ -36,15 +36,16 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) source: C,
     pub(crate) workload: W,
     pub(crate) needs: Needs,
-    /// Whether the workload is notified of the last packet of each message only.
+    /// True if the workload is notified of the last packet of each message only.
     pub(crate) whole_messages: bool,
     pub(crate) stats: Statistics,
     pub(crate) notifications: Notifications,
-    /// Where the scheme chooses lanes, by host: the packet that waits for credits of its lane.
+    /// If the scheme chooses lanes, the packet of each host that waits for credits of its lane.
     pub(crate) held: Vec<Option<Offer>>,
     /// By host, the version of the lanes of its flows that it knows; empty if switches do not choose them.
     pub(crate) host_vl_versions: Vec<Option<u64>>,
-    /// Where switches discard packets that the scheme chooses, by source: those that it knows of and has not sent again.
+    /// If switches discard packets that the scheme chooses, the discarded packets that each source knows of and has not
+    /// sent again.
     pub(crate) discarded: Vec<Vec<Discarded>>,
     /// Room for what a call of the scheme adds or reads.
     pub(crate) grants: Grants,
@@ -58,7 +59,7 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) change_at: u64,
     pub(crate) timer_at: u64,
     pub(crate) woken: Vec<HostId>,
-    /// In the variant [`Traced`] alone.
+    /// Recorder of packets, only in the variant [`Traced`].
     pub(crate) tracer: Option<Box<Tracer>>,
     /// The search for what repeats, in a run that may leap; taken while it runs.
     pub(crate) leaps: Option<Box<Leaps>>,
@@ -71,11 +72,10 @@ pub struct Engine<S, C, W, F = General> {
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Compiles a fabric and its routes, and polls every host at time zero.
     ///
-    /// Where lanes change along the path, the service levels of the workload are classes of service:
-    /// a packet's header carries the class above the bits that encode its path, and congestion control
-    /// sees the service level of the header. The virtual lanes of a class follow that of
-    /// `config.sl_to_vl`. Where switches choose among alternatives, the packets of a flow
-    /// may overtake each other, so that the last of a message need not arrive last.
+    /// If lanes change along the path, the service levels of the workload are classes of service. A packet's header
+    /// carries the class above the bits that encode its path, and congestion control sees the service level of the
+    /// header. The virtual lanes of a class follow that of `config.sl_to_vl`. If switches choose among alternatives,
+    /// packets of a flow may overtake each other, so the last packet of a message may not arrive last.
     ///
     /// # Errors
     /// A value of `config` that cannot be simulated, or a host without exactly one cable.
@@ -113,12 +113,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Traced> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
-    /// An engine that processes events by lookahead windows. Its results are those of a general one; only
-    /// the number of events without effect, and so the number of events, differs.
+    /// Makes an engine that processes events by lookahead windows.
+    ///
+    /// Its results are those of a general engine; only the number of events differs, by events without effect.
     ///
     /// # Panics
-    /// If the fabric is not fit for it, or congestion control asks how full input buffers are, or the workload needs to know
-    /// of deliveries without [linking hosts](Workload::LINKS_HOSTS).
+    /// If the fabric does not fit, if congestion control reads the fill level of input buffers, or if the workload
+    /// needs deliveries without [linking hosts](Workload::LINKS_HOSTS).
     pub fn lookahead(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         fabric.serve(&switch);
         assert!(fabric.has_lookahead(), "the fabric has no lookahead");
@@ -127,12 +128,11 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, GeneralLookahead> {
-    /// The same for every fabric that [has windows](CompiledFabric::has_windows), also with input buffers that congestion
-    /// control asks about.
+    /// Makes a lookahead engine for any fabric that [has windows](CompiledFabric::has_windows), also if congestion
+    /// control reads input buffers.
     ///
     /// # Panics
-    /// If the fabric has no windows, or the workload needs to know of deliveries without
-    /// [linking hosts](Workload::LINKS_HOSTS).
+    /// If the fabric has no windows, or the workload needs deliveries without [linking hosts](Workload::LINKS_HOSTS).
     pub fn general_lookahead(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         Self::with_windows(fabric, switch, source, workload)
     }
@@ -258,11 +258,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.run_to(end, true)
     }
 
-    /// The same without a check for a deadlock and for losses at `end`: for many short steps. Those that last are
-    /// found within a simulated millisecond.
+    /// Runs like [`run_until`](Self::run_until), without the checks for a deadlock and for losses at `end`.
+    ///
+    /// Meant for many short steps. Longer runs check once per simulated millisecond.
     ///
     /// # Errors
-    /// As [`run_until`](Self::run_until).
+    /// Same errors as [`run_until`](Self::run_until).
     pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, false)
     }
@@ -326,8 +327,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.note_fault(EngineError::Invariant { at, error });
     }
 
-    /// Has [`run_to`](Self::run_to) return if the workload pauses the run. That costs the event loop nothing, as it goes on
-    /// until there is a fault.
+    /// Makes [`run_to`](Self::run_to) return if the workload pauses the run. The event loop has no cost, because it
+    /// already ends at a fault.
     #[inline]
     pub(crate) fn check_pause(&mut self) {
         if self.workload.pauses() {

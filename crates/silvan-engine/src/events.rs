@@ -1,12 +1,12 @@
 //! The event queue: fixed-delay queues and a timing wheel, in one total order.
 //!
-//! Events are ordered by (time, phase, id). The order never depends on when an event was pushed, so
-//! a wake-up that is pushed early, late or twice cannot change a result.
+//! Events are ordered by (time, phase, id). The order never depends on when an event was pushed, so a wake-up that is
+//! pushed early, late or twice cannot change a result.
 //!
-//! Packet heads travel for one of a few constant times (propagation plus switch latency). Pushed in
-//! the order of the clock they arrive in the order of the clock, so a FIFO per distinct delay
-//! holds them, sequential in memory. The same goes for a host's next injection and for the end of a
-//! packet on a link that others wait for. Everything else goes into a timing wheel.
+//! Packet heads travel for one of a few constant times (propagation plus switch latency). Pushed in the order of the
+//! clock they arrive in the order of the clock, so a FIFO per distinct delay holds them, sequential in memory. The same
+//! goes for a host's next injection and for the end of a packet on a link that others wait for. All other events go
+//! into a timing wheel.
 
 mod calendar;
 mod event;
@@ -29,17 +29,17 @@ pub(crate) use window_length::WindowLength;
 /// A packet head on its way to an input port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
-    /// When it becomes eligible, in ps.
+    /// Time at which the head becomes eligible, in ps.
     pub time: u64,
-    /// At which input port.
+    /// Input port of the head.
     pub port: u32,
-    /// Its output there by the tables; `NONE` if they name none; `UNREAD` and the index of their entry if it
-    /// has not been read yet.
+    /// Output by the tables; `NONE` if they have none; `UNREAD` and the index of the table entry if it has not been
+    /// read yet.
     pub output: u32,
     pub packet: Packet,
 }
 
-/// Where the next event is.
+/// Place of the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextEvent {
     /// The first of this queue of heads.
@@ -117,8 +117,8 @@ impl EventQueue {
         self.push(Event::new(head.time, phase::HEAD, head.port, slot));
     }
 
-    /// Schedules a host's next injection. Where all hosts are alike, times come in order and go
-    /// into a queue; one that is out of order goes into the wheel.
+    /// Schedules a host's next injection. If all hosts are alike, times come in order and go into a queue; a time out
+    /// of order goes into the wheel.
     #[inline]
     pub fn push_host<F: EngineVariant>(&mut self, time: u64, host: u32) {
         if F::LOOKAHEAD {
@@ -183,14 +183,14 @@ impl EventQueue {
                 }
                 phase::DELIVERED => self.calendar.deliveries().push(event),
                 phase::READ_END => self.calendar.read_ends().push(event),
-                // One that was passed over would be lost.
+                // An event that is skipped would be lost.
                 other => unreachable!("an event that windows do not know: phase {other}"),
             }
         }
     }
 
-    /// When the next window begins for which something may be noted, or the next event of the wheel comes;
-    /// `end` if that is earlier. To be called when there is nothing in the open window.
+    /// Returns the start of the next window with noted events, or the next event of the wheel; at most `end`. The open
+    /// window must be empty.
     #[inline(never)]
     pub fn next_window(&mut self, end: u64) -> u64 {
         let noted = self.calendar.next_noted();
@@ -230,8 +230,8 @@ impl EventQueue {
                     queue = other;
                 }
             }
-            // Heads come before everything else of the same instant, hosts behind. Which is first
-            // cannot be predicted, so it is found without branches.
+            // At one instant, heads come first and hosts last. The first event is unpredictable, so it is found without
+            // branches.
             let (mut earliest, mut first) = (head, 0);
             if self.output_front < earliest {
                 (earliest, first) = (self.output_front, 1);
@@ -268,8 +268,7 @@ impl EventQueue {
         }
     }
 
-    /// Whether the first head of queue `other` comes before that of `queue`, at the same time or
-    /// earlier.
+    /// Returns true if the first head of queue `other` comes before that of `queue`, at the same time or earlier.
     #[inline]
     fn comes_first(&self, other: usize, queue: usize) -> bool {
         match (self.heads[other].front(), self.heads[queue].front()) {
@@ -410,7 +409,7 @@ impl EventQueue {
         self.calendar.events_for_hosts().for_each(see);
     }
 
-    /// The same, with the right to change the packets.
+    /// Calls `each` with all heads; it may change the packets.
     pub fn for_each_head_mut(&mut self, mut each: impl FnMut(u32, &mut Packet)) {
         for head in self.heads.iter_mut().flat_map(Ring::iter_mut) {
             each(head.port, &mut head.packet);
@@ -430,8 +429,8 @@ impl EventQueue {
         }
     }
 
-    /// With windows: when the traffic is notified of the next delivery; `None` if something else than arbitrations and injections
-    /// is to come, too.
+    /// With windows: returns the time of the next delivery to the traffic; `None` if other events than arbitrations and
+    /// injections are due, too.
     pub fn next_delivery(&self) -> Option<u64> {
         let mut next = Some(u64::MAX);
         let mut see = |event: &Event| {
@@ -446,8 +445,8 @@ impl EventQueue {
         next
     }
 
-    /// With windows: moves all heads from `now` on. Deliveries of which the traffic is notified stay where they are; all else is
-    /// to be noted again.
+    /// With windows: moves all heads from `now` on by `by`. Deliveries to the traffic stay; all other events must be
+    /// noted again.
     pub fn shift(&mut self, now: u64, by: u64) {
         let mut deliveries = self.calendar.take_deliveries();
         self.wheel.for_each(|&event| {
@@ -462,7 +461,7 @@ impl EventQueue {
         }
     }
 
-    /// With windows: notes an arbitration.
+    /// With windows, notes an arbitration.
     #[inline]
     pub fn note_output(&mut self, time: u64, output: u32) {
         if !self.calendar.add_output(time, output) {
@@ -470,7 +469,7 @@ impl EventQueue {
         }
     }
 
-    /// With windows: notes an injection.
+    /// With windows, notes an injection.
     #[inline]
     pub fn note_host(&mut self, time: u64, host: u32) {
         if !self.calendar.add_host(time, host) {

@@ -1,9 +1,9 @@
-//! What packets carry for schemes that need more of them than a mark.
+//! Extensions of packets, for schemes that need more than a mark.
 //!
-//! A packet has room for what every packet needs. When a scheme chooses paths or wants acknowledgements that report
-//! on their packets, the word for the time of injection holds the number of a record instead: it has
-//! that time, the rest of the path, and what switches write. The record goes with the packet, then
-//! with its acknowledgement. Schemes that need none of it have none.
+//! A packet has room for data that every packet needs. If a scheme chooses paths or needs reports in acknowledgements,
+//! the word for the injection time has the number of a record instead. The record holds that time, the rest of the
+//! path, and the switches' entries. It moves with the packet, then with the acknowledgement. Other schemes have no
+//! records.
 
 use silvan_cc::hooks::{Ack, Hop, PortVl, SourceControl, SwitchControl};
 
@@ -17,16 +17,15 @@ use silvan_core::{HostId, PortId, Span};
 /// Maximum number of hops that a packet reports. Only one in a routing loop crosses more.
 const MOST_HOPS: usize = 255;
 
-/// What one packet carries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extension {
-    /// When its injection started, in ps.
+    /// Start of the injection, in ps.
     sent: u64,
     /// The part of its path that is still ahead of it, if the scheme has chosen it.
     path: Option<u32>,
     /// The whole path that the scheme has chosen.
     chosen: Option<u32>,
-    /// How long it waited for its destination's sink and was in it, in ps.
+    /// Time in the destination's sink, including the wait for it, in ps.
     endpoint: u64,
     /// Payload of its flow that waited behind it when it was sent.
     behind: u32,
@@ -35,7 +34,7 @@ pub(crate) struct Extension {
     hops: Vec<Hop>,
 }
 
-/// What all packets carry. Records are used again, so that their lists keep their memory.
+/// Extensions of all packets. Records are reused, so their lists keep their memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extensions {
     records: Vec<Extension>,
@@ -131,7 +130,7 @@ impl Extensions {
         self.behind[slot] = behind;
     }
 
-    /// What was kept for a slot.
+    /// Returns the number stored for a slot.
     pub fn behind(&self, slot: u32) -> u32 {
         self.behind[slot as usize]
     }
@@ -157,7 +156,7 @@ impl Extensions {
         self.free.push(number);
     }
 
-    /// When the injection of a data packet started, in ps, as seen from `now`.
+    /// Returns the start of a data packet's injection, in ps, as seen from `now`.
     pub fn sent(&self, now: u64, packet: &Packet) -> u64 {
         match packet.is(EXTENDED) {
             true => self.records[packet.born as u32 as usize].sent,
@@ -172,7 +171,7 @@ impl Extensions {
         }
     }
 
-    /// Which of `count` outputs the chosen path of a packet takes next, if there is one.
+    /// Returns the next of `count` outputs on the chosen path of a packet, if it has such a path.
     pub fn next_on_path(&mut self, packet: &Packet, count: u32) -> Option<u32> {
         if !packet.is(EXTENDED) || packet.is(CONTROL) {
             return None;
@@ -199,14 +198,14 @@ impl Extensions {
 }
 
 impl Plane {
-    /// What a switch writes into a packet that leaves by a lane of an output, with so many bytes waiting for
-    /// it, the packet included.
+    /// Returns the record that a switch writes into a packet that leaves by a lane of an output. `queued_bytes` wait
+    /// for the lane, this packet included.
     fn hop(&self, now: u64, output: u32, lane: usize, packet: &Packet, queued_bytes: u32) -> Hop {
         let port = self.link_port(PortId::new(output as usize));
         let link = &self.outs[port];
         let mut behind = queued_bytes.saturating_sub(u32::from(packet.wire()));
         if port != output as usize {
-            // In front of an output buffer: what is in the buffer is ahead of the link, too.
+            // In front of an output buffer: bytes in the buffer are ahead of the link, too.
             behind += self.waiting_bytes(lane + (port - output as usize) * self.vls);
         }
         Hop {
@@ -220,7 +219,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Whether data packets carry more than every packet needs.
+    /// Returns true if data packets have extensions.
     #[inline(always)]
     pub(crate) fn extends_packets(&self) -> bool {
         C::ACTIVE && (self.needs.ack || self.needs.receive || self.needs.select_path)

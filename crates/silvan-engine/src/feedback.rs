@@ -1,8 +1,8 @@
-//! Notifications: how the FECN that a destination sees becomes the BECN that a source sees.
+//! Notifications: the way from a FECN at the destination to a BECN at the source.
 //!
-//! A notification is a [`Packet`] with `CONTROL` set on both of its paths: past the fabric it is
-//! kept until it arrives, through the fabric it is queued at the destination's port and travels like
-//! any other packet, on a separate service level if configured.
+//! A notification is a [`Packet`] with `CONTROL` set, on either path. Past the fabric, it is stored until its arrival.
+//! Through the fabric, it is queued at the destination's port and travels like any other packet, on a separate service
+//! level if configured.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,16 +35,16 @@ pub(crate) struct Notifications {
     coalescer: Option<Coalescer>,
     /// Notifications that wait to be sent, per host, and since when.
     queues: Vec<VecDeque<(u64, Packet)>>,
-    /// When CNPs were sent past the fabric that have not been charged yet, per host, in order.
+    /// Send times of CNPs past the fabric that have not been charged yet, by host, in order.
     charges: Vec<VecDeque<u64>>,
-    /// With windows: when CNPs past the fabric arrive at each host in the open window or have arrived before,
-    /// which its sink has not been charged for yet, in order; and how many there are in all.
+    /// With windows: arrival times of CNPs past the fabric that the sink has not been charged for yet, by host, in
+    /// order. `sink_charges_open` is their total number. Arrivals are in the open window or before.
     sink_charges: Vec<VecDeque<u64>>,
     sink_charges_open: usize,
     /// Grants that arrived, per host; empty without a scheme whose receivers send them.
     grants_received: Vec<u64>,
-    /// With one ACK per message: payload and marks of each unfinished message, by destination,
-    /// source and service level.
+    /// With one ACK per message: payload and marks of each unfinished message, by destination, source and service
+    /// level.
     messages: BTreeMap<(u32, u32, u8), (u64, bool)>,
 }
 
@@ -74,7 +74,7 @@ impl Notifications {
         self.grants_received[host.index()] += 1;
     }
 
-    /// Whether a delivered data packet may need a notification.
+    /// Returns true if a delivered data packet may need a notification.
     #[inline]
     pub fn wants(&self, packet: &Packet) -> bool {
         packet.is(MARKED) || self.carrier != BecnCarrier::Cnp
@@ -86,8 +86,8 @@ impl Notifications {
         waiting.map(|(_, packet)| packet).for_each(each);
     }
 
-    /// Adds a notification to those that wait at a host. Those of one instant are ordered by what they are, since the events
-    /// that they come from have no order.
+    /// Adds a notification to those that wait at a host. Notifications of one instant are ordered by content, because
+    /// their events have no order.
     fn queue(&mut self, now: u64, host: u32, notification: Packet) {
         let queue = &mut self.queues[host as usize];
         let order = notification.order();
@@ -236,8 +236,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         match self.notifications.params.path {
             FeedbackPath::OutOfBand => {
                 if !notification.is(ACK) && self.plane.injection_cnp > 0 {
-                    // Also at a host that never sends data, so that its list stays short. With windows the
-                    // host may still have to inject before `now`.
+                    // Also at a host that never sends data, so that its list stays short. With windows the host may
+                    // have injections before `now` left.
                     let collected_at = if F::LOOKAHEAD { self.now } else { now };
                     self.charge_injection(collected_at, host);
                     let charges = &mut self.notifications.charges[host as usize];
@@ -333,7 +333,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Whether notifications of one instant that a host gets can have an effect on each other.
+    /// Returns true if notifications of one instant at a host can affect each other.
     #[inline]
     pub(crate) fn orders_feedback(&self) -> bool {
         self.needs_answer_grant() || self.needs_select_discard()
@@ -364,8 +364,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Flows from `host` to `dst` may be able to send earlier than congestion control last said, and where it does not separate
-    /// flows others of the host, too.
+    /// Notifies the workload that flows from `host` to `dst` may send earlier than congestion control's last answer. If
+    /// the control does not separate flows, other flows of the host may, too.
     #[inline]
     pub(crate) fn release_moved(&mut self, host: HostId, dst: HostId) {
         match self.needs.separates_flows {
@@ -374,15 +374,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Whether a notification that arrives takes time of the sink now; through the fabric the sink has taken
-    /// it in like any packet.
+    /// Returns true if an arriving notification takes time of the sink now. Through the fabric, the sink has received
+    /// it like any packet.
     #[inline]
     fn charges_sink(&self, notification: &Packet) -> bool {
         let in_band = self.notifications.params.path == FeedbackPath::InBand;
         !in_band && !notification.is(ACK) && self.plane.sink_cnp > 0
     }
 
-    /// Notes which of these feedback events, in order, are to be charged to a sink.
+    /// Records which of these feedback events, in order, a sink is charged for.
     pub(crate) fn note_sink_charges(&mut self, feedback: &[Event]) {
         let feedback = feedback.iter();
         for event in feedback.filter(|event| event.phase() == phase::FEEDBACK) {

@@ -21,14 +21,14 @@ pub(crate) struct HeldBack {
     pub packet: Packet,
     /// The dense lane that it will leave by.
     pub lane: u32,
-    /// When its head became eligible.
+    /// Time at which the head became eligible.
     since: u64,
 }
 
 /// The packets of one input buffer and virtual lane.
 #[derive(Clone, Debug, Default)]
 struct Buffer {
-    /// Whether its first packet is in a virtual output queue.
+    /// True if the first packet is in a virtual output queue.
     has_first: bool,
     behind: VecDeque<HeldBack>,
 }
@@ -60,7 +60,7 @@ impl Fifos {
         self.buffers.get_mut(input as usize * self.vls + vl)
     }
 
-    /// Whether a packet that arrives at this buffer is behind another one.
+    /// Returns true if a packet that arrives at this buffer is behind another packet.
     pub fn is_occupied(&self, input: u32, vl: usize) -> bool {
         self.buffer(input, vl)
             .is_some_and(|buffer| buffer.has_first)
@@ -95,7 +95,7 @@ impl Fifos {
         next
     }
 
-    /// Takes out a packet that is held back in this buffer and would leave by one of these lanes.
+    /// Removes a packet that is held back in this buffer and would leave by one of these lanes.
     fn pop_blocked(
         &mut self,
         input: u32,
@@ -116,7 +116,7 @@ impl Fifos {
         buffer.into_iter().flat_map(|buffer| &buffer.behind)
     }
 
-    /// The same, with the right to change them.
+    /// Returns the packets held back in a buffer, to change them.
     pub fn behind_mut(&mut self, input: u32, vl: usize) -> impl Iterator<Item = &mut HeldBack> {
         let buffer = self.buffer_mut(input, vl);
         buffer.into_iter().flat_map(|buffer| &mut buffer.behind)
@@ -148,7 +148,7 @@ impl Plane {
         self.lanes[lane].queued_bytes + held_back
     }
 
-    /// The same for the hot loop.
+    /// Returns the bytes held back for a lane; zero at compile time in plain fabrics.
     #[inline(always)]
     pub fn held_back_bytes<F: EngineVariant>(&self, lane: usize) -> u32 {
         match &self.fifos {
@@ -157,14 +157,16 @@ impl Plane {
         }
     }
 
-    /// Whether a packet that arrives at this buffer is behind another one.
+    /// Returns true if a packet that arrives at this buffer is behind another packet.
     #[inline(always)]
     pub fn is_behind<F: EngineVariant>(&self, input: u32, vl: usize) -> bool {
         !F::PLAIN && (self.fifos.as_ref()).is_some_and(|fifos| fifos.is_occupied(input, vl))
     }
 
-    /// Calls `each` with every packet that cannot move before this lane takes one: those that wait for
-    /// it, and those behind them in their input buffers, with their input and their own lane.
+    /// Calls `each` with every packet that cannot move before this lane takes a packet, with its input and its own
+    /// lane.
+    ///
+    /// These packets wait for the lane, or are behind such packets in their input buffers.
     pub fn for_each_blocked_by(&self, lane: usize, mut each: impl FnMut(u32, usize, &Packet)) {
         self.for_each_in_lane(lane, |input, packet| {
             each(input, lane, packet);
@@ -176,9 +178,10 @@ impl Plane {
         });
     }
 
-    /// The same for many packets: the inputs take turns, so that the next packet of each is on its way from
-    /// memory meanwhile. `start` makes a state for some packets of an input, `each` may change it, and `done`
-    /// has it last.
+    /// Visits the packets blocked by a lane, with the inputs in turn, so that the next packet of each input is
+    /// prefetched meanwhile.
+    ///
+    /// `start` makes a state for some packets of an input, `each` may change it, and `done` takes the final state.
     pub fn for_each_blocked_by_in_turns<T>(
         &self,
         lane: usize,

@@ -138,7 +138,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Starts the packet of an offer.
     #[inline]
     fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: &Offer) {
         if offer.dst.index() == host as usize {
@@ -282,7 +281,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         false
     }
 
-    /// Whether the switches may choose another lane for some flow of a host than when this was last asked.
+    /// Returns true if the switches may choose other lanes for flows of a host than at the last call.
     fn host_vls_may_change(&mut self, now: u64, host: u32, port: u32) -> bool {
         if !self.needs_host_vl() {
             return false;
@@ -294,8 +293,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         version.is_none() || version != before
     }
 
-    /// Delivers a packet that a host sends to itself: it takes its share of the injection rate, or the time
-    /// that the link would take if there is none, and neither link, credits nor sink.
+    /// Delivers a packet that a host sends to itself. The packet takes its share of the injection rate, or the time of
+    /// the link if there is no such rate. It takes no link, credits or sink.
     #[cold]
     fn loop_back(&mut self, now: u64, host: u32, port: u32, offer: Offer) {
         let notifies = !F::LOOKAHEAD && self.notifies(offer.class, offer.last);
@@ -367,7 +366,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_host(host, at);
     }
 
-    /// Makes sure that the host is woken when one of these lanes has `blocks` credits.
+    /// Schedules a wake-up of the host for the time at which one of these lanes has `blocks` credits.
     fn await_host_credits(&mut self, now: u64, host: u32, starved: u16, blocks: i32) {
         let first = self
             .plane

@@ -1,13 +1,12 @@
-//! Leaps over what repeats: exact fast-forward.
+//! Leaps over repeating states: exact fast-forward.
 //!
-//! If no message starts or is sent completely between two instants, and the whole state of the fabric at the second one equals that
-//! at the first one, with all times relative to now, then the fabric repeats what it has done in between until something from
-//! outside changes it: a message that starts or sends its last packet, a timer, the end of the call. So the engine adds what the
-//! period has counted as often as it fits, moves all instants that far, and goes on. Nothing is estimated: states are
-//! compared word by word, without hashes.
+//! Consider two instants between which no message starts or is sent completely. If all times relative to now and the
+//! whole state of the fabric are equal, the fabric repeats this period. It does so until a message starts or sends its
+//! last packet, a timer expires, or the call ends. So the engine adds the counts of the period as often as it fits,
+//! moves all instants, and continues. There are no estimates: states are compared word by word, without hashes.
 //!
-//! A host that sends tells how long a period may be (`period.rs`). Then the state is written down (`state.rs`), and compared
-//! with that after one and more of these times.
+//! A sending host suggests the length of a period (`period.rs`). Then the state is recorded (`state.rs`) and compared
+//! with the state after multiples of that length.
 
 mod period;
 mod state;
@@ -28,13 +27,13 @@ use state::ports_that_wait_on;
 
 /// Starts of the host that tells the period before it is looked for.
 const FIRST_TRY: usize = 6;
-/// How often the period of that host may be in that of the fabric: at the first try, and at most.
+/// Multiples of the host's period that are tried as the fabric's period: at the first try, and at most.
 const FIRST_MULTIPLES: u64 = 32;
 const MOST_MULTIPLES: u64 = 256;
 /// A search begins after an event for so many hosts, and a leap is worth its while over one for so many ports.
 const WORTH: u64 = 4;
 
-/// Where the engine is in the search for what repeats.
+/// Stage of the search for a repeating state.
 #[derive(Debug, Default)]
 enum Stage {
     /// A message has started or ended when so many events had been processed.
@@ -42,7 +41,6 @@ enum Stage {
     Changed,
     /// The starts of one host are noted.
     Watching,
-    /// The state is compared with an earlier one.
     Comparing(Box<Earlier>),
     /// The fabric repeats what it does.
     Repeating(Box<Period>),
@@ -69,7 +67,7 @@ struct Earlier {
 #[derive(Debug)]
 struct Period {
     length: u64,
-    /// What the counters of outputs grow by.
+    /// Growth of the outputs' counters.
     ports: Vec<(u32, [u64; 3])>,
     /// Outputs that wait all the time.
     waiting_on: Vec<u32>,
@@ -83,11 +81,11 @@ struct Period {
 #[derive(Debug)]
 pub(crate) struct Leaps {
     stage: Stage,
-    /// How many starts there are when a period is looked for.
+    /// Number of starts at which the search for a period begins.
     next_try: usize,
-    /// How often the period of the watched host may be in that of the fabric, at this try.
+    /// Multiples of the watched host's period at this try.
     most_multiples: u64,
-    /// How often messages had started or ended when that was last looked at, and events up to then.
+    /// Number of message starts and ends at the last check, and events up to then.
     message_changes: u64,
     events: u64,
     /// The next instant at which the state is compared.
@@ -121,7 +119,6 @@ impl Leaps {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Returns true if this engine has code for leaps.
     #[inline(always)]
     pub(crate) fn has_leaps() -> bool {
         W::RECURS && F::LOOKAHEAD && !S::ACTIVE && !C::ACTIVE

@@ -1,11 +1,11 @@
-//! Lookahead windows in which programs let hosts go on: a message that arrives at one, or a timer, may give others something
-//! to send at the same instant.
+//! Lookahead windows in which programs let hosts continue: a message's arrival or a timer may give other hosts messages
+//! at the same instant.
 //!
-//! What ranks do does not depend on what hosts send in the window: that arrives after it. So ranks come first. They take in
-//! the messages that arrive at all hosts and the timers that go off, in the order of time, and what they send is an event
-//! of the host that sends it. Then each host is on its own again, as in every other window.
+//! Ranks do not depend on packets that hosts send in the window, because these arrive after it. So ranks come first.
+//! They receive the messages that arrive at all hosts, and the expired timers, in the order of time. Their new messages
+//! are events of the sending hosts. Then each host is processed independently, as in every other window.
 //!
-//! Where a fabric is in several parts, one thread does this for all.
+//! If a fabric has several parts, one thread does this for all.
 
 use std::ops::DerefMut;
 
@@ -19,7 +19,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Whether the workload is notified of something in the open window before `limit`.
+    /// Returns true if the workload is notified of an event in the open window before `limit`.
     #[inline]
     pub(crate) fn are_hosts_linked(&mut self, limit: u64) -> bool {
         let mut deliveries = self.plane.events.calendar.deliveries().iter();
@@ -27,8 +27,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// Notifies the workload of what happens in the open window before `limit` in all parts of a fabric, and gives the hosts what they
-/// have to send because of it.
+/// Notifies the workload of the events in the open window before `limit` in all parts of a fabric, and gives the hosts
+/// their new messages.
 pub(crate) fn link_hosts<'a, P, S, C, W, F>(parts: &mut [P], limit: u64)
 where
     P: DerefMut<Target = &'a mut Engine<S, C, W, F>>,
@@ -51,7 +51,7 @@ where
     let mut timer_at = parts[0].timer_at;
     let mut coming = deliveries[..due].iter().copied().peekable();
     loop {
-        // Of one instant, deliveries come before timers.
+        // At one instant, deliveries come before timers.
         let delivery = coming.next_if(|event| event.time < limit && event.time <= timer_at);
         let (now, place) = match delivery {
             Some(event) => (event.time, part_of(parts, event.id())),

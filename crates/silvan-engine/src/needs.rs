@@ -1,4 +1,4 @@
-//! Which hooks a scheme has.
+//! Hooks that a scheme uses.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::Span;
@@ -10,8 +10,10 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl CompiledFabric {
-    /// Whether what the hosts of a scheme grant is known before the window in which it arrives, or they grant nothing. Where
-    /// destinations bring packets into order, a host may receive several at one instant, which have no order in a window.
+    /// Returns true if grants of a scheme's hosts are known before the window of their arrival, or hosts send none.
+    ///
+    /// If destinations restore order, a host may receive several packets at one instant, which have no order in a
+    /// window.
     pub fn knows_grants<C: SourceControl>(&self, source: &C) -> bool {
         let grants =
             source.needs_receive() || source.needs_started() || source.needs_answer_grant();
@@ -22,15 +24,17 @@ impl CompiledFabric {
         self.0.reordering.is_some() && self.0.config.host.in_order
     }
 
-    /// Whether a negative acknowledgement reaches its source later than a switch discards the packet, or none does so. All of
-    /// an instant are then known when the first is processed. A destination that brings packets into order knows at once what it
-    /// need not wait for.
+    /// Returns true if a negative acknowledgement reaches its source later than a switch discards the packet, or no
+    /// switch discards packets.
+    ///
+    /// All discards of an instant are then known when the first is processed. A destination that restores order learns
+    /// of a discard at once.
     pub fn knows_discards<S: SwitchControl>(&self, switch: &S) -> bool {
         let is_later = self.0.config.feedback.delay_past_fabric() != Some(Span::ZERO);
         !switch.needs_select_discard() || is_later && !self.brings_into_order()
     }
 
-    /// Whether what switches send each other is known before the window in which it arrives.
+    /// Returns true if messages between switches are known before the window of their arrival.
     pub fn knows_messages<S: SwitchControl>(&self, switch: &S) -> bool {
         switch.message_delay().is_none_or(|delay| {
             let window = self.0.window();
@@ -38,14 +42,15 @@ impl CompiledFabric {
         })
     }
 
-    /// Whether what a scheme asks of input buffers is known within a window. Under PFC the lane upstream replays the bytes in a buffer,
-    /// and that may still have to do what comes before now.
+    /// Returns true if the scheme's reads of input buffers are exact within a window.
+    ///
+    /// Under PFC the lane upstream replays the bytes in a buffer, and it may have unprocessed earlier events.
     pub fn knows_buffers<S: SwitchControl>(&self, switch: &S) -> bool {
         self.0.config.pfc.is_none() || !switch.needs_buffer_full()
     }
 
-    /// Whether windows are worth it on one thread, too: where switches count their buffers or discard packets, they cost as
-    /// much as they save.
+    /// Returns true if windows save time on one thread, too. If switches count their buffers or discard packets,
+    /// windows cost as much as they save.
     pub fn gains_on_one_thread<S: SwitchControl>(&self, switch: &S) -> bool {
         !self.counts_buffers() && !switch.needs_select_discard()
     }
@@ -71,7 +76,7 @@ impl CompiledFabric {
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each stands for one hook; they are independent"
+    reason = "each is for one hook; they are independent"
 )]
 pub struct Needs {
     pub queues: bool,
@@ -96,7 +101,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Queries both halves of a scheme. Where ports have one lane, switches choose none.
+    /// Queries both halves of a scheme. If ports have one lane, switches choose no lane.
     pub fn of<S: SwitchControl, C: SourceControl>(switch: &S, source: &C, vls: usize) -> Self {
         let select_next_vl = vls > 1 && switch.needs_select_next_vl();
         let select_discard = switch.needs_select_discard();
@@ -125,10 +130,10 @@ impl Needs {
     }
 }
 
-/// The queries in the hot loops. A scheme with an engine of its own answers them by constants, so that nothing is left of a
-/// call that it does not have; for all others the record comes first, and what it excludes is not dispatched.
+/// The queries in the hot loops. A scheme with its own engine answers them by constants, so unused calls vanish. For
+/// other schemes the record comes first, and calls that it excludes are not dispatched.
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Whether the scheme is shown packets that are queued and leave. With an engine of its own it always is, so that the
+    /// Returns true if the scheme sees queued and departing packets. A scheme with its own engine always does, so the
     /// record is not read.
     #[inline(always)]
     pub(crate) fn watches_queues(&self) -> bool {
@@ -181,7 +186,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// Whether the lane of a host's packet may be anything but that of its service level.
+/// Returns true if the lane of a host's packet may differ from that of its service level.
 #[inline(always)]
 pub fn may_select_vl<S: SwitchControl, C: SourceControl>(switch: &S, source: &C) -> bool {
     let by_switch = S::ACTIVE && (switch.needs_select_next_vl() || switch.needs_select_discard());

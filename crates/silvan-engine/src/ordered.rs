@@ -1,11 +1,14 @@
 //! Lookahead windows in which the ports of a switch are processed in the order of time.
 //!
-//! Where an input buffer is a single queue, or there are limits on reads or overtaking, what an output may take depends on what
-//! the others of its switch take at the same instant; a scheme that asks how full an input buffer is depends on all outputs that read
-//! it; and a packet reaches the output buffer of its switch without delay.
-//! But all of this is within one switch and its output buffers, and reaches another switch after the window. So
-//! the switches are processed one after the other, each with all of its events in the order of time, phase and port, which is
-//! that of the engine without windows.
+//! Outputs of a switch may affect each other at the same instant:
+//!
+//! - An input buffer is a single queue, or reads or overtaking are limited.
+//! - A scheme reads the fill level of an input buffer, which depends on all outputs that read it.
+//! - A packet reaches the output buffer of its switch without delay.
+//!
+//! All of this is within one switch and its output buffers, and reaches another switch after the window. So the
+//! switches are processed one after the other, each with all of its events in the order of time, phase and port, as in
+//! the engine without windows.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +22,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl Plane {
-    /// Whether the ports of a switch have immediate effects on each other.
+    /// Returns true if the ports of a switch have immediate effects on each other.
     #[inline]
     pub fn orders_ports(&self) -> bool {
         self.reads.is_some()
@@ -38,22 +41,22 @@ impl Plane {
 /// The events of switches in a window. Kept from window to window, so that none allocates memory.
 #[derive(Debug, Default)]
 pub(crate) struct SwitchEvents {
-    /// Those that have been found last.
+    /// Events that were found last.
     found: Vec<Event>,
-    /// Those that were known when the window was opened, by switch.
+    /// Events known at the opening of the window, by switch.
     known: Vec<(u32, Event)>,
-    /// Those that have been added since to the switch that is being processed.
+    /// Events added since to the switch that is being processed.
     added: BinaryHeap<Reverse<Event>>,
     /// The heads among them: the argument of their events is their place here.
     heads: Vec<Head>,
-    /// What comes in the window, but after its limit.
+    /// Heads in the window, but after its limit.
     later_heads: Vec<Head>,
     later_outputs: Vec<u32>,
     later_reads: Vec<Event>,
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// What happens at switches in the open window before `limit`.
+    /// Processes events at switches in the open window before `limit`.
     #[inline(never)]
     pub(crate) fn window_of_switches(&mut self, limit: u64, window_end: u64) {
         let mut heads = std::mem::take(self.plane.events.calendar.heads());

@@ -25,10 +25,8 @@ pub(crate) const GRANT: u8 = 32;
 /// `born` is the number of the packet's [extension](crate::extension).
 pub(crate) const EXTENDED: u8 = 64;
 
-/// A packet. It travels by value inside events until it has to wait, so an uncontended hop touches
-/// no packet memory at all.
-///
-/// Three words, because every hop moves it: a record of small fields is moved field by field.
+/// A packet. It travels by value inside events until it has to wait, so an uncontended hop touches no packet memory at
+/// all. Three words, because every hop moves it: a record of small fields is moved field by field.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// Data: when its injection started, in ps, of which these are the low 56 bits. Notification: payload bytes
@@ -37,15 +35,14 @@ pub(crate) struct Packet {
     pub born: u64,
     /// Sending host, and above it the receiving one.
     ends: u64,
-    /// From the low end: wire bytes (16 bits), class (16), service level (4), virtual lane (4),
-    /// flags (8), links crossed (8), low bits of the waypoint (8).
+    /// From the low end: wire bytes (16 bits), class (16), service level (4), virtual lane (4), flags (8), links
+    /// crossed (8), low bits of the waypoint (8).
     rest: u64,
 }
 
-/// What a new packet is, apart from its ends.
+/// Properties of a new packet, apart from its ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
-    /// Bytes on the wire.
     pub wire: u16,
     /// Data: traffic class. Notification: service level of the flow it is about.
     pub class: u16,
@@ -89,7 +86,7 @@ impl Packet {
         self.rest
     }
 
-    /// What notifications that a host has at one instant are ordered by; those that do not differ in it are alike.
+    /// Returns the sort key of notifications of one instant at a host; notifications with equal keys are equivalent.
     pub fn order(&self) -> (u64, u64, u64) {
         let bytes = if self.is(EXTENDED) { 0 } else { self.born };
         (self.ends, self.rest, bytes)
@@ -212,7 +209,8 @@ impl Packet {
         (self.born >> WAYPOINT_SHIFT << 8 | self.rest >> WAYPOINT_SHIFT) as u16
     }
 
-    /// How long ago the injection of a data packet without an extension started, in ps. No packet takes 20 hours.
+    /// Returns the time since the start of injection of a data packet without an extension, in ps. No packet takes 20
+    /// hours.
     #[inline]
     pub fn age(&self, now: u64) -> u64 {
         now.wrapping_sub(self.born) & BELOW_WAYPOINT
@@ -274,7 +272,7 @@ impl Queue {
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     nodes: Table<Node>,
-    /// When each node's packet became eligible; kept only where it is used.
+    /// Time at which each node's packet became eligible; stored only if used.
     eligible: Option<Vec<u64>>,
     /// Nodes that hold no packet. Not a list through the nodes: the next one would have to be read from
     /// memory before it can be used.
@@ -290,7 +288,7 @@ impl Pool {
         }
     }
 
-    /// Whether no packet has ever waited.
+    /// Returns true if no packet has ever waited.
     pub fn is_unused(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -369,7 +367,7 @@ impl Pool {
         &self.nodes[node as usize].packet
     }
 
-    /// When the packet became eligible, in ps; 0 unless kept.
+    /// Returns the time at which the packet became eligible, in ps; 0 unless stored.
     #[inline]
     pub fn eligible(&self, node: u32) -> u64 {
         self.eligible

@@ -1,13 +1,15 @@
-//! One fabric on several threads.
+//! A fabric on several threads.
 //!
-//! The fabric is divided into parts, each a group of neighbouring switches with their hosts. A part is an
-//! [`Engine`] of its own with the records of its switches and hosts, its calendar of events, its packets, and its
-//! copy of congestion control and traffic, of which it uses its own Port VLs and hosts. The parts process the
-//! same lookahead window at the same time. What one sends to another (heads, credits, notifications that travel
-//! past the fabric, and deliveries) comes from its switches and takes effect after the window, or in it at hosts, so it is exchanged when all
-//! have come to the end of the window at their switches. Then each goes on with its hosts, and with the switches of the next window.
-//! Therefore neither the number of parts nor that of threads has an influence on what happens: it is what happens in
-//! one engine with the same windows.
+//! The fabric is divided into parts, each a group of neighbouring switches with their hosts. A part is an [`Engine`]
+//! with the records of its switches and hosts, its calendar of events and its packets. It has copies of congestion
+//! control and traffic, of which it uses its own Port VLs and hosts. The parts process the same lookahead window at the
+//! same time.
+//!
+//! Parts send each other heads, credits, notifications past the fabric, and deliveries. These come from switches and
+//! take effect after the window, or in it at hosts. So they are exchanged when all parts have processed the window at
+//! their switches. Then each part continues with its hosts, and with the switches of the next window. Therefore the
+//! result depends neither on the number of parts nor on that of threads: it equals that of one engine with the same
+//! windows.
 
 mod assignment;
 mod balance;
@@ -67,8 +69,10 @@ pub struct Partitioned<S, C, W, F = Lookahead> {
 }
 
 impl CompiledFabric {
-    /// Whether a fabric with windows can be divided into parts: notifications past the fabric arrive after the
-    /// window in which they are sent, destinations do not bring packets into order, and there is more than one switch.
+    /// Returns true if a fabric with windows can be divided into parts.
+    ///
+    /// Notifications past the fabric must arrive after the window of their sending, destinations must not restore
+    /// order, and there must be more than one switch.
     pub fn is_divisible(&self) -> bool {
         self.0.notifies_later() && !self.restores_order() && Assignment::new(&self.0, 2).parts() > 1
     }
@@ -93,7 +97,7 @@ impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W, GeneralLookahead> {
-    /// The same for every fabric that [has windows](CompiledFabric::has_windows).
+    /// Divides any fabric that [has windows](CompiledFabric::has_windows).
     ///
     /// # Panics
     /// As [`Engine::general_lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
@@ -127,7 +131,7 @@ where
         check_independence(&fabric, &switch, &source, &workload);
         assert!(fabric.is_divisible(), "the fabric cannot be divided");
         let assignment = Assignment::new(&fabric.0, threads * parts);
-        // Where a switch chooses lanes it looks at the routes of the next one.
+        // A switch that chooses lanes reads the routes of the next switch.
         let looks_ahead = Needs::of(&switch, &source, fabric.0.vls).select_next_vl;
         let planes = fabric.0.split(&assignment, looks_ahead);
         let mut parts: Vec<_> = planes
@@ -166,7 +170,7 @@ where
     W: Workload + Send,
     F: EngineVariant,
 {
-    /// Starts as many threads as there may be, also where there are fewer processors.
+    /// Starts the full number of threads, also with fewer processors.
     pub fn start_all_threads(&mut self) {
         self.threads = ThreadCount::new(self.threads.most(), usize::MAX);
     }
@@ -179,10 +183,10 @@ where
         self.run_to(end, true)
     }
 
-    /// As [`Engine::step_until`].
+    /// Runs like [`Engine::step_until`].
     ///
     /// # Errors
-    /// As [`Engine::run_until`].
+    /// Same errors as [`Engine::run_until`].
     pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, false)
     }
@@ -246,7 +250,7 @@ where
 
     /// Lets the threads process the windows before `end`, each those of its parts.
     fn run_windows(&mut self, end: u64) {
-        // One window, from which a fabric in which nothing happens comes to the end before threads could start.
+        // A single window: a fabric without events reaches the end before threads could start.
         self.run_slice(end, 1, Instant::now());
         let fails = |part: &Engine<S, C, W, F>| part.fault.is_some();
         while self.parts[0].now < end && !self.parts.iter().any(fails) {
@@ -260,7 +264,7 @@ where
         }
     }
 
-    /// Processes windows before `end` until it is `deadline`, of which the clock is asked now and then.
+    /// Processes windows before `end` until `deadline`; the clock is read now and then.
     fn run_slice(&mut self, end: u64, threads: usize, deadline: Instant) -> Vec<Vec<Sample>> {
         let each = self.parts.len().div_ceil(threads);
         let parts: Vec<_> = self.parts.iter_mut().map(Mutex::new).collect();
@@ -283,7 +287,6 @@ where
     }
 }
 
-/// Windows between two checks of the clock.
 const WINDOWS_PER_CHECK: usize = 16;
 
 /// Parts that a thread may use.
@@ -321,7 +324,7 @@ where
     for number in 0.. {
         watch.begin(number);
         let mut flags = 0;
-        // The same window for all parts, but for whether something happens in it.
+        // The window is equal for all parts, except for its events.
         let mut open: Option<OpenWindow> = None;
         for part in &mut held {
             let mut window = part.window_at_switches(end);

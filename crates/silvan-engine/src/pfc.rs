@@ -1,15 +1,15 @@
 //! Priority-based flow control (PFC, IEEE 802.1Qbb) in the place of credits.
 //!
-//! A receiver pauses its sender when a buffer holds more than `xoff` bytes, and lets it resume at `xon`. Either takes
-//! effect at the sender a constant time later: the wait for a frame that has just started in that direction, the pause frame, cable,
-//! interfaces and response. A frame that starts at the instant at which a pause takes effect still goes. A packet takes its
-//! bytes on the wire from the arrival of its first byte until its tail leaves. At one instant, departures come before arrivals, and the
-//! thresholds are compared after both.
+//! A receiver pauses its sender when a buffer holds more than `xoff` bytes, and resumes it at `xon`. Both take effect
+//! at the sender after a constant delay: the wait for a frame that has just started in that direction, the pause frame,
+//! cable, interfaces and response. A frame that starts at the instant at which a pause takes effect still goes. A
+//! packet takes its bytes on the wire from the arrival of its first byte until its tail leaves. At one instant,
+//! departures come before arrivals, and the thresholds are compared after both.
 //!
-//! As credits, this needs no events. Only one sender fills a buffer, and it learns of each departure from it when that
-//! begins. So its lane replays the bytes in the buffer, as far as pauses have had the time to take effect: the state of a
-//! lane at an instant is that of the buffer behind it, a delay before. What has happened since does not matter yet, so that the order
-//! in which ports are processed within that delay does not either.
+//! Like credits, PFC needs no events. A buffer has a single sender, whose lane learns of each departure at its start.
+//! So the lane replays the bytes in the buffer, as far as pauses have had time to take effect: its state at an instant
+//! is that of the buffer one delay before. Later changes have no effect yet, so the order of ports within that delay
+//! has no effect, either.
 
 mod lanes;
 
@@ -29,9 +29,9 @@ struct Link {
     xoff: i64,
     xon: i64,
     buffer: i64,
-    /// From a change of the buffer to its effect at the sender, in ps.
+    /// Time from a change of the buffer to its effect at the sender, in ps.
     delay: u64,
-    /// From the start of a packet to its effect at the sender.
+    /// Time from the start of a packet to its effect at the sender.
     round_trip: u64,
     limits: PfcLimits,
 }
@@ -43,10 +43,10 @@ struct Change {
     bytes: u32,
 }
 
-/// What the sender knows of the buffer behind one of its lanes.
+/// The sender's state of the buffer behind one of its lanes.
 #[derive(Clone, Debug)]
 struct Lane {
-    /// When the first change that has not been replayed has its effect.
+    /// Time at which the first change that has not been replayed takes effect.
     next: u64,
     /// The buffer as far as it has been replayed.
     replayed: Replayed,
@@ -55,7 +55,7 @@ struct Lane {
     leaving: VecDeque<Change>,
     /// Pause and resume frames that have taken effect.
     frames: u64,
-    /// Since when the lane is paused, and how long it was before.
+    /// Start of the current pause, and time paused before.
     paused_since: u64,
     paused: u64,
     /// The effect of the first packet without room, and by how many bytes the buffer overflowed.
@@ -67,7 +67,7 @@ struct Lane {
 struct Replayed {
     bytes: i64,
     paused: bool,
-    /// How many of the changes that are kept it includes.
+    /// Number of stored changes that the state includes.
     entered: usize,
     left: usize,
 }
@@ -83,7 +83,7 @@ pub(crate) struct Pauses {
     lost: Option<(u64, usize)>,
 }
 
-/// What a port has seen of pauses.
+/// Pause counters of a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PauseCounts {
     /// Pause and resume frames that have taken effect.
@@ -165,7 +165,7 @@ impl Lane {
         self.next <= until && self.replay(link, until)
     }
 
-    /// The same, if there are such changes.
+    /// Replays changes until an instant, if there are any.
     fn replay(&mut self, link: &Link, until: u64) -> bool {
         let mut state = self.replayed;
         let mut overflows = false;
@@ -192,7 +192,7 @@ impl Lane {
         overflows
     }
 
-    /// Whether the lane is paused for a packet that starts now, and whether a packet was lost.
+    /// Returns true if the lane is paused for a packet that starts now, and true if a packet was lost.
     #[inline]
     fn update(&mut self, link: &Link, now: u64) -> (bool, bool) {
         let mut lost = self.advance(link, now.saturating_sub(1));
@@ -214,7 +214,7 @@ impl Lane {
             && self.replayed_until(link, now).paused
     }
 
-    /// When a lane that is paused resumes, as far as the departures are known.
+    /// Returns the time at which a paused lane resumes, as far as departures are known.
     fn resumes(&self, link: &Link) -> Option<u64> {
         let mut state = self.replayed;
         if !state.paused {
@@ -239,7 +239,6 @@ impl Lane {
         lost
     }
 
-    /// What has taken effect before now.
     fn counts(&self, link: &Link, now: u64) -> PauseCounts {
         let (mut frames, mut total, mut since) = (self.frames, self.paused, self.paused_since);
         let mut state = self.replayed;

@@ -35,11 +35,10 @@ pub(crate) const NO_ROUTE: u8 = 0xff;
 /// The output of a head that has not been read from its table yet: this and the entry's index.
 pub(crate) const UNREAD: u32 = 1 << 31;
 
-/// One host. Its first cache line has what each packet needs.
+/// A host. Its first cache line has the fields that each packet needs.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Host {
-    /// Its port.
     pub port: u32,
     /// Notifications that wait to be sent.
     pub notifications: u32,
@@ -54,7 +53,7 @@ pub(crate) struct Host {
     pub delivered_packets: u64,
     /// Payload whose injection has started.
     pub injected: u64,
-    /// Whether the last packet was data, so that a notification is next.
+    /// True if the last packet was data, so that a notification is next.
     pub data_sent_last: bool,
     /// CNPs whose share of the injection rate has not been accounted for yet.
     pub charges: u32,
@@ -85,12 +84,12 @@ pub(crate) struct Reads {
     pub pointer: Vec<u8>,
     /// Inputs (local numbers) at their limit, per element.
     pub blocked: Vec<[u64; 4]>,
-    /// How often the oldest packet of an input buffer may be overtaken.
+    /// Limit on overtaking the oldest packet of an input buffer.
     pub bypass: Option<Bypass>,
 }
 
 impl Reads {
-    /// Whether a packet that arrives at this input cannot leave before any arbitration.
+    /// Returns true if a packet that arrives at this input cannot leave before an arbitration.
     #[inline]
     pub fn must_queue(&self, element: u32, local: u32) -> bool {
         self.bypass.is_some()
@@ -108,12 +107,12 @@ pub(crate) struct Plane {
     pub pauses: Option<Box<Pauses>>,
     pub ins: Table<InPort>,
     pub elements: Table<Element>,
-    /// From a tail leaving an input buffer to the credit being usable upstream, in ps; by class.
+    /// Time from a tail leaving an input buffer to the credit being usable upstream, in ps; by class.
     pub credit_delays: Table<u64>,
     /// The virtual output queues.
     pub queues: Table<Queue>,
     pub tables: Table<u8>,
-    /// How outputs are computed, instead of `tables`.
+    /// Rule that computes outputs, instead of `tables`.
     pub rule: Option<Arc<ComputedRoutes>>,
     /// The tables, or heads in flight, have been reconfigured.
     pub redirect: bool,
@@ -125,16 +124,16 @@ pub(crate) struct Plane {
     pub overflow: Overflow,
     /// The account of the input buffers, where the scheme asks how full they are.
     pub buffers: Option<Box<Buffers>>,
-    /// When the credits that had arrived in any lane were collected last.
+    /// Time at which arrived credits of any lane were collected last.
     pub collected: u64,
     pub pool: Pool,
     pub extensions: Extensions,
     pub hosts: Table<Host>,
     pub events: EventQueue,
     pub rates: Table<LinkRate>,
-    /// From grant to the head being eligible at the far end, per output port.
+    /// Time from a grant to the head being eligible at the far end, per output port.
     pub head_delay: Table<u64>,
-    /// The same by fixed-delay queue, for the most frequent delays.
+    /// Such times by fixed-delay queue, for the most frequent delays.
     pub queue_delay: Table<u64>,
     /// Propagation to the far end, per output port.
     pub propagation: Table<u64>,
@@ -145,7 +144,7 @@ pub(crate) struct Plane {
     pub vl_states: Vec<VlState>,
     /// Bit `vl` is set where packets wait for that lane of an output; empty with one lane.
     pub busy_lanes: Vec<u16>,
-    /// Whether any element has ports of different speeds.
+    /// True if any element has ports of different speeds.
     pub mixed: bool,
     pub reads: Option<Reads>,
     /// Input buffers that are single queues; else packets queue per output.
@@ -165,15 +164,15 @@ pub(crate) struct Plane {
     /// Times that a CNP takes of the injection and of the sink.
     pub injection_cnp: u64,
     pub sink_cnp: u64,
-    /// Whether sinks begin with the first flit of a packet.
+    /// True if sinks begin with the first flit of a packet.
     pub sink_cuts_through: bool,
-    /// Whether packets pass crossbars in front of output buffers as they arrive.
+    /// True if packets pass crossbars in front of output buffers as they arrive.
     pub crossbar_cuts_through: bool,
     /// Ports of the fabric; the ports of elements for output buffers follow them.
     pub fabric_ports: usize,
     /// Size of the records compared with the caches.
     pub working_set: WorkingSet,
-    /// What the plane was built with.
+    /// Configuration of the plane.
     pub config: EngineConfig,
     /// State of runtime reconfiguration.
     pub reconfiguration: Reconfiguration,
@@ -244,7 +243,7 @@ impl Plane {
         best.map(|(_, local)| local)
     }
 
-    /// Which input of a lane is next where inputs may be read only so often, or overtaken.
+    /// Returns the next input of a lane if reads of inputs or overtaking are limited.
     pub fn pick_limited(&self, reads: &Reads, output: u32, lane: usize) -> Option<u32> {
         self.pick_of_others(lane, &self.limited_inputs(reads, output, lane))
     }
@@ -258,7 +257,7 @@ impl Plane {
         blocked
     }
 
-    /// Which input of a lane is next, of those that are not blocked.
+    /// Returns the next input of a lane among inputs that are not blocked.
     pub fn pick_of_others(&self, lane: usize, blocked: &[u64; 4]) -> Option<u32> {
         if self.oldest_first {
             self.oldest_of(lane, Some(blocked))
@@ -267,8 +266,9 @@ impl Plane {
         }
     }
 
-    /// Fewest credits with which any of the packets that wait for a lane could go: those of a
-    /// packet of MTU size if all are of that size, else 1. For ports with one lane only.
+    /// Returns the fewest credits with which any of the packets that wait for a lane could go.
+    ///
+    /// If all are of MTU size, these are the credits of such a packet, else 1. For ports with one lane only.
     #[inline(always)]
     pub fn least_needed(&self, output: u32, lane: usize) -> i32 {
         let all_mtu = u64::from(self.outs[output as usize].waiting) * u64::from(self.mtu_wire);
@@ -306,8 +306,9 @@ impl Plane {
         self.own_sink_rates[host.index()] = rate;
     }
 
-    /// When the sink of a host is done with a packet that starts on the host's link at `start`, is over it
-    /// at `arrives`, and takes `service`; the sink begins with the first flit.
+    /// Returns the time at which a sink that begins with the first flit is done with a packet.
+    ///
+    /// The packet starts on the host's link at `start`, has passed it at `arrives`, and takes `service`.
     pub fn cut_through<F: EngineVariant>(
         &self,
         host: u32,
@@ -332,8 +333,9 @@ impl Plane {
         (sink_free.max(begins) + service).max(arrives + tail)
     }
 
-    /// Time in which an output passes on a packet of `wire` bytes: that of the link behind it if the
-    /// crossbar does not wait until it can go faster.
+    /// Returns the time in which an output passes on a packet of `wire` bytes.
+    ///
+    /// If the crossbar does not wait until it can go faster, this is the time of the link behind it.
     pub fn passing_time(&self, output: u32, wire: u16) -> u64 {
         let paced = if self.crossbar_cuts_through {
             self.link_port(PortId::new(output as usize))
@@ -343,8 +345,9 @@ impl Plane {
         self.serialisation(&self.outs[paced], wire)
     }
 
-    /// The earliest that the tail of a packet can leave by a crossbar output in front of an output buffer,
-    /// if it has been eligible at this input since `since`.
+    /// Returns the earliest time at which a packet's tail can leave by a crossbar output in front of an output buffer.
+    ///
+    /// The packet has been eligible at this input since `since`.
     pub fn tail_through_crossbar(&self, output: u32, input: u32, since: u64, wire: u16) -> u64 {
         let upstream = self.ins[input as usize].upstream;
         let arriving = self.serialisation(&self.outs[upstream as usize], wire);
@@ -357,7 +360,7 @@ impl Plane {
         port as usize * self.vls + vl
     }
 
-    /// The same for the hot loop.
+    /// Returns the number of a lane; equal to the port in plain fabrics, at compile time.
     #[inline(always)]
     pub fn lane_in<F: EngineVariant>(&self, port: u32, vl: usize) -> usize {
         if F::PLAIN {
@@ -379,7 +382,7 @@ impl Plane {
         if F::PLAIN { None } else { self.reads.as_ref() }
     }
 
-    /// When a read of an input buffer ends whose packet is on the link from `now` to `tail`.
+    /// Returns the end of a read of an input buffer whose packet is on the link from `now` to `tail`.
     #[inline]
     pub fn read_end_of(&self, now: u64, tail: u64) -> u64 {
         let percent = self

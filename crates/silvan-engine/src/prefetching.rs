@@ -1,9 +1,9 @@
 //! Prefetching of records before their event is processed.
 //!
-//! The events of a fixed-delay queue are in the order in which they will happen, so the engine knows some
-//! events in advance which records they will access. One record has the index of the next one (an input
-//! that of its upstream port, an output that of its next queue, a queue that of its first packet), so the
-//! engine prefetches in stages, some events apart: each stage reads only what an earlier one has prefetched.
+//! A fixed-delay queue is in the order of time, so the engine knows some events in advance which records they access.
+//! Each record has the index of the next record: an input has that of its upstream port, an output that of its next
+//! queue, a queue that of its first packet. So the engine prefetches in stages, some events apart: each stage reads
+//! only records that an earlier stage has prefetched.
 
 use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::HostId;
@@ -18,14 +18,13 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_core::prefetch::{prefetch, prefetch_item};
 
-/// How large the records of a fabric are together, compared with the processor's caches.
+/// Size of a fabric's records, compared with the processor's caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkingSet {
-    /// They fit into the first-level cache: prefetching costs more than it saves.
+    /// Records fit into the first-level cache: prefetching costs more than it saves.
     FitsFirstCache,
-    /// They fit into the second-level cache.
     FitsSecondCache,
-    /// They fit into neither.
+    /// Records fit into neither.
     ExceedsCaches,
 }
 
@@ -87,7 +86,7 @@ impl Plane {
         }
     }
 
-    /// Prefetches what the arbitration of an output among its lanes needs besides their records.
+    /// Prefetches the data that an output's arbitration among its lanes needs in addition to their records.
     #[inline(always)]
     fn prefetch_state_of_lanes(&self, output: u32) {
         prefetch(&self.busy_lanes, output as usize);

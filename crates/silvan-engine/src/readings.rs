@@ -1,4 +1,4 @@
-//! What can be read of a running engine: port counters, deliveries, buffers, cost.
+//! Readings of a running engine: port counters, deliveries, buffers, cost.
 
 use silvan_cc::hooks::{FlowLimit, PortVl, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Span, Time, Vl};
@@ -33,7 +33,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.control_acted || self.switch.delays_credits()
     }
 
-    /// Of the packet-hops those that the engine has leapt over.
+    /// Returns the packet-hops that the engine has leapt over; they are part of all packet-hops.
     pub fn leapt_packet_hops(&self) -> u64 {
         self.stats.leapt_packet_hops
     }
@@ -62,8 +62,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.counters_of(port)
     }
 
-    /// Reads what is sampled of these ports, of the first `vls` virtual lanes, in the order of `ports`. What the
-    /// vector held is lost.
+    /// Reads the sampled values of these ports, of the first `vls` virtual lanes, in the order of `ports`. The vector
+    /// is overwritten.
     ///
     /// # Panics
     /// If there is no such port.
@@ -97,7 +97,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             true => 0,
             false => self.now.saturating_sub(out.wait_since),
         };
-        // Without a scheme in the switches nothing is marked, and only links with PFC pause.
+        // Without a scheme in the switches no packet is marked, and only links with PFC pause.
         let (mut cong, mut marked) = (0, 0);
         if S::ACTIVE {
             let cong_of = |vl| self.congested(port, vl).as_ps();
@@ -187,14 +187,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.host_latency(host.index())
     }
 
-    /// Counts the deliveries of these flows from now on; each is the only one of its class and sender.
+    /// Counts the deliveries of these flows from now on; each must be the only flow of its class and sender.
     pub fn track_flows(&mut self, flows: impl IntoIterator<Item = (u16, HostId)>) {
         let flows = flows.into_iter();
         let keys = flows.map(|(class, source)| (class, source.index() as u32));
         self.stats.track_flows(keys.collect());
     }
 
-    /// What has been delivered of a flow that is tracked.
+    /// Returns the delivery progress of a tracked flow.
     pub fn flow(&self, class: u16, source: HostId) -> FlowProgress {
         self.stats.flow(class, source.index() as u32)
     }
@@ -242,7 +242,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         &self.switch
     }
 
-    /// The same, to change settings.
+    /// Returns the congestion control at the switches, to change settings.
     pub fn switch_control_mut(&mut self) -> &mut S {
         &mut self.switch
     }
@@ -252,7 +252,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         &self.source
     }
 
-    /// The same, to change settings.
+    /// Returns the congestion control at the hosts, to change settings.
     pub fn source_control_mut(&mut self) -> &mut C {
         &mut self.source
     }

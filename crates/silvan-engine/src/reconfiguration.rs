@@ -1,13 +1,13 @@
-//! Runtime reconfiguration: forwarding entries, ports that close and open, and the packets that are
-//! discarded because of it.
+//! Runtime reconfiguration: forwarding entries, closed and opened ports, and the packets that are discarded because of
+//! it.
 //!
-//! The hot loop has no code for it. No forwarding entry leads to a closed switch port: before packets move
-//! again its entries are replaced by [`NO_ROUTE`], and kept in a copy, so that a packet for it is handled as
-//! one without a route, and counted by its cause. A closed host port has no credits. A packet on a cable that
-//! is cut receives a destination beyond the last host, for which no switch has a route.
+//! The hot loop has no code for it. No forwarding entry leads to a closed switch port: before packets move again, its
+//! entries are replaced by [`NO_ROUTE`] and kept in a copy. A packet for it is then handled like a packet without a
+//! route, and counted by its cause. A closed host port has no credits. A packet on a cut cable receives a destination
+//! beyond the last host, for which no switch has a route.
 //!
-//! A discarded packet returns its credits as if the switch had sent it, so that the credits of every buffer
-//! add up, and its payload is counted, so that bytes injected are bytes delivered, in the fabric or discarded.
+//! A discarded packet returns its credits as if the switch had sent it, so the credits of every buffer add up. Its
+//! payload is counted, so injected bytes are delivered, in the fabric, or discarded.
 
 mod discarding;
 
@@ -36,7 +36,7 @@ const NO_HOST: u32 = u32::MAX;
 pub(crate) struct Discards {
     /// Packets bound for this output that it has not sent.
     pub xmit: u64,
-    /// Those of `xmit` discarded to end a deadlock.
+    /// Part of `xmit` discarded to end a deadlock.
     pub stale: u64,
     /// Packets that were on the cable to this port when it was cut.
     pub rcv_errors: u64,
@@ -47,15 +47,15 @@ pub(crate) struct Discards {
 /// State of runtime reconfiguration, in addition to the plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reconfiguration {
-    /// Whether packets without a route are discarded; else they end the run.
+    /// True if packets without a route are discarded; otherwise they end the run.
     discards: bool,
     /// The forwarding tables as they were set; empty as long as no port has been closed.
     tables: Vec<u8>,
     closed: Vec<bool>,
     /// Switches some of whose ports have been closed or opened since packets moved, in order.
     stale: Vec<u32>,
-    /// Which host's packets may leave by each port of the fabric: its number, [`EVERY_HOST`] or
-    /// [`NO_HOST`]; empty until a route is set.
+    /// Host whose packets may leave by each port of the fabric: its number, [`EVERY_HOST`] or [`NO_HOST`]; empty until
+    /// a route is set.
     hosts_behind: Vec<u32>,
     counts: Vec<Discards>,
     /// Payload of discarded packets.
@@ -81,7 +81,6 @@ impl RouteView for SetRoutes<'_> {
 }
 
 impl Plane {
-    /// Lets a scheme know the routes of all switches.
     pub(crate) fn notify_routes<S: SwitchControl>(&self, switch: &mut S) {
         if !S::ACTIVE || !switch.needs_routes() {
             return;
@@ -96,7 +95,7 @@ impl Plane {
         self.hosts.len() as u32
     }
 
-    /// Whether the port has been closed.
+    /// Returns true if the port has been closed.
     pub fn is_closed(&self, port: usize) -> bool {
         self.reconfiguration
             .closed
@@ -224,8 +223,10 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Whether packets without a forwarding entry are discarded and counted, as in a fabric whose
-    /// tables are being written; else they end the run, as in one whose tables were checked.
+    /// Sets if packets without a forwarding entry are discarded and counted, as in a fabric whose tables are being
+    /// written.
+    ///
+    /// Otherwise they end the run, as in a fabric with checked tables.
     pub fn discard_unroutable(&mut self, discard: bool) {
         self.plane.reconfiguration.discards = discard;
     }
@@ -242,7 +243,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.set_routes(switch, &[(destination, port)]);
     }
 
-    /// The same for several hosts at once.
+    /// Sets the routes to several hosts at once.
     ///
     /// # Panics
     /// If there is no such node or host.
@@ -402,7 +403,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.set_sink_rate(host, rate);
     }
 
-    /// Whether a port is closed.
+    /// Returns true if a port is closed.
     pub fn is_closed(&self, port: PortId) -> bool {
         self.plane.is_closed(port.index())
     }
@@ -412,8 +413,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.reconfiguration.payload
     }
 
-    /// Ends a deadlock as switches do when a packet waits too long (HOQLife, IBA 18.2.5.4): they discard the
-    /// packets that wait at the ports of the cycle, and the run can continue. Returns the number of
+    /// Ends a deadlock as switches do when a packet waits too long (HOQLife, IBA 18.2.5.4).
+    ///
+    /// The packets that wait at the ports of the cycle are discarded, and the run can continue. Returns the number of
     /// packets, 0 if there is no deadlock.
     pub fn break_deadlock(&mut self) -> usize {
         let Some(EngineError::Deadlock(deadlock)) = self.fault.take() else {

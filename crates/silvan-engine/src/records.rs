@@ -27,9 +27,8 @@ pub(crate) struct OutPort {
     pub wake_at: u64,
     /// Wire bytes of all packets started.
     pub xmit_bytes: u64,
-    /// Packets started.
     pub xmit_packets: u64,
-    /// Since (or from) when the port is idle with packets waiting, `u64::MAX` if it is not.
+    /// Start of the port's idle time with waiting packets, possibly in the future; `u64::MAX` if it is not idle.
     pub wait_since: u64,
     /// Time so spent before.
     pub wait_total: u64,
@@ -45,8 +44,7 @@ pub(crate) struct OutPort {
     pub head_queue: u8,
     /// Kind of the far end.
     pub kind: Next,
-    /// Whether packets leaving here may be marked: a switch output, not a host's nor an output
-    /// buffer's.
+    /// True if departing packets may be marked: at a switch output that is no output buffer's.
     pub marks: bool,
 }
 
@@ -69,13 +67,11 @@ pub(crate) struct OutLane {
 /// Credits in flight that a lane's own record holds.
 const SLOTS: usize = 6;
 
-/// The credits of one virtual lane of an output for the buffer at the far end: those in hand and
-/// those in flight.
-///
-/// Credits return without an event: the receiver posts how many blocks arrive when, and the sender
-/// collects them when it needs some. An entry packs the arrival time in ps (the low 56 bits, 20 hours) and
-/// the number of blocks (8 bits). Times are compared by their difference, which is right as long as it is
-/// less than half of that: [`COLLECTED_EVERY`] and [`FARTHEST`] see to it.
+/// The credits of one virtual lane of an output for the buffer at the far end: those in hand and those in flight.
+/// Credits return without an event: the receiver posts how many blocks arrive when, and the sender collects them when
+/// it needs some. An entry packs the arrival time in ps (the low 56 bits, 20 hours) and the number of blocks (8 bits).
+/// Times are compared by their difference, which is right as long as it is less than half of that: [`COLLECTED_EVERY`]
+/// and [`FARTHEST`] see to it.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Credits {
@@ -152,7 +148,7 @@ fn word_of(input: u32) -> usize {
     (input / 64) as usize & 3
 }
 
-/// What the output belongs to that feeds an input port.
+/// Owner of the output that feeds an input port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// A switch.
@@ -168,39 +164,36 @@ pub(crate) enum Sender {
 pub(crate) struct InPort {
     /// Output port that feeds this input.
     pub upstream: u32,
-    /// The element it belongs to.
     pub element: u32,
     /// Index into the table of credit delays.
     pub credit_delay: u16,
     /// Number of this port within the element.
     pub local: u8,
-    /// What the feeding output belongs to.
+    /// Owner of the feeding output.
     pub sender: Sender,
 }
 
 /// A switch, or the stage of an output buffer; never changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element {
-    /// Its first port.
+    /// First port of the element.
     pub base: u32,
-    /// How many ports it has.
     pub ports: u32,
     /// First entry of its forwarding table; `NONE` for an output-buffer stage or a host.
     pub table: u32,
-    /// Whether its ports differ in speed, so that a packet may have to wait for its tail.
+    /// True if its ports differ in speed, so that a packet may have to wait for its tail.
     pub mixed: bool,
 }
 
 const BLOCK_BITS: u32 = 8;
 const BLOCK_MASK: u64 = (1 << BLOCK_BITS) - 1;
 
-/// How far ahead credits are posted: 2^54 ps, about 5 hours.
+/// Largest time ahead at which credits are posted: 2^54 ps, about 5 hours.
 pub(crate) const FARTHEST: u64 = 1 << (62 - BLOCK_BITS);
 
 /// Credits that have arrived are collected at least as often as this, in simulated time: 2^54 ps, about 5 hours.
 pub(crate) const COLLECTED_EVERY: u64 = 1 << (62 - BLOCK_BITS);
 
-/// Whether an entry comes after another one.
 #[inline(always)]
 fn is_after(entry: u64, other: u64) -> bool {
     (entry.wrapping_sub(other) as i64) > 0
@@ -212,7 +205,7 @@ fn last_of(now: u64) -> u64 {
     now << BLOCK_BITS | BLOCK_MASK
 }
 
-/// When an entry arrives, in ps, as seen from `now`.
+/// Returns the arrival of an entry, in ps, as seen from `now`.
 #[inline(always)]
 fn due(entry: u64, now: u64) -> u64 {
     let ahead = (entry & !BLOCK_MASK).wrapping_sub(now << BLOCK_BITS);
@@ -273,8 +266,7 @@ impl Credits {
         }
     }
 
-    /// Whether `blocks` credits are in hand at `now`. Arrivals are collected only if those in hand do not
-    /// suffice.
+    /// Returns true if `blocks` credits are in hand at `now`. Collects arrivals only if necessary.
     #[inline(always)]
     pub fn has(&mut self, overflow: &mut Overflow, now: u64, blocks: i32) -> bool {
         if self.in_hand < blocks {
@@ -397,7 +389,8 @@ impl Credits {
         self.ring_entries().iter().chain(overflowed).copied()
     }
 
-    /// When the lane will have `blocks` credits as seen from `now`, from those in flight; `None` if they do not suffice.
+    /// Returns the time at which the lane will have `blocks` credits, as seen from `now`; `None` if credits in flight
+    /// do not suffice.
     pub fn when(&self, overflow: &Overflow, now: u64, blocks: i32) -> Option<u64> {
         let mut credits = self.in_hand;
         for &entry in self.ring_entries() {

@@ -20,11 +20,11 @@ use crate::workload::Workload;
 #[derive(Clone, Debug)]
 pub(crate) struct Reordering {
     hosts: Vec<Receiver>,
-    /// Whether packets are delivered in order.
+    /// True if packets are delivered in order.
     in_order: bool,
     /// The last one, not yet counted where packets are not delivered in order: its flow is being prefetched.
     last: Option<Arrival>,
-    /// Those that the last arrival has released.
+    /// Packets that the last arrival has released.
     ready: Vec<(Delivery, Packet)>,
 }
 
@@ -48,7 +48,7 @@ impl Arrival {
     }
 }
 
-/// What one host receives.
+/// Reception at one host.
 #[derive(Clone, Debug, Default)]
 struct Receiver {
     /// A power of two of places for flows, each at the first free one from that of its key: an arrival reads one line of
@@ -68,11 +68,11 @@ struct Receiver {
 struct Newest {
     /// Class and source, or `NO_FLOW`.
     key: u64,
-    /// When it was sent.
+    /// Send time of the packet.
     sent: u64,
 }
 
-/// There are fewer classes.
+/// A key above all flows, because there are fewer classes.
 const NO_FLOW: u64 = u64::MAX;
 const FREE: Newest = Newest {
     key: NO_FLOW,
@@ -81,12 +81,11 @@ const FREE: Newest = Newest {
 /// Places of a host that has received something.
 const FIRST_PLACES: usize = 8;
 
-/// One flow at its destination.
 #[derive(Clone, Debug, Default)]
 struct FlowOrder {
-    /// When the last packet was delivered in order.
+    /// Send time of the last packet that was delivered in order.
     delivered: u64,
-    /// When the packets were sent that have not been delivered in order.
+    /// Send times of packets that have not been delivered in order.
     outstanding: VecDeque<u64>,
     held: Vec<(u64, Delivery, Packet)>,
 }
@@ -108,7 +107,6 @@ impl Receiver {
         place
     }
 
-    /// Counts an arrival. Returns the place of its flow.
     #[inline]
     fn count(&mut self, arrival: &Arrival, in_order: bool) -> usize {
         let place = self.place(arrival.class, arrival.source, in_order);
@@ -118,13 +116,13 @@ impl Receiver {
         place
     }
 
-    /// Whether a later packet of its flow has arrived.
+    /// Returns true if a later packet of its flow has arrived.
     fn is_reordered(&self, arrival: &Arrival) -> bool {
         let key = key_of(arrival.class, arrival.source);
         !self.newest.is_empty() && arrival.sent < self.newest[self.search(key)].sent
     }
 
-    /// Where a key is, or the free place for it. There is a free one.
+    /// Returns the place of a key, or the free place for it. There is always a free place.
     #[inline]
     fn search(&self, key: u64) -> usize {
         let last = self.newest.len() - 1;
@@ -161,8 +159,8 @@ fn key_of(class: u16, source: u32) -> u64 {
     u64::from(class) << 32 | u64::from(source)
 }
 
-/// Where a key belongs among a power of two of places: the high bits of its product with 2^64 over the golden ratio, which
-/// spreads sources evenly whatever the distance between them is (Knuth, The Art of Computer Programming, 6.4).
+/// Returns the home of a key among a power of two of places: the high bits of its product with 2^64 over the golden
+/// ratio. This spreads sources evenly for any distance between them (Knuth, The Art of Computer Programming, 6.4).
 #[inline]
 fn first_place(key: u64, places: usize) -> usize {
     let spread = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
@@ -250,7 +248,7 @@ impl Reordering {
             released += u64::from(delivery.payload);
             self.ready.push((delivery, packet));
         }
-        // What is delivered at once is not held.
+        // Packets that are delivered at once are not held.
         receiver.held += u64::from(delivery.payload);
         receiver.held -= released;
         receiver.most_held = receiver.most_held.max(receiver.held);

@@ -1,8 +1,7 @@
-//! Routing beyond forwarding tables: virtual lanes that change along the path, and where switches choose.
+//! Routing beyond forwarding tables: virtual lanes that change along the path, and choices of switches.
 //!
-//! A packet's virtual lane is that of the buffer that holds it or that it travels to. Where lanes
-//! change, a packet waits in the queue of its next lane while it occupies space on its last one, and
-//! changes to the next when it starts.
+//! A packet's virtual lane is that of the buffer that holds it or that it travels to. If lanes change, a packet waits
+//! in the queue of its next lane while it occupies space on its last lane, and changes its lane when it starts.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{HostId, PortNumber};
@@ -36,12 +35,12 @@ pub(crate) struct Routing {
     pub detours: Option<Box<Detours>>,
     /// Lanes that go up along the way.
     steps: Steps,
-    /// Whether virtual lanes change along the path.
+    /// True if virtual lanes change along the path.
     pub changes_lanes: bool,
     /// Number of low bits of the service level that encode the kind of path of a packet.
     path_bits: u8,
-    /// First entry of `paths` for what a host sends, by host: a row that it shares with others, or one of
-    /// its own. Empty if no service level depends on the path.
+    /// First entry of `paths` for packets of each host; hosts may share a row. Empty if no service level depends on the
+    /// path.
     rows: Vec<u32>,
     /// Row by row, the service level of a path for traffic of class 0, by destination. Its low
     /// `path_bits` encode the kind of path.
@@ -163,7 +162,8 @@ impl Routing {
         usize::from(self.lanes[entry])
     }
 
-    /// Whether a packet on the first lane has come by a cable of the first kind: inside the group of its source.
+    /// Returns true if a packet on the first lane has come by a cable of the first kind: inside the group of its
+    /// source.
     pub fn is_second_switch(&self, input: u32, packet: &Packet) -> bool {
         let first = self.steps.first[usize::from(packet.sl_bits())];
         let kind = self.steps.kinds.get(input as usize);
@@ -180,17 +180,17 @@ impl Routing {
         self.changes_lanes |= self.mappings.is_empty();
     }
 
-    /// Whether the scheme chooses lanes at the switches.
+    /// Returns true if the scheme chooses lanes at the switches.
     pub fn scheme_chooses_lanes(&self) -> bool {
         self.changes_lanes && self.mappings.is_empty()
     }
 
-    /// Whether packets keep their virtual lane and their service level on the whole path.
+    /// Returns true if packets keep their virtual lane and their service level on the whole path.
     pub fn keep_lanes(&self) -> bool {
         !self.changes_lanes && self.rows.is_empty() && self.host_lanes.is_empty()
     }
 
-    /// Whether switches choose among ports.
+    /// Returns true if switches choose among ports.
     pub fn has_choices(&self) -> bool {
         !self.choices.is_empty() || self.detours.is_some()
     }
@@ -345,8 +345,9 @@ impl Plane {
         }
     }
 
-    /// Bytes ahead of a packet on its lane of an output: those that wait here, and those in the buffer
-    /// behind the cable or on their way into it, from the credits.
+    /// Returns the bytes ahead of a packet on its lane of an output.
+    ///
+    /// They wait here, or are in the buffer behind the cable or on their way there, by the credits.
     pub fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
         let lane = self.lane(output, vl);
         let occupied = match self.is_under_pfc(lane) {

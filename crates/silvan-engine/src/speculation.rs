@@ -22,15 +22,15 @@ pub(crate) struct Discarded {
     sl: Sl,
     /// The scheme's number.
     notice: u32,
-    /// When the source got to know it.
+    /// Time at which the source received the negative acknowledgement.
     nacked: u64,
 }
 
 const PAYLOAD_SHIFT: u32 = 32;
 const LEVEL_SHIFT: u32 = 48;
 
-/// What a negative acknowledgement says: from the low end the scheme's number (32 bits), payload (16) and service level (4)
-/// of the packet.
+/// Returns the content of a negative acknowledgement: from the low end the scheme's number (32 bits), payload (16) and
+/// service level (4) of the packet.
 fn bits_of(notice: u32, payload: u16, level: u8) -> u64 {
     u64::from(level) << LEVEL_SHIFT | u64::from(payload) << PAYLOAD_SHIFT | u64::from(notice)
 }
@@ -41,8 +41,8 @@ pub(crate) fn level_of(bits: u64) -> Sl {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Asks the scheme about a packet that is about to wait for a lane of an output, or to leave after it `waited`. Returns
-    /// whether the switch has discarded it.
+    /// Queries the scheme for a packet that is about to wait for a lane of an output, or to leave after it `waited`.
+    /// Returns true if the switch has discarded it.
     #[inline(never)]
     pub(crate) fn discard(
         &mut self,
@@ -59,7 +59,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let has_credit = self.has_credit(now, output as u32, lane);
         let plane = &self.plane;
-        // Those of lanes with a higher priority are in front of it, too.
+        // Packets on lanes of higher priority are in front of it, too.
         let first = output * plane.vls;
         let bytes = |lane: usize| plane.lanes[lane].queued_bytes + plane.held_back_bytes::<F>(lane);
         let queue = QueueView {
@@ -132,7 +132,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         may_send
     }
 
-    /// A flow has started a packet.
     #[inline(never)]
     pub(crate) fn notify_started(&mut self, now: u64, flow: Flow, offer: &Offer) {
         let mut grants = std::mem::take(&mut self.grants);

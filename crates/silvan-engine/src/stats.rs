@@ -1,8 +1,7 @@
-//! What was delivered: per host, per class, and how late.
+//! Deliveries: per host, per class, and their latencies.
 //!
-//! The engine knows a delivery before its time (the sink is computed at the last grant). A delivery
-//! at or beyond the end of the running call is kept until the call that contains it, so that every
-//! count is exact at every boundary.
+//! The engine knows a delivery before its time, because the sink is computed at the last grant. A delivery at or beyond
+//! the end of the running call is stored until the call that contains it. So every count is exact at every boundary.
 
 mod latencies;
 
@@ -17,21 +16,18 @@ use silvan_model::{FlowProgress, Latencies, LatencyStats};
 /// A data packet that its destination has received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
-    /// When, in ps.
+    /// Time of the delivery, in ps.
     pub done: u64,
-    /// Where.
     pub host: u32,
-    /// Payload bytes.
     pub payload: u32,
-    /// From the start of its injection to `done`, in ps.
+    /// Time from the start of the injection to `done`, in ps.
     pub latency: u64,
     /// Sending host.
     pub source: u32,
-    /// Traffic class.
     pub class: u16,
     /// Links crossed.
     pub hops: u8,
-    /// Whether it arrived with FECN.
+    /// True if the packet arrived with FECN.
     pub marked: bool,
     /// Payload that waited behind it when it was sent, for schemes that want to know.
     pub behind: u32,
@@ -44,7 +40,7 @@ pub struct ClassStats {
     pub delivered_bytes: u64,
     /// Data packets delivered.
     pub delivered_packets: u64,
-    /// Of these, with FECN.
+    /// Delivered packets with FECN.
     pub marked_packets: u64,
     latency: LatencyCounts,
 }
@@ -69,7 +65,7 @@ impl ClassStats {
     }
 }
 
-/// What is counted of a delivery in addition to the totals of its class.
+/// Counts of a delivery in addition to the totals of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     /// Nothing.
@@ -103,7 +99,7 @@ struct Uncounted {
     class: u16,
 }
 
-/// Deliveries of flows, each known by class and sending host, in the order of these.
+/// Deliveries of flows, sorted by class and sending host.
 #[derive(Debug, Default)]
 struct Flows {
     keys: Vec<(u16, u32)>,
@@ -118,9 +114,9 @@ pub(crate) struct Statistics {
     boundary: u64,
     beyond_boundary: Vec<Delivery>,
     classes: Vec<ClassStats>,
-    /// One per host, if counted so.
+    /// Latencies per host, if recorded.
     hosts: Vec<HostLatencies>,
-    /// The same with coarse counts.
+    /// Coarse latencies per host, if recorded.
     coarse_hosts: Vec<CoarseLatencies>,
     /// Host and place of counts of either that were full, each as often as they were.
     full: Vec<(u32, u32)>,
@@ -255,7 +251,7 @@ impl Statistics {
         log.unwrap_or_default()
     }
 
-    /// Whether all deliveries that are known have been counted.
+    /// Returns true if all known deliveries have been counted.
     pub fn has_counted_all(&self) -> bool {
         self.beyond_boundary.is_empty()
     }
@@ -351,7 +347,7 @@ impl Statistics {
         self.uncounted = 0;
     }
 
-    /// Counts the deliveries of these flows, known by class and sending host, from now on.
+    /// Counts the deliveries of these flows, identified by class and sending host, from now on.
     pub fn track_flows(&mut self, mut keys: Vec<(u16, u32)>) {
         if keys.is_empty() {
             return;
@@ -362,7 +358,7 @@ impl Statistics {
         self.detail = Detail::More;
     }
 
-    /// What has been delivered of a flow that is tracked.
+    /// Returns the delivery progress of a tracked flow.
     pub fn flow(&self, class: u16, source: u32) -> FlowProgress {
         let flow = self.flows.keys.binary_search(&(class, source));
         flow.map_or_else(|_| FlowProgress::default(), |at| self.flows.progress[at])

@@ -20,7 +20,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// virtual output queue.
     #[inline(always)]
     pub(crate) fn head(&mut self, head: Head) {
-        // Its fields are separate from here on: passed as one value, the head would be kept in memory.
+        // The fields are separate from here on: as one value, the head would be stored in memory.
         let (now, port) = (head.time, head.port);
         let mut output = self.plane.resolve(port, head.output, &head.packet);
         let mut packet = head.packet;
@@ -42,7 +42,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         let plane = &mut self.plane;
-        // With windows its time takes this into account already.
+        // With windows the head's time includes this wait already.
         let defers = !F::LOOKAHEAD && plane.mixed;
         if defers && !packet.is(DEFERRED) && plane.element_of(port).mixed {
             let upstream = plane.ins[port as usize].upstream;
@@ -97,7 +97,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             } else if plane.vls_in::<F>() == 1 {
                 plane.may_send::<F>(now, lane, packet.blocks())
             } else {
-                // A scheme that discards packets is asked about each that comes.
+                // A scheme that discards packets is queried for each arriving packet.
                 F::LOOKAHEAD
                     && !self.needs_select_discard()
                     && self.plane.charge_alone::<F>(now, output, lane, &packet)
@@ -156,7 +156,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         };
         self.notify_queued(now, output, lane, port, packet, 0);
         if dry {
-            // With too few credits in hand for any that wait, the next ones wake the port.
+            // If no waiting packet has enough credits in hand, the next credits wake the port.
             self.plane.credits[lane].starved = true;
             self.start_waiting(free_at.max(now), output);
             if let Some(at) = enough {
@@ -288,8 +288,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Starts a packet on an output. `from` is the input where it comes from, and since when it has been
-    /// eligible there (`None` at a host), `queued_bytes` what waited for this Port VL with it.
+    /// Starts a packet on an output. `from` is its input, and the time since which it has been eligible there (`None`
+    /// at a host). `queued_bytes` waited for this Port VL, this packet included.
     #[inline(always)]
     pub(crate) fn transmit(
         &mut self,

@@ -1,11 +1,10 @@
-//! The engine's tables: vectors whose elements are reached without a bounds check in a release build.
+//! The engine's tables: vectors without bounds checks in release builds.
 //!
-//! The hot loop follows numbers from record to record (a head's input port, that port's upstream port,
-//! its lane, its queue, the queue's last node), all of which the engine has made itself when it compiled the
-//! fabric or when it appended to the table that they lead into. External input (forwarding
-//! tables, ports and hosts named by a caller) is checked where it enters. A check at each step cost a
-//! tenth of a run's time. In builds with debug assertions, in which all Rust tests run, each access is
-//! checked.
+//! The hot loop follows numbers from record to record: a head's input port, its upstream port, lane, queue, and the
+//! queue's last node. The engine has made all of them itself, when it compiled the fabric or when it appended to their
+//! table. External input (forwarding tables, ports and hosts named by a caller) is checked where it enters. A check at
+//! each step cost a tenth of a run's time. Builds with debug assertions, in which all Rust tests run, check each
+//! access.
 
 #![allow(
     unsafe_code,

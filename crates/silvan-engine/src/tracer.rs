@@ -28,7 +28,7 @@ struct Arrival {
     sent: u64,
 }
 
-/// What is recorded, and what is known of packets that are under way.
+/// Recorded packets, and state of packets under way.
 #[derive(Debug, Default)]
 pub(crate) struct Tracer {
     /// By port of the fabric.
@@ -39,10 +39,10 @@ pub(crate) struct Tracer {
     hosts: Vec<Arrival>,
     /// End of the pacing after that packet, by host.
     paced: Vec<u64>,
-    /// Since when congestion control holds a flow back, or with `NONE` the whole host.
+    /// Time since when congestion control holds a flow back, or with `NONE` the whole host.
     throttled: BTreeMap<(u32, u32), u64>,
     hops: Vec<PacketHop>,
-    /// Whether the packet that is started now is recorded.
+    /// True if the packet that is started now is recorded.
     is_recorded: bool,
 }
 
@@ -116,7 +116,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         };
         let port = plane.fabric_port(output);
-        // In an output buffer it waits on for the same port.
+        // In an output buffer the packet continues to wait for the same port.
         if input as usize >= plane.fabric_ports || !tracer.wants(port, packet) {
             return;
         }
@@ -133,7 +133,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         });
     }
 
-    /// Congestion control lets nothing of these flows start now, or with `NONE` nothing of the host.
+    /// Records that congestion control allows no packet of these flows now, or with `NONE` none of the host.
     pub(crate) fn trace_throttled(&mut self, now: u64, host: u32, to: &[u32]) {
         let Some(tracer) = &mut self.tracer else {
             return;

@@ -1,5 +1,5 @@
-//! Congestion trees, found in the state of the data plane at one instant. What they are is defined
-//! where [`Forest`] is.
+//! Congestion trees, found in the state of the data plane at one instant. [`Forest`] has their
+//! definition.
 
 mod grow;
 mod waiting;

@@ -16,13 +16,13 @@ mod sealed {
 
 /// The fabrics that an engine's hot loop supports.
 pub trait EngineVariant: sealed::Sealed + Send {
-    /// Whether it is for [plain](CompiledFabric::is_plain) fabrics only.
+    /// True if the engine is for [plain](CompiledFabric::is_plain) fabrics only.
     const PLAIN: bool = false;
-    /// Whether it processes events by lookahead windows; [`CompiledFabric::has_windows`] has the conditions.
+    /// True if the engine processes events by lookahead windows; [`CompiledFabric::has_windows`] has the conditions.
     const LOOKAHEAD: bool = false;
-    /// Whether it can record packets hop by hop.
+    /// True if the engine can record packets hop by hop.
     const TRACES: bool = false;
-    /// Whether it has links with PFC.
+    /// True if the engine has links with PFC.
     const PFC: bool = !Self::PLAIN;
 }
 
@@ -30,13 +30,16 @@ pub trait EngineVariant: sealed::Sealed + Send {
 #[derive(Clone, Copy, Debug)]
 pub struct General;
 
-/// An engine for plain fabrics in which no event has an effect on another port before some time has passed: within
-/// such a lookahead window it processes the events of different ports in any order.
+/// An engine for plain fabrics in which events affect other ports only after some time.
+///
+/// Within such a lookahead window it processes the events of different ports in any order.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookahead;
 
-/// The same for every fabric whose switches have no immediate effect on each other: with several virtual lanes, links of different
-/// speed or with PFC, packets whose switches choose among ports, output buffers, single queues, limits on reads or overtaking.
+/// A lookahead engine for every fabric whose switches have no immediate effect on each other.
+///
+/// It allows several virtual lanes, links of different speed or with PFC, switches that choose among ports, output
+/// buffers, single queues, and limits on reads or overtaking.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneralLookahead;
 
@@ -76,9 +79,11 @@ impl CompiledFabric {
         Plane::build(fabric, routes.into(), config).map(Self)
     }
 
-    /// Whether it has credits, one virtual lane, virtual output queues, round-robin arbitration without limits on reads or
-    /// overtaking, switches of at most 64 ports that do not choose among them, no output faster than an input of its switch,
-    /// and service levels that do not depend on the path.
+    /// Returns true if the fabric is plain:
+    ///
+    /// - credits, one virtual lane, and service levels that do not depend on the path
+    /// - virtual output queues, and round-robin arbitration without limits on reads or overtaking
+    /// - switches of at most 64 ports that do not choose among them, with no output faster than an input
     pub fn is_plain(&self) -> bool {
         let plane = &self.0;
         plane.vls == 1
@@ -92,30 +97,34 @@ impl CompiledFabric {
             && plane.lanes.iter().all(|lane| lane.words == 1)
     }
 
-    /// Whether the variant [`Lookahead`] can run it: it is plain, without output buffers, and [`GeneralLookahead`] can.
+    /// Returns true if the variant [`Lookahead`] can run the fabric: it is plain, without output buffers, and
+    /// [`GeneralLookahead`] can run it.
     pub fn has_lookahead(&self) -> bool {
         self.is_plain() && !self.0.orders_ports() && self.has_windows()
     }
 
-    /// Whether the variant [`GeneralLookahead`] can run it: heads, and credits or pauses, need some time to reach the next switch,
-    /// and paths do not depend on the state of other switches.
+    /// Returns true if the variant [`GeneralLookahead`] can run the fabric.
+    ///
+    /// Heads, and credits or pauses, need some time to reach the next switch, and paths must not depend on the state of
+    /// other switches.
     pub fn has_windows(&self) -> bool {
         let plane = &self.0;
         (plane.routing.detours.as_ref()).is_none_or(|detours| detours.is_local())
             && plane.window().is_some()
     }
 
-    /// Whether destinations bring packets into order, so that they may hand over several at one instant.
+    /// Returns true if destinations restore order, so that they may hand over several packets at one instant.
     pub fn restores_order(&self) -> bool {
         self.0.reordering.is_some() && self.0.config.host.in_order
     }
 
-    /// Whether what congestion control changes at hosts, whose state is separate for each, is known before its window.
+    /// Returns true if changes of congestion control at hosts, with separate state for each, are known before their
+    /// window.
     pub fn knows_feedback(&self) -> bool {
         self.0.knows_feedback()
     }
 
-    /// Whether destinations send something back for packets that no switch has marked.
+    /// Returns true if destinations answer packets that no switch has marked.
     pub fn acknowledges(&self) -> bool {
         matches!(
             self.0.config.feedback.carrier(),

@@ -5,7 +5,6 @@ use silvan_core::Vl;
 
 use silvan_model::VlArbitration;
 
-/// The tables of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VlTables {
     high: Vec<Entry>,
@@ -30,7 +29,7 @@ pub(crate) struct VlState {
     low: Pointer,
     /// Bytes that may still go from the high table.
     budget: i64,
-    /// Which tables of the plane the port has.
+    /// Index of the port's tables in the plane.
     pub table: u16,
     /// The lane that sent last.
     last: u8,
@@ -95,7 +94,7 @@ impl VlTables {
             low_lanes: lanes(&low),
             limit: match config.limit_high {
                 255 => None,
-                // One packet: the budget is spent by any packet, whatever its size.
+                // One packet: a packet of any size spends the budget.
                 0 => Some(1),
                 units => Some(i64::from(units) * 4096),
             },
@@ -104,7 +103,7 @@ impl VlTables {
         }
     }
 
-    /// The state of a port that has sent nothing; `table` is the number of these tables.
+    /// Returns the state of a port that has sent no packet; `table` is the number of these tables.
     pub fn start(&self, table: u16) -> VlState {
         let pointer = |table: &[Entry]| Pointer {
             entry: 0,

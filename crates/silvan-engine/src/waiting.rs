@@ -22,7 +22,7 @@ pub struct WaitingPacket {
     pub source: HostId,
     /// Receiving host.
     pub destination: HostId,
-    /// Its service level.
+    /// Service level of the packet.
     pub sl: Sl,
     /// Size on the wire.
     pub wire: Bytes,

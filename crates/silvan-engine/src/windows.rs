@@ -1,18 +1,16 @@
 //! Events processed by lookahead windows instead of one by one.
 //!
-//! What happens at an output changes that output, the packets on their way from it, and the credits in
-//! flight to the port upstream. Both are in flight for some time. Within a window no longer than the
-//! shortest of these times, outputs and hosts are independent of each other. The engine processes them one
-//! after the other, each with all of its own events in their order, and needs no order among the events of
-//! different ones (conservative synchronisation: Chandy and Misra, "Distributed simulation", 1979). Congestion
-//! control fits in if it has a part of its own for each Port VL and each host.
+//! An event at an output changes that output, its departing packets, and the credits in flight to the port upstream.
+//! Packets and credits are in flight for some time. Within a window no longer than the shortest of these times, outputs
+//! and hosts are independent of each other. The engine processes them one after the other, each with its own events in
+//! order, without an order among different outputs and hosts (conservative synchronisation: Chandy and Misra,
+//! "Distributed simulation", 1979). Congestion control fits in if it has separate state for each Port VL and each host.
 //!
-//! Heads come first. An output at which an arbitration is due before its head has it then. Heads that share
-//! an output are sorted. Then come the outputs that are still to arbitrate, then notifications that reach
-//! a host or are ready there, each after what its host has to do before, then the hosts. A
-//! sender may find credits posted that in the order of time were not posted yet; they arrive after
-//! the window all the same. Programs that link hosts go on before these, where they are notified of something
-//! (`linked_hosts.rs`).
+//! Heads come first. An output first runs arbitrations that are due before the head's time. Heads that share an output
+//! are sorted. Then come the remaining outputs. Notifications that reach a host or are ready there follow, each after
+//! the host's earlier events, then the hosts. A sender may find credits that are posted later in the order of time;
+//! they arrive after the window all the same. Programs that link hosts continue before these, if they are notified of
+//! events (`linked_hosts.rs`).
 
 use std::ops::Range;
 
@@ -47,7 +45,7 @@ impl Plane {
     /// The longest window, and the longest flight of a head.
     fn window_and_flight(&self) -> Option<(u64, u64)> {
         let outs = self.outs.iter().zip(self.head_delay.iter());
-        // What is between a switch and its output buffers stays within the switch.
+        // Traffic between a switch and its output buffers stays within the switch.
         let leaves =
             |out: &OutPort| out.kind == Next::Input && (out.next as usize) < self.fabric_ports;
         let delays = || {
@@ -73,7 +71,7 @@ impl Plane {
         Some((window, longest))
     }
 
-    /// Whether a notification past the fabric that is sent in a window arrives after it.
+    /// Returns true if a notification past the fabric arrives after the window in which it is sent.
     pub fn notifies_later(&self) -> bool {
         let Some(delay) = self.config.feedback.delay_past_fabric() else {
             return true;
@@ -82,8 +80,9 @@ impl Plane {
         self.window().is_some_and(|window| shortest >= window)
     }
 
-    /// Whether a grant past the fabric arrives after the window that follows that in which it is sent: a host may send it
-    /// when the parts of a divided fabric have handed over what they have sent in the window.
+    /// Returns true if a grant past the fabric arrives after the window that follows the window of its sending.
+    ///
+    /// A host may send it when the parts of a divided fabric have exchanged the data of the window.
     pub fn grants_later(&self) -> bool {
         let Some(delay) = self.config.feedback.delay_past_fabric() else {
             return true;
@@ -92,15 +91,14 @@ impl Plane {
             .is_some_and(|window| delay.as_ps() >= 2 * window)
     }
 
-    /// Shortest propagation to a host.
     fn shortest_to_host(&self) -> Option<u64> {
         let outs = self.outs.iter().zip(self.propagation.iter());
         let to_hosts = outs.filter(|(out, _)| out.kind == Next::Host);
         to_hosts.map(|(_, &propagation)| propagation).min()
     }
 
-    /// Whether what a notification past the fabric takes of a sink is known before the window in which it
-    /// arrives begins.
+    /// Returns true if the sink time of a notification past the fabric is known before the window of its arrival
+    /// begins.
     pub fn knows_feedback(&self) -> bool {
         self.sink_cnp == 0 || self.notifies_later()
     }
@@ -128,13 +126,12 @@ impl Plane {
     }
 }
 
-/// The window that is open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenWindow {
     /// Up to where its events are processed.
     pub limit: u64,
     pub end: u64,
-    /// The same as `limit`; if nothing happens in the window, where the next one begins that may have events.
+    /// Equal to `limit`; in a window without events, the start of the next window that may have events.
     pub next: u64,
 }
 
@@ -168,7 +165,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let window_end = self.plane.events.calendar.open(self.now);
         self.fill_window(window_end);
         if self.change_at == self.now {
-            // What arrives at this instant comes first.
+            // Arrivals of this instant come first.
             self.window_for_hosts(self.now + 1);
             self.events += 1;
             self.traffic_change(self.now);
@@ -234,7 +231,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let mut later = Vec::new();
         self.prefetch_first_heads(&heads);
         let (mut index, mut ordered) = (0, 0);
-        // What a head does is a third of the first-level cache for instructions, so it is compiled once.
+        // The head path fills a third of L1i: keep a single copy.
         loop {
             let head = if let Some(&head) = heads.get(index) {
                 self.prefetch_window_head(&heads, index);
@@ -359,9 +356,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         *plane.events.calendar.posted() = posted;
     }
 
-    /// What reaches hosts before `limit`, what programs give them to send, and credits that were posted to them, each after what
-    /// its host has to do before. A host that waits for credits when some are posted is woken when they arrive, as in the
-    /// order of time; so it is polled at the same instants.
+    /// Processes events of hosts before `limit`: arrivals, programs' new messages and posted credits, each after the
+    /// host's earlier events. A host that waits for credits is woken at their arrival, as in the order of time, so it
+    /// is polled at the same instants.
     fn window_for_hosts(&mut self, limit: u64) {
         let mut events = std::mem::take(self.plane.events.calendar.for_hosts());
         events.sort_unstable();
@@ -452,7 +449,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         end - to_come.end
     }
 
-    /// What a host that has started a packet sends in the window.
+    /// Processes the packets of hosts that have started a packet in the window.
     fn window_of_granted(&mut self, limit: u64) {
         let known = self.plane.events.calendar.for_hosts().len();
         self.plane.events.fill_window(limit);

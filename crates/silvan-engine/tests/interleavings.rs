@@ -1,5 +1,7 @@
-//! The barrier and the inboxes in many interleavings of their threads, by Shuttle: random schedules, and those with few
-//! preemptions (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs", 2010).
+//! The barrier and the inboxes in many interleavings of their threads, by Shuttle.
+//!
+//! Schedules are random, or have few preemptions (Burckhardt et al., "A randomized scheduler with probabilistic
+//! guarantees of finding bugs", 2010).
 #![allow(
     dead_code,
     unreachable_pub,
@@ -34,7 +36,7 @@ impl Contents for Vec<u64> {
     }
 }
 
-/// What a part sends another in a window; nothing in every third.
+/// Returns the data from a part to another in a window; empty in every third window.
 fn sent(window: u64, from: u64, to: u64) -> Vec<u64> {
     match (window + from + to) % 3 {
         0 => Vec::new(),
@@ -65,7 +67,7 @@ fn windows(threads: u64, windows: u64) {
                 assert_eq!(all, any);
                 met.fetch_add(1, Ordering::Relaxed);
             });
-            // Once for all threads, before any of them goes on.
+            // Once for all threads, before any thread continues.
             assert_eq!(met.load(Ordering::Relaxed) as u64, window + 1);
             assert_eq!(found, Some((smallest, any)));
             let mut received = Vec::new();

@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::fabric::nearest;
 use crate::{Fabric, HostRole, Link, LinkKind, Node, NodeKind, Port};
 
-/// What is wrong with a description of a fabric. Nothing is built then.
+/// An invalid description of a fabric. Nothing has been built.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FabricError {
@@ -44,7 +44,7 @@ pub enum FabricError {
     PortCount {
         /// The switch.
         name: String,
-        /// Its number of ports.
+        /// Number of ports of the node.
         ports: usize,
     },
     /// A port number that the node does not have.
@@ -72,7 +72,7 @@ pub enum FabricError {
     /// A cable between two hosts, which no switch could route.
     #[error("a cable connects the hosts {a:?} and {b:?}; a host needs a switch")]
     HostToHost {
-        /// One host.
+        /// The first host.
         a: String,
         /// The other host.
         b: String,
@@ -82,7 +82,7 @@ pub enum FabricError {
     UnconnectedHost {
         /// The host.
         name: String,
-        /// Its place among the hosts, from 0.
+        /// Position of the host, from 0.
         index: usize,
     },
     /// A LID that is not one of a single port.
@@ -97,24 +97,24 @@ pub enum FabricError {
         /// The LID.
         lid: Lid,
     },
-    /// One LID for two nodes.
+    /// Two nodes have one LID.
     #[error("{a:?} and {b:?} both have LID {lid}")]
     DuplicateLid {
-        /// One node.
+        /// The first node.
         a: String,
         /// The other node.
         b: String,
-        /// Their LID.
+        /// The LID of both nodes.
         lid: Lid,
     },
-    /// One GUID for two ports.
+    /// Two ports have one GUID.
     #[error("{a:?} and {b:?} both have GUID {guid}")]
     DuplicateGuid {
-        /// One node.
+        /// The first node.
         a: String,
         /// The other node.
         b: String,
-        /// Their GUID.
+        /// The GUID of both ports.
         guid: Guid,
     },
     /// No host at all.
@@ -136,14 +136,14 @@ pub enum FabricError {
         generator: &'static str,
         /// The key of the parameter.
         key: &'static str,
-        /// The value, and what is wrong with it.
+        /// The value and its fault.
         problem: String,
-        /// What would fit.
+        /// A valid value.
         hint: String,
     },
 }
 
-/// With the key within the entry of the fabric that is added, and what to write there.
+/// Adds the key within the fabric's entry and the text to write there.
 impl From<&FabricError> for Refusal {
     fn from(error: &FabricError) -> Self {
         use FabricError as E;
@@ -188,7 +188,7 @@ impl From<&FabricError> for Refusal {
             E::BadLid { .. } => (whole(), "leave out the LID".into()),
             E::DuplicateLid { .. } | E::DuplicateGuid { .. } => (
                 whole(),
-                "give each node one of its own, or leave it out".into(),
+                "give each node a different one, or leave it out".into(),
             ),
             E::LidsExhausted { .. } => (
                 whole(),
@@ -213,7 +213,7 @@ struct NewNode {
     identity: Identity,
 }
 
-/// What a real node is known by; what is not given is generated.
+/// Identity of a real node; missing parts are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Identity {
     /// LID of the host's port or the switch's management port.
@@ -222,9 +222,9 @@ pub struct Identity {
     pub guid: Option<Guid>,
     /// Port GUID of a host; by default the node GUID plus the port's number.
     pub port_guid: Option<Guid>,
-    /// Which port of its adapter a host is, from 1.
+    /// Number of the host's port on its adapter, from 1.
     pub adapter_port: Option<PortNumber>,
-    /// What the port of a host belongs to.
+    /// Kind of device that the host's port belongs to.
     pub role: HostRole,
 }
 
@@ -332,7 +332,7 @@ impl FabricBuilder {
         Ok(handle)
     }
 
-    /// Says what a node is known by; what is wrong with it is found out by [`build`](Self::build).
+    /// Sets the identity of a node; [`build`](Self::build) checks it.
     ///
     /// # Panics
     ///
@@ -421,12 +421,13 @@ impl FabricBuilder {
         Ok(())
     }
 
-    /// Numbers everything and builds the fabric.
+    /// Numbers nodes and ports, and builds the fabric.
     ///
     /// # Errors
     ///
-    /// If there is no host, a host without a cable, more nodes than LIDs although some have one, or two nodes known by the
-    /// same LID or GUID.
+    /// - no host, or a host without a cable
+    /// - more nodes than LIDs although some nodes have a LID
+    /// - two nodes with one LID or GUID
     pub fn build(self) -> Result<Fabric, FabricError> {
         if self.nodes.iter().all(|node| node.is_switch) {
             return Err(FabricError::NoHosts);
@@ -491,7 +492,7 @@ impl FabricBuilder {
     }
 }
 
-/// Which LIDs are given, and which are free for nodes without one.
+/// The assigned LIDs and the next free LID.
 struct Lids {
     taken: Vec<bool>,
     next: u16,
@@ -524,7 +525,7 @@ impl Lids {
         })
     }
 
-    /// The smallest LID that no node has; there is one, as there are no more nodes than LIDs.
+    /// Returns the smallest free LID, which exists because there are no more nodes than LIDs.
     fn next_free(&mut self) -> Lid {
         while self.taken[usize::from(self.next)] {
             self.next += 1;
@@ -534,8 +535,8 @@ impl Lids {
     }
 }
 
-/// Port GUIDs tell ports apart. The node GUID of a switch, which is that of its port, is no other node's;
-/// hosts that are ports of one adapter share theirs.
+/// Checks that port GUIDs and node GUIDs are unique. A switch shares its node GUID with its port. Hosts that are ports
+/// of one adapter share their node GUID.
 fn check_guids(fabric: &Fabric) -> Result<(), FabricError> {
     let duplicate = |a: &Node, b: &Node, guid| FabricError::DuplicateGuid {
         a: a.name.clone(),
@@ -561,7 +562,7 @@ fn check_guids(fabric: &Fabric) -> Result<(), FabricError> {
     Ok(())
 }
 
-/// As adapters number their ports: the node GUID plus the port's number.
+/// Returns the usual port GUID of adapters: the node GUID plus the port's number.
 fn default_port_guid(node: Guid, identity: &Identity) -> Guid {
     let number = identity.adapter_port.map_or(1, PortNumber::as_u8);
     Guid::new(node.as_u64().wrapping_add(u64::from(number)))

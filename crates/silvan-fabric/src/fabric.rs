@@ -8,7 +8,7 @@ use silvan_core::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, 
 use crate::builder::generated_guid;
 use crate::{FabricError, Link};
 
-/// What a node is, with its place among the nodes of its kind.
+/// Kind of a node, with its position among nodes of this kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// A switch.
@@ -17,7 +17,7 @@ pub enum NodeKind {
     Host(HostId),
 }
 
-/// What the port of a host belongs to.
+/// Kind of device that a host's port belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum HostRole {
     /// An adapter of a host.
@@ -30,7 +30,7 @@ pub enum HostRole {
 }
 
 impl HostRole {
-    /// Its name in tables and reports.
+    /// Returns the name in tables and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Adapter => "host",
@@ -52,10 +52,11 @@ pub struct Node {
     /// Base LID: of a switch's management port, of a host's port. LMC is 0. It is 0, which is no LID, where there are [more
     /// nodes than LIDs](Fabric::has_lids).
     pub lid: Lid,
-    /// Which port of its adapter a host is: adapters with several cabled ports are several hosts of
-    /// one node GUID. `None` for a switch.
+    /// Number of the host's port on its adapter; `None` for a switch.
+    ///
+    /// An adapter with several cabled ports is several hosts with one node GUID.
     pub adapter_port: Option<PortNumber>,
-    /// What the port of a host belongs to; `None` for a switch.
+    /// Kind of device that the host's port belongs to; `None` for a switch.
     pub role: Option<HostRole>,
     /// External port 1; the others follow.
     pub first_port: PortId,
@@ -99,10 +100,9 @@ impl Node {
 pub struct Port {
     /// The node it belongs to.
     pub node: NodeId,
-    /// Its number on that node, from 1.
+    /// Number of the port on its node, from 1.
     pub number: PortNumber,
-    /// Port GUID. The ports of a switch share the node GUID of the switch, as only its management
-    /// port has one of its own.
+    /// Port GUID. All ports of a switch have its node GUID, because only the management port has a GUID.
     pub guid: Guid,
     /// The cable plugged in.
     pub link: Option<LinkId>,
@@ -112,9 +112,12 @@ pub struct Port {
 
 /// Switches and hosts, their ports, and the cables between ports.
 ///
-/// Made by [`FabricBuilder`](crate::FabricBuilder), which guarantees: names, LIDs (if there are any) and the GUIDs
-/// of hosts' ports and of switches are unique; ports of one node are consecutive; `ports[p].peer` is mutual and agrees with the link;
-/// every host has one port and it is cabled to a switch.
+/// Made by [`FabricBuilder`](crate::FabricBuilder), which guarantees:
+///
+/// - names, LIDs (if any), and the GUIDs of switches and of hosts' ports are unique
+/// - ports of one node are consecutive
+/// - `ports[p].peer` is mutual and agrees with the link
+/// - every host has one port, cabled to a switch
 #[derive(Debug, Clone)]
 pub struct Fabric {
     /// All switches, then all hosts.
@@ -194,7 +197,7 @@ impl Fabric {
         self.nodes[node].port(number)
     }
 
-    /// Whether a host was identified by the GUID of its port alone, so that its node GUID is generated.
+    /// Returns true if a host was identified by its port GUID alone, so that its node GUID is generated.
     pub fn has_port_guid_only(&self, node: NodeId) -> bool {
         let record = &self.nodes[node];
         let Some(number) = record.adapter_port else {
@@ -219,7 +222,8 @@ impl Fabric {
         nearest(name, self.nodes.iter().map(|node| node.name.as_str()))
     }
 
-    /// Whether nodes have LIDs: in a fabric of more than 49,151 nodes none has one. Such a fabric can be simulated, but not managed.
+    /// Returns true if nodes have LIDs. A fabric of more than 49,151 nodes has none: it can be simulated, but not
+    /// managed.
     pub fn has_lids(&self) -> bool {
         self.nodes.len() <= usize::from(Lid::MAX_UNICAST.as_u16())
     }

@@ -1,13 +1,12 @@
-//! What is cabled to what, and the forwarding tables: generators, routing, checks, import and export.
+//! Fabrics and their forwarding tables: generators, routing, checks, import and export.
 //!
-//! A [`Fabric`] is switches and hosts, their ports, and the cables between ports; it is made by a
-//! [`FabricBuilder`], either cable by cable or by one of the [`generators`]. [`ForwardingTables`]
-//! say, per switch and destination LID, which port a packet leaves by; [`routing`] computes them.
-//! [`check`](check::check) proves that the tables connect every pair of hosts without a loop and
-//! without a cycle of channel dependencies, which could deadlock a lossless fabric. [`import`] reads
-//! fabrics and tables from the files of InfiniBand's tools, and writes them.
+//! A [`Fabric`] is switches and hosts, their ports, and the cables between ports; it is made by a [`FabricBuilder`],
+//! either cable by cable or by one of the [`generators`]. [`ForwardingTables`] say, per switch and destination LID,
+//! which port a packet leaves by; [`routing`] computes them. [`check`](check::check) proves that the tables connect
+//! every pair of hosts without a loop and without a cycle of channel dependencies, which could deadlock a lossless
+//! fabric. [`import`] reads fabrics and tables from the files of InfiniBand's tools, and writes them.
 //!
-//! The crate knows no packets and no time: what flows over the cables is the engine's business.
+//! The crate has neither packets nor time: the engine has both.
 //!
 //! ```
 //! use silvan_fabric::generators::Generator;

@@ -137,9 +137,8 @@ named_enum! {
 }
 
 impl Speed {
-    /// Bits per second that one lane carries on the wire, line coding included
-    /// (InfiniBand Architecture Specification, volume 2, chapter 5; from HDR on the PAM4 symbol
-    /// rate times two bits).
+    /// Returns the bits per second of one lane on the wire, including line coding. Source: IBA volume 2, chapter 5;
+    /// from HDR on, the PAM4 symbol rate times two bits.
     const fn lane_signalling_bits_per_sec(self) -> u64 {
         match self {
             Self::Sdr => 2_500_000_000,
@@ -154,10 +153,9 @@ impl Speed {
         }
     }
 
-    /// The part of the signalling rate that carries data, as numerator and denominator.
-    ///
-    /// 8b/10b up to QDR and 64b/66b up to EDR. HDR, NDR and XDR combine 256b/257b transcoding with a
-    /// Reed-Solomon code (544, 514): 256/257 * 514/544 = 16/17.
+    /// The part of the signalling rate that carries data, as numerator and denominator. 8b/10b up to QDR and 64b/66b up
+    /// to EDR. HDR, NDR and XDR combine 256b/257b transcoding with a Reed-Solomon code (544, 514): 256/257 * 514/544 =
+    /// 16/17.
     const fn coding(self) -> (u64, u64) {
         match self {
             Self::Sdr | Self::Ddr | Self::Qdr => (8, 10),
@@ -167,7 +165,7 @@ impl Speed {
     }
 }
 
-/// What a cable is, apart from where it is plugged in.
+/// Properties of a cable, without its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LinkKind {
     /// Number of lanes.
@@ -194,10 +192,10 @@ impl LinkKind {
         }
     }
 
-    /// The rate of data after line coding, in each direction.
+    /// Returns the data rate after line coding, in each direction.
     ///
-    /// That of width and speed is rounded down to whole bits per second, so that the model never exceeds the wire;
-    /// only FDR is not exact.
+    /// The rate of width and speed is rounded down to whole bits per second, so the model never exceeds the wire; only
+    /// FDR is not exact.
     pub const fn data_rate(self) -> Rate {
         if let Some(rate) = self.rate {
             return rate;
@@ -256,7 +254,7 @@ impl CableLimit {
     }
 }
 
-/// What differs from the section `link` for some of the cables: all keys are optional.
+/// Differences of some cables from the section `link`: all keys are optional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 #[schemars(inline, extend("x-type" = "cable"))]
@@ -267,7 +265,7 @@ pub struct Cable {
     /// Speed of each lane, which also decides the line coding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
-    /// Rate of data in each direction, whatever width and speed are.
+    /// Data rate in each direction; overrides width and speed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RateText>")]
     pub rate: Option<Rate>,
@@ -275,7 +273,7 @@ pub struct Cable {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LengthText>")]
     pub length: Option<Length>,
-    /// Time that a signal needs from one end to the other, whatever the length is.
+    /// Time of a signal from one end to the other; overrides the length.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<SpanText>")]
     pub latency: Option<Span>,
@@ -296,7 +294,7 @@ impl Cable {
         }
     }
 
-    /// Whether nothing differs.
+    /// Returns true if nothing differs.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -312,7 +310,7 @@ const fn positive(bits_per_sec: u64) -> Rate {
 /// A cable between two ports; both directions carry data at the same rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// One end.
+    /// The first end.
     pub a: PortId,
     /// The other end.
     pub b: PortId,

@@ -1,4 +1,4 @@
-//! What the tests of routing and checks share: random fabrics, and the dull way to follow a route.
+//! Helpers of the tests of routing and checks: random fabrics, and a plain way to follow a route.
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
 use proptest::prelude::*;
@@ -10,7 +10,6 @@ use crate::{Fabric, FabricBuilder, ForwardingTables, LinkKind, Speed, Width};
 
 pub(crate) const LINK: LinkKind = LinkKind::new(Width::X4, Speed::Qdr, Length::from_mm(1_000));
 
-/// What an algorithm computes the routes of a topology from.
 pub(crate) fn routing_input<'a>(fabric: &'a Fabric, topology: &'a Topology) -> RoutingInput<'a> {
     RoutingInput {
         fabric,

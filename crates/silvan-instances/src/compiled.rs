@@ -83,7 +83,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W> {
         Box::new(Self(Engine::general(fabric, switch, source, load)))
     }
 
-    /// Whether packets without a forwarding entry are discarded and counted; else they end the run.
+    /// Sets if packets without a forwarding entry are discarded and counted; otherwise they end the
+    /// run.
     pub fn discarding(mut self: Box<Self>, discard: bool) -> Box<Self> {
         self.0.discard_unroutable(discard);
         self
@@ -166,7 +167,7 @@ impl Reconfigurable for General {
     }
 }
 
-/// The fabric of these variants stays as it is.
+/// Variants whose fabric cannot change.
 macro_rules! fixed_fabric {
     ($($variant:ident)*) => {
         $(impl Reconfigurable for $variant {
@@ -191,7 +192,7 @@ macro_rules! forward {
     };
 }
 
-/// The same, of methods that change it.
+/// Forwards methods that change the engine.
 macro_rules! forward_mut {
     ($($name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
         $(fn $name(&mut self, $($argument: $kind),*) $(-> $result)? {

@@ -107,8 +107,8 @@ struct Fast {
 }
 
 impl Fast {
-    /// The same on one thread if the fabric cannot be divided; on several the programs are shared. Far more parts of a fabric than
-    /// processors would only cost time.
+    /// Sets one thread if the fabric cannot be divided; with several threads, shares the programs. Far more parts of a
+    /// fabric than processors would only cost time.
     fn divided(mut self) -> Self {
         if self.threads > 1 && self.fabric.is_divisible() {
             let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -216,13 +216,14 @@ impl Engines for Shared {
     }
 }
 
-/// An engine compiled for a scheme of its own, which takes the place of the one that a simulation chooses: for
-/// schemes outside `silvan-cc`, for example in tests.
+/// An engine compiled for one scheme, in place of the engine that a simulation chooses.
+///
+/// It is for schemes outside `silvan-cc`, for example in tests.
 #[derive(Clone, Debug)]
 pub struct Custom<S, C> {
-    /// What runs at the switches.
+    /// Control of the switches.
     pub switch: S,
-    /// What runs at the hosts.
+    /// Control of the hosts.
     pub source: C,
 }
 

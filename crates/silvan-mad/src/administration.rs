@@ -20,7 +20,7 @@ pub struct SubnetAdministration {
     pub attribute_offset: u16,
     /// ComponentMask: which components of the attribute count, the first one at bit 0.
     pub component_mask: u64,
-    /// What it carries.
+    /// Attribute of the datagram.
     pub attribute: AdministrationAttribute,
 }
 

@@ -1,14 +1,12 @@
 //! Capture files that Wireshark and tshark open.
 //!
-//! A capture is a classic pcap file with nanosecond timestamps and link type 197 (Endace ERF), of
-//! which every record is of type InfiniBand: a packet from its local route header on, with a datagram
-//! in it. (tshark 4.0 does not know link type 247, which has the packets without ERF's header.) The
-//! writer makes bytes
-//! and leaves it to the caller to put them into a file: first [`FILE_HEADER`], then one [`record`]
-//! per datagram.
+//! A capture is a classic pcap file with nanosecond timestamps and link type 197 (Endace ERF), of which every record is
+//! of type InfiniBand: a packet from its local route header on, with a datagram in it. (tshark 4.0 does not know link
+//! type 247, which has the packets without ERF's header.) The writer makes bytes for the caller's file: first
+//! [`FILE_HEADER`], then one [`record`] per datagram.
 //!
-//! The check sums at the end of each packet (ICRC and VCRC) are written as zeros: datagrams that were
-//! never on a wire have none.
+//! The check sums at the end of each packet (ICRC and VCRC) are written as zeros: datagrams that were never on a wire
+//! have none.
 
 use silvan_core::{Lid, Sl, Time};
 
@@ -17,9 +15,9 @@ use crate::{Bits, MAD_LEN};
 /// Addresses of a datagram, which are in the packet's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Where it comes from; 0xffff if not by LID.
+    /// Source LID; 0xffff without LID routing.
     pub source_lid: Lid,
-    /// Where it goes; 0xffff if not by LID.
+    /// Destination LID; 0xffff without LID routing.
     pub destination_lid: Lid,
     /// The queue pair that sent it: 0 for subnet management, 1 for the other classes.
     pub source_qp: Bits<24>,
@@ -87,8 +85,10 @@ pub fn record(time: Time, addresses: &Addresses, datagram: &[u8; MAD_LEN]) -> [u
     record
 }
 
-/// ERF's header: a timestamp in units of 2^-32 s, the only little-endian field, then type, flags, the
-/// length with this header, lost packets and the length of the packet.
+/// Returns ERF's header.
+///
+/// It has a timestamp in units of 2^-32 s, the only little-endian field, then type, flags, the length with this header,
+/// lost packets and the length of the packet.
 fn erf_header(seconds: u32, nanoseconds: u32) -> [u8; ERF_LEN] {
     const TYPE_INFINIBAND: u8 = 21;
     /// Records may differ in length.

@@ -38,7 +38,7 @@ pub struct CounterCapabilities {
 }
 
 impl CounterCapabilities {
-    /// A device that has not told: it has what all but old devices have.
+    /// Capabilities of a device that has not answered: those of all but old devices.
     pub const UNKNOWN: Self = Self {
         wait: true,
         extended: true,

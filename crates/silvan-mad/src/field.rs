@@ -13,7 +13,7 @@ pub trait Field: Sized {
     /// The width in bits.
     const WIDTH: usize;
 
-    /// How many values of one width are in a row: more than one for arrays.
+    /// Number of values of one width in a row: more than one for arrays.
     const ELEMENTS: usize = 1;
 
     /// The value that starts at bit `at`.
@@ -28,13 +28,13 @@ pub trait Field: Sized {
     /// If `bytes` ends before the value does.
     fn write(&self, bytes: &mut [u8], at: usize);
 
-    /// Whether all bits are zero.
+    /// Returns true if all bits are zero.
     fn is_zero(&self) -> bool;
 
-    /// Writes the value for a person, integers in hexadecimal if asked to.
+    /// Writes the value for a person, integers in hexadecimal if `hex`.
     ///
     /// # Errors
-    /// Those of `f`.
+    /// The errors of `f`.
     fn show(&self, f: &mut fmt::Formatter<'_>, hex: bool) -> fmt::Result;
 }
 
@@ -292,16 +292,16 @@ macro_rules! code_points {
     };
 }
 
-/// Where a field of an attribute stands.
+/// Location of a field in its attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldLocation {
-    /// Its name.
+    /// Name of the field.
     pub name: &'static str,
-    /// Its first bit.
+    /// First bit of the field.
     pub at: usize,
     /// The width in bits, of an array that of an element.
     pub width: usize,
-    /// How many elements it has: 1, or those of an array.
+    /// Number of elements: 1, or that of an array.
     pub elements: usize,
     /// The bit of CounterSelect (from 16 on of CounterSelect2) that selects it, of an array its first
     /// element; `None` if none does.
@@ -387,7 +387,7 @@ macro_rules! attribute {
                 },
             )*];
 
-            /// Where a field stands.
+            /// Returns the location of a field.
             ///
             /// # Panics
             /// If there is no such field; in a constant, that ends the compilation.
@@ -469,8 +469,7 @@ macro_rules! attribute {
     };
 }
 
-/// Defines the attributes of a management class: an enum over the types that it has, and whatever
-/// else arrives kept as bytes.
+/// Defines the attributes of a management class: an enum over the known types; others are stored as bytes.
 macro_rules! attributes {
     (
         $(#[$meta:meta])*

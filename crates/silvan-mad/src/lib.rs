@@ -1,26 +1,25 @@
 //! Management datagrams (MADs) as bytes and as values, byte-exact both ways.
 //!
-//! InfiniBand is managed by datagrams of 256 bytes: subnet managers set up ports and tables with
-//! them, tools read counters with them, congestion control is configured with them. The crate reads
-//! and writes those of subnet management ([`smp`]), [`performance`] management, [`congestion`]
-//! control, and of subnet [`administration`] what senders need to ask; it does no I/O and knows no
-//! fabric. Chapters and sections are those of the InfiniBand Architecture Specification, volume 1.
+//! InfiniBand is managed by datagrams of 256 bytes, for ports and tables, counters, and congestion control. The crate
+//! reads and writes datagrams of subnet management ([`smp`]), [`performance`] management, [`congestion`] control, and
+//! the queries of subnet [`administration`] that senders need. It does no I/O and knows no fabric. Chapters and
+//! sections are those of the InfiniBand Architecture Specification, volume 1.
 //!
 //! There are two layers:
 //!
-//! - [`Packet`] is a view of 256 bytes that reads and writes any of them without judging.
-//! - [`Mad`] is a value that can only be legal: numbers have the width of their field, class and
-//!   attribute id follow from the body. Whatever 256 bytes are parsed, there is a value or a
-//!   [`MadError`], never a panic; attributes and classes that the crate does not know stay bytes.
+//! - [`Packet`] is a view of 256 bytes that reads and writes any of them without checks.
+//! - [`Mad`] is a value that can only be legal: numbers have the width of their field, class and attribute id follow
+//!   from the body. Any 256 bytes parse to a value or a [`MadError`], never a panic; unknown attributes and classes
+//!   stay bytes.
 //!
-//! Reserved bits are ignored when parsed and zero when emitted; on all other bits, emitting what was
-//! parsed gives the same bytes, and parsing what was emitted the same value.
+//! Reserved bits are ignored when parsed and zero when emitted. On all other bits, parsing and emitting are inverse to
+//! each other.
 //!
 //! ```
 //! use silvan_mad::smp::{DirectedRoute, NodeInfo, NodeType, Smp, SmpAttribute, SmpRoute};
 //! use silvan_mad::{Body, Mad, Method, Packet, Status};
 //!
-//! // What ibnetdiscover asks the node behind port 3 of the switch behind its own port 1.
+//! // The request of ibnetdiscover for the node behind port 3 of the switch behind its port 1.
 //! let route = DirectedRoute::request(&[1, 3]).ok_or("too many hops")?;
 //! let request = Mad::request(
 //!     Method::GET,
@@ -32,7 +31,7 @@
 //! );
 //! assert_eq!(request.to_string(), "SubnDRGet(NodeInfo) tid=0x0 path=[1, 3]");
 //!
-//! // What an agent does with it.
+//! // The answer of the agent.
 //! let bytes = request.emit();
 //! let mut answer = Mad::parse(&Packet::new_checked(&bytes)?)?;
 //! answer.method = Method::GET_RESPONSE;

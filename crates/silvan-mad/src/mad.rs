@@ -12,8 +12,8 @@ use crate::{Class, Field, MAD_LEN, MadError, Method, Packet, Status};
 
 /// A management datagram as a value (volume 1, section 13.4.2).
 ///
-/// Whatever can be built here is legal: class, class version and attribute id follow from what the
-/// datagram carries. Parsing ignores reserved bits, emitting clears them.
+/// Every value is legal: class, class version and attribute id follow from the body. Parsing
+/// ignores reserved bits, emitting clears them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mad {
     /// Method.
@@ -24,11 +24,11 @@ pub struct Mad {
     pub transaction_id: u64,
     /// AttributeModifier.
     pub modifier: u32,
-    /// What the class has after the common header.
+    /// Content of the class after the common header.
     pub body: Body,
 }
 
-/// What a management class has after the common header.
+/// Content of a management class after the common header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Body {
@@ -44,8 +44,9 @@ pub enum Body {
     Other(Other),
 }
 
-/// A datagram of a class or class version that this crate does not know; made by parsing only, so
-/// that a known one is never hidden in it.
+/// A datagram of a class or class version that this crate does not know.
+///
+/// Only parsing makes it, so it never hides a known class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Other {
     class: Class,
@@ -250,9 +251,11 @@ impl Body {
     }
 }
 
-/// Class and method, attribute and modifier, then what is in them, on one line:
-/// `SubnDRGet(NodeInfo) tid=0x1 path=[1, 3]`. What is in the attribute of a Get means nothing
-/// (libibmad leaves there what lay on its stack) and is not shown.
+/// Writes class and method, attribute and modifier, then the fields, on one line:
+/// `SubnDRGet(NodeInfo) tid=0x1 path=[1, 3]`.
+///
+/// The attribute of a Get has no meaning (libibmad leaves its stack's content there) and is not
+/// shown.
 impl fmt::Display for Mad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}(", self.class(), self.method)?;
@@ -292,7 +295,7 @@ impl fmt::Display for Mad {
                 }
                 self.show_attribute(f, &control.attribute)
             }
-            // What is in the attribute of this class's questions says what is asked for.
+            // In this class, the attribute of a request states the query.
             Body::Administration(asked) => {
                 if asked.component_mask != 0 {
                     write!(f, " component_mask={:#x}", asked.component_mask)?;

@@ -1,4 +1,4 @@
-//! The view of a management datagram: reads whatever bytes it is given.
+//! The view of a management datagram, which reads any bytes.
 
 use std::borrow::{Borrow, BorrowMut};
 use std::fmt;
@@ -22,31 +22,31 @@ pub(crate) mod field {
     pub const CLASS_VERSION: usize = 16;
     pub const METHOD: usize = 24;
     pub const STATUS: usize = 32;
-    /// Of directed routes only; the highest bit of the status.
+    /// Directed routes only: the highest bit of the status.
     pub const DIRECTION: usize = 32;
     pub const CLASS_SPECIFIC: usize = 48;
-    /// Of directed routes only.
+    /// Directed routes only.
     pub const HOP_POINTER: usize = 48;
-    /// Of directed routes only.
+    /// Directed routes only.
     pub const HOP_COUNT: usize = 56;
     pub const TRANSACTION_ID: usize = 64;
     pub const ATTRIBUTE_ID: usize = 128;
     pub const ATTRIBUTE_MODIFIER: usize = 160;
-    /// What follows the common header.
+    /// Bytes after the common header.
     pub const PAYLOAD: usize = 192;
     /// M_Key of subnet management, CC_Key of congestion control.
     pub const KEY: usize = 192;
-    /// Of subnet administration only.
+    /// Subnet administration only.
     pub const SM_KEY: usize = 288;
-    /// Of subnet administration only.
+    /// Subnet administration only.
     pub const ATTRIBUTE_OFFSET: usize = 352;
-    /// Of subnet administration only.
+    /// Subnet administration only.
     pub const COMPONENT_MASK: usize = 384;
     /// The attribute in subnet administration.
     pub const RECORD: usize = 448;
     pub const DR_SLID: usize = 256;
     pub const DR_DLID: usize = 272;
-    /// Of congestion control, CongestionLog only.
+    /// Congestion control only: CongestionLog.
     pub const LOG_DATA: usize = 256;
     /// The attribute in subnet management, performance management and congestion control.
     pub const DATA: usize = 512;
@@ -73,9 +73,9 @@ code_points! {
 code_points! {
     /// A method, its highest bit telling responses (volume 1, section 13.4.5).
     pub struct Method: 8 {
-        /// Asks for an attribute.
+        /// Reads an attribute.
         GET = 0x01 "Get",
-        /// Asks to change an attribute.
+        /// Changes an attribute.
         SET = 0x02 "Set",
         /// Sends without an answer.
         SEND = 0x03 "Send",
@@ -93,7 +93,7 @@ code_points! {
 }
 
 impl Method {
-    /// Whether this answers something.
+    /// Returns true for a response.
     pub const fn is_response(self) -> bool {
         self.code() & 0x80 != 0
     }
@@ -296,9 +296,10 @@ impl<B: BorrowMut<[u8; MAD_LEN]>> Packet<B> {
         }
     }
 
-    /// Turns a request into the answer to it: method GetResp, this status, on its way back if routed
-    /// by ports; class, transaction, attribute id and modifier stay, as those who asked expect
-    /// (volume 1, section 13.4.6.1). What the attribute holds is the caller's to write.
+    /// Turns a request into its answer: method GetResp and this status, on its way back if routed by ports.
+    ///
+    /// Class, transaction, attribute id and modifier stay, as the requester expects (volume 1, section 13.4.6.1). The
+    /// caller writes the content of the attribute.
     pub fn answer(&mut self, status: Status) {
         self.set_method(Method::GET_RESPONSE);
         self.set_status(status);
@@ -312,7 +313,7 @@ impl<B: BorrowMut<[u8; MAD_LEN]>> Packet<B> {
     }
 }
 
-/// The datagram on one line; what is wrong with it if it is not a legal one.
+/// Writes the datagram on one line, or the fault of an illegal one.
 impl<B: Borrow<[u8; MAD_LEN]>> fmt::Display for Packet<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match crate::Mad::parse(self) {

@@ -26,7 +26,7 @@ pub struct CreditLoop {
 impl CreditLoop {
     /// Round trips of a credit that a buffer covers by default.
     const ROUND_TRIPS: u128 = 2;
-    /// Packets that it has room for besides.
+    /// Packets that the default buffer holds in addition to the round trips.
     const SPARE_PACKETS: u64 = 4;
 
     /// A packet of MTU size on the wire.
@@ -81,11 +81,11 @@ impl CreditLoop {
         Rate::from_bits_per_sec(per_s).unwrap_or(self.rate)
     }
 
-    /// The buffer where none is written: `least`, or two round trips and four packets if these are more.
+    /// Returns the default size: two round trips and four packets, but at least `least`.
     ///
-    /// One round trip keeps the link at its rate while no packet waits in the buffer. With the second one it keeps it while packets
-    /// wait for others that leave by the same outputs; a short cable, whose round trip is little more than a packet, has four packets
-    /// for that.
+    /// One round trip keeps the link at its rate while no packet waits in the buffer. The second round trip keeps the
+    /// rate while packets wait for others with the same outputs. A round trip over a short cable is little more than a
+    /// packet, hence the four packets.
     pub fn by_default(&self, least: Bytes) -> Bytes {
         let packets = self.packets_in(Self::ROUND_TRIPS);
         let room = self.room(packets.saturating_add(Self::SPARE_PACKETS));
@@ -178,8 +178,9 @@ mod tests {
         rate.bits_per_sec() as f64 / 1e9
     }
 
-    /// Three cables with packets of 4 KiB: 3.6 Tbit/s over 100 ns, XDR over 2 m, NDR over 20 m. A packet has 4122 B on the wire and
-    /// 65 credits; a credit takes the serialisation, twice the propagation, 100 ns, and in a switch 100 ns more.
+    /// Three cables with packets of 4 KiB: 3.6 Tbit/s over 100 ns, XDR over 2 m, NDR over 20 m. A packet has 4122 B on
+    /// the wire and 65 credits. A credit takes the serialisation, twice the propagation and 100 ns; in a switch it
+    /// takes another 100 ns.
     #[test]
     fn fast_and_long_cables_need_what_the_closed_form_says() {
         let (switch, host) = (SwitchParams::default(), HostParams::default());

@@ -17,9 +17,9 @@ pub enum BuildError {
     SlToVl {
         /// Service level.
         sl: u8,
-        /// Its virtual lane.
+        /// Virtual lane of the service level.
         vl: u8,
-        /// How many there are.
+        /// Number of data virtual lanes.
         data_vls: u8,
     },
     /// The MTU is zero or larger than 10 KiB.
@@ -31,11 +31,11 @@ pub enum BuildError {
     /// A buffer cannot hold one packet of MTU size.
     #[error("{which} of {bytes} bytes cannot hold one packet of {packet} bytes on the wire")]
     BufferTooSmall {
-        /// Which buffer.
+        /// Name of the buffer.
         which: &'static str,
-        /// Its key in a scenario.
+        /// Key of the buffer in a scenario.
         key: &'static str,
-        /// Its size.
+        /// Size of the buffer.
         bytes: u64,
         /// Wire bytes of one packet of MTU size.
         packet: u64,
@@ -43,11 +43,11 @@ pub enum BuildError {
     /// A buffer is larger than 16 MiB, so that those of a switch together stay within 32 bits.
     #[error("{which} of {bytes} bytes; at most 16 MiB is supported")]
     BufferTooLarge {
-        /// Which buffer.
+        /// Name of the buffer.
         which: &'static str,
-        /// Its key in a scenario.
+        /// Key of the buffer in a scenario.
         key: &'static str,
-        /// Its size.
+        /// Size of the buffer.
         bytes: u64,
     },
     /// The read limit is zero.
@@ -80,7 +80,7 @@ pub enum BuildError {
         index: usize,
         /// The lane.
         vl: u8,
-        /// How many there are.
+        /// Number of data virtual lanes.
         data_vls: u8,
     },
     /// An in-band notification packet has an impossible size.
@@ -92,11 +92,11 @@ pub enum BuildError {
     /// More of something than the engine can number.
     #[error("{found} {which}; at most {most} are supported")]
     TooMany {
-        /// What there is too much of.
+        /// Name of the items.
         which: &'static str,
-        /// How many there are.
+        /// Number of items found.
         found: u64,
-        /// How many are supported.
+        /// Largest supported number.
         most: u64,
     },
     /// A switch or host has no cable at all, or a host has not exactly one cabled port.
@@ -112,9 +112,9 @@ pub enum BuildError {
         sl: u8,
         /// The first of its virtual lanes.
         vl: u8,
-        /// How many it needs.
+        /// Number of virtual lanes that the class needs.
         lanes: u8,
-        /// How many there are.
+        /// Number of data virtual lanes.
         data_vls: u8,
     },
     /// Lanes belong to a path, so that switches cannot choose another.
@@ -153,21 +153,21 @@ pub enum BuildError {
     /// A frame is empty or larger than any link carries.
     #[error("{which} of {bytes} bytes; it must be between 1 and 65536")]
     PfcFrame {
-        /// Which frame.
+        /// Name of the frame.
         which: &'static str,
-        /// Its key in a scenario.
+        /// Key of the frame in a scenario.
         key: &'static str,
-        /// Its size.
+        /// Size of the frame.
         bytes: u64,
     },
     /// Something delays by more than the engine's clock can order.
     #[error("{which} of {span} is longer than 1 s")]
     DelayTooLong {
-        /// Which parameter.
+        /// Name of the parameter.
         which: &'static str,
-        /// Its key in a scenario.
+        /// Key of the parameter in a scenario.
         key: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         span: Span,
     },
 }
@@ -175,7 +175,7 @@ pub enum BuildError {
 /// Data lanes that a port can have (IBA volume 1, section 7.6.1).
 const MOST_LANES: u8 = 15;
 
-/// With the key in a scenario, and what to write there.
+/// Adds the key in a scenario and the text to write there.
 impl From<&BuildError> for Refusal {
     fn from(error: &BuildError) -> Self {
         use BuildError as E;

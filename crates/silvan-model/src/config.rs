@@ -13,13 +13,14 @@ use crate::buffers::MOST_BUFFER;
 use crate::build_error::BuildError;
 use crate::pfc::{PfcCable, PfcLimits, PfcParams};
 
-/// Everything that the engine must know besides fabric, tables, control and traffic.
+/// Parameters of the engine, apart from fabric, tables, control and traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineConfig {
     /// Number of data virtual lanes of every port, 1 to 15.
     pub data_vls: u8,
-    /// Virtual lane of each service level (SLtoVLMappingTable, IBA 7.6.6), the same at every port;
-    /// with lanes that change along the way the first of those that a class of service has.
+    /// Virtual lane of each service level at every port (SLtoVLMappingTable, IBA 7.6.6).
+    ///
+    /// With lanes that change along the way, the value is the first lane of a class of service.
     pub sl_to_vl: [u8; 16],
     /// Virtual-lane arbitration tables of every output, switches and hosts alike.
     pub vl_arbitration: VlArbitration,
@@ -31,18 +32,18 @@ pub struct EngineConfig {
     pub packet: PacketParams,
     /// Priority-based flow control of all links; `None` for credits.
     pub pfc: Option<PfcParams>,
-    /// How congestion notifications travel back.
+    /// Path of congestion notifications back to the sender.
     pub feedback: FeedbackParams,
-    /// Which latency histograms are kept.
+    /// Granularity of latency histograms.
     pub latency: LatencyStats,
     /// Seed of the random choices of switches.
     pub seed: u64,
-    /// Whether a run may leap over what repeats. No result depends on it.
+    /// True if a run may leap over repeating states. No result depends on it.
     pub fast_forward: bool,
 }
 
 impl Default for EngineConfig {
-    /// One virtual lane, 4 KiB packets, input buffers that suit their cables, 100 ns per switch.
+    /// Returns the defaults: one virtual lane, 4 KiB packets, input buffers that suit their cables, 100 ns per switch.
     fn default() -> Self {
         Self {
             data_vls: 1,
@@ -68,8 +69,8 @@ pub struct SwitchParams {
     /// Time from the head of a packet at an input to its being eligible for an output.
     #[schemars(with = "schema::SpanText")]
     pub latency: Span,
-    /// Time from a packet's tail leaving an input buffer to its credits being usable at the other
-    /// end of the link, beyond the propagation of the link.
+    /// Time from a packet's tail leaving an input buffer to its credits being usable at the sender, without the
+    /// propagation of the link.
     #[schemars(with = "schema::SpanText")]
     pub credit_delay: Span,
     /// Input buffer per port and virtual lane; whole 64-byte credits of it count. Default: by cable, for twice what it carries in the
@@ -77,7 +78,7 @@ pub struct SwitchParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::BytesText>")]
     pub buffer: Option<Bytes>,
-    /// Data VLs that share an input buffer in equal parts; with 1 each has a buffer of its own.
+    /// Data VLs that share an input buffer in equal parts; with 1, each VL has its own buffer.
     #[serde(skip, default = "one_lane")]
     pub lanes_per_buffer: u8,
     /// Most outputs that the buffer of one input port may feed at once.
@@ -89,13 +90,14 @@ pub struct SwitchParams {
     #[serde(rename = "read-speedup", with = "percent")]
     #[schemars(with = "f64")]
     pub read_speedup_percent: u32,
-    /// Which packets of an input buffer and virtual lane an output may choose.
+    /// Packets of an input buffer and virtual lane that an output may choose.
     pub queueing: Queueing,
-    /// Which input an output serves next, within a virtual lane.
+    /// Order in which an output serves its inputs, within a virtual lane.
     pub arbitration: Arbitration,
-    /// With `queueing = "voq"`, how often the packet that has waited longest in an input buffer may be overtaken by others of
-    /// its buffer and virtual lane that can go; then none of them leaves before it has left
-    /// (santos2003, footnote 6).
+    /// Times that the longest-waiting packet of an input buffer may be overtaken, with `queueing = "voq"`.
+    ///
+    /// Overtaking packets are of the same buffer and virtual lane. At the limit, none of them leaves before the
+    /// longest-waiting packet (santos2003, footnote 6).
     #[serde(with = "bound")]
     #[schemars(with = "Limit<u8>")]
     pub bypass_limit: Option<u8>,
@@ -132,7 +134,7 @@ mod percent {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use silvan_core::advice::Advised;
 
-    /// As fast as the link.
+    /// The speed of the link.
     pub const ONE: u32 = 100;
     /// A thousand times as fast.
     pub const MOST: u32 = 100_000;
@@ -160,19 +162,18 @@ mod percent {
     }
 }
 
-/// Which packets of an input buffer and virtual lane an output may choose.
+/// Packets of an input buffer and virtual lane that an output may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Queueing {
     /// Virtual output queues: the first packet for each output.
     #[default]
     Voq,
-    /// The first packet of the buffer alone: packets leave in the order in which they arrived, and one
-    /// that cannot leave blocks all behind it (head-of-line blocking).
+    /// The first packet of the buffer alone: a blocked packet blocks all packets behind it (head-of-line blocking).
     Fifo,
 }
 
-/// Which input an output serves next, within a virtual lane.
+/// Order in which an output serves its inputs, within a virtual lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arbitration {
@@ -183,14 +184,14 @@ pub enum Arbitration {
     OldestFirst,
 }
 
-/// How a packet passes a crossbar that is faster than the links.
+/// Passage of a packet through a crossbar that is faster than the links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossbarFeed {
-    /// At the whole rate of the crossbar: it waits until so much of it has arrived that it can.
+    /// At the full rate of the crossbar: a packet waits until enough of it has arrived.
     #[default]
     FullRate,
-    /// As it arrives; the crossbar output is busy until its tail has passed.
+    /// As the packet arrives; the crossbar output is busy until the tail has passed.
     CutThrough,
 }
 
@@ -206,7 +207,7 @@ pub struct OutputBuffer {
     #[serde(rename = "speedup", with = "percent", default = "percent::one")]
     #[schemars(with = "f64")]
     pub speedup_percent: u32,
-    /// How a packet passes the crossbar.
+    /// Passage of packets through the crossbar.
     #[serde(default)]
     pub crossbar: CrossbarFeed,
 }
@@ -218,8 +219,9 @@ pub struct VlArbitration {
     pub high: Vec<(Vl, u8)>,
     /// Low-priority table. When both tables are empty, every data VL has the same weight here.
     pub low: Vec<(Vl, u8)>,
-    /// Limit of High Priority: 4096-byte units that may go from the high table before a waiting
-    /// low-priority packet gets its turn; 0 means one packet, 255 no limit.
+    /// Limit of High Priority: 4096-byte units that the high table sends before a waiting low-priority packet.
+    ///
+    /// 0 means one packet, 255 no limit.
     pub limit_high: u8,
 }
 
@@ -245,19 +247,19 @@ impl VlArbitration {
     }
 }
 
-/// When the sink of a host begins to take in a packet.
+/// Start of a packet's consumption by the sink of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sink {
-    /// When the packet has arrived completely.
+    /// After the complete packet has arrived.
     #[default]
     StoreAndForward,
-    /// When its first 64 bytes have arrived. It receives no byte before it has arrived, the last ones as
-    /// a block of up to 64 bytes.
+    /// After the first 64 bytes have arrived. The sink receives no byte before its arrival; the last bytes come in
+    /// blocks of up to 64.
     CutThrough,
 }
 
-/// What other packets of a host do while one that was chosen lacks credits.
+/// Other packets of a host while a chosen packet lacks credits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostArbitration {
@@ -279,19 +281,21 @@ pub struct HostParams {
     #[serde(with = "bound")]
     #[schemars(with = "Limit<schema::RateText>")]
     pub injection_rate: Option<Rate>,
-    /// In which order a host sends its messages. Those of programs have their own queues.
+    /// Order in which a host sends its messages. Messages of programs have their own queues.
     pub send_queue: SendQueue,
-    /// What other packets of a host do while one that was chosen lacks credits. No effect where the scheme chooses lanes.
+    /// Other packets of a host while a chosen packet lacks credits. Without effect if the scheme chooses lanes.
     pub arbitration: HostArbitration,
     /// Maximum rate of payload that a host receives.
     #[serde(with = "bound")]
     #[schemars(with = "Limit<schema::RateText>")]
     pub sink_rate: Option<Rate>,
-    /// When the sink begins to receive a packet.
+    /// Start of a packet's consumption by the sink.
     pub sink: Sink,
-    /// Whether packets of a flow, what one host sends to another in one traffic class, are delivered in the order in which they
-    /// were sent: where paths differ from packet to packet (`fabric.path-choice`), a packet waits for earlier ones. Its
-    /// credits return, and notifications are sent, when it arrives.
+    /// True if packets of a flow are delivered in the order of sending.
+    ///
+    /// A flow is the traffic from one host to another in one traffic class. With paths that differ by packet
+    /// (`fabric.path-choice`), a packet waits for earlier packets. Its credits return, and notifications are sent, at
+    /// its arrival.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_order: bool,
     /// Receive buffer per virtual lane; whole 64-byte credits of it count. Default: by cable as `switch.buffer`, at least 16 KiB.
@@ -327,9 +331,10 @@ pub struct PacketParams {
     /// Largest payload of a packet, 1 B to 10 KiB. InfiniBand has at most 4 KiB, and so has the live fabric.
     #[schemars(with = "schema::BytesText")]
     pub mtu: Bytes,
-    /// Header and trailer of every packet on the wire, at most 256 B. The default is LRH, BTH,
-    /// ICRC and VCRC (8 + 12 + 4 + 2 B). With `link.flow-control = "pfc"` it is what RoCE v2 adds, 82 B: preamble 8, Ethernet 14,
-    /// IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, gap 12.
+    /// Header and trailer of every packet on the wire, at most 256 B.
+    ///
+    /// The default is LRH, BTH, ICRC and VCRC (8 + 12 + 4 + 2 B). With `link.flow-control = "pfc"`, the default is the
+    /// overhead of RoCE v2, 82 B: preamble 8, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, gap 12.
     #[schemars(with = "schema::BytesText")]
     pub header: Bytes,
 }
@@ -344,18 +349,18 @@ impl Default for PacketParams {
     }
 }
 
-/// Which way a notification goes.
+/// Path of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeedbackPath {
     /// Past the fabric: it arrives a constant time after delivery.
     #[default]
     OutOfBand,
-    /// As a packet of its own through the fabric.
+    /// A separate packet through the fabric.
     InBand,
 }
 
-/// How notifications travel from the receiver back to the sender.
+/// Parameters of notifications from the receiver back to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "FeedbackSection")]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -375,16 +380,17 @@ pub struct FeedbackParams {
     /// Size of the notification on the wire (`in-band`).
     #[schemars(with = "schema::BytesText")]
     pub bytes: Bytes,
-    /// Whether the notification leaves the host before any waiting data packet (`in-band`).
+    /// True if a notification leaves the host before any waiting data packet (`in-band`).
     pub priority: bool,
     /// A flow gets at most one notification in this time. Default: what the scheme needs, else
     /// `"unlimited"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Limit<schema::SpanText>>")]
     pub coalesce: Option<Limit<Span>>,
-    /// Bytes that each CNP uses of `host.injection-rate` at the host that sends it, and of
-    /// `host.sink-rate` at the host that receives it, at most 4 KiB; 0 for none. Acknowledgements
-    /// use none.
+    /// Bytes that each CNP takes of the adapters' rates, at most 4 KiB; 0 for none.
+    ///
+    /// The sending host's `host.injection-rate` and the receiving host's `host.sink-rate` carry them. Acknowledgements
+    /// take none.
     #[schemars(with = "schema::BytesText")]
     pub charge: Bytes,
 }
@@ -425,24 +431,26 @@ impl Default for FeedbackParams {
     }
 }
 
-/// Which latency histograms are kept.
+/// Granularity of latency histograms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LatencyStats {
     /// None.
     Off,
-    /// One per traffic class; each flow is one.
+    /// One histogram per traffic class.
     #[default]
     Class,
-    /// One per traffic class and one per receiving host.
+    /// One histogram per traffic class and one per receiving host.
     Host,
-    /// One per traffic class, and one with four intervals per power of two per receiving host: for a fraction of the
-    /// cost, as these stay in the processor's cache. Hosts have no percentiles then.
+    /// One histogram per traffic class, and a coarse one per receiving host.
+    ///
+    /// A coarse histogram has four intervals per power of two, so it stays in the processor's cache and costs less.
+    /// Hosts have no percentiles with it.
     HostCoarse,
 }
 
 impl LatencyStats {
-    /// Whether latencies are kept by host.
+    /// Returns true if latencies are recorded per host.
     pub fn by_host(self) -> bool {
         matches!(self, Self::Host | Self::HostCoarse)
     }
@@ -555,7 +563,7 @@ impl EngineConfig {
                 });
             }
         }
-        // Those of a subnet manager's tables have been checked with the routes.
+        // The lanes of a subnet manager's tables have been checked with the routes.
         let Some(path_lanes) = routes.lanes.filter(|lanes| !lanes.is_by_tables()) else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! What can go wrong with a run, whatever was asked for.
+//! Errors that end a run.
 
 use std::fmt;
 
@@ -20,17 +20,17 @@ pub enum EngineError {
     /// A switch has no table entry for a destination.
     #[error("at {at}: the switch of port {port} has no route to host {destination}")]
     NoRoute {
-        /// When the packet's head arrived.
+        /// Arrival time of the packet's head.
         at: Time,
         /// The input port at which it arrived.
         port: PortId,
         /// Dense number of the destination host.
         destination: u32,
     },
-    /// What the design promises does not hold: a fault of the engine or of its workload.
+    /// An invariant is violated: a fault of the engine or of its workload.
     #[error("internal error at {at}: {error}")]
     Invariant {
-        /// When it was found.
+        /// Time of detection.
         at: Time,
         /// The invariant.
         error: InvariantError,
@@ -38,7 +38,7 @@ pub enum EngineError {
     /// No fault: the workload pauses the run at this instant, and the call that runs it returns.
     #[error("the run pauses")]
     Paused,
-    /// The end asked for is beyond the engine's clock.
+    /// The requested end is beyond the engine's clock.
     #[error("cannot simulate to {0}; the clock ends after about 53 days")]
     TooLate(Time),
 }
@@ -47,13 +47,13 @@ pub enum EngineError {
 /// next one can free.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Deadlock {
-    /// When it was found; it may have begun up to 1 ms of simulated time before.
+    /// Time of detection; the deadlock may have begun up to 1 ms of simulated time before.
     pub at: Time,
     /// The cycle, each output port with its virtual lane.
     pub cycle: Vec<(PortId, Vl)>,
-    /// How many Port VLs can never send again, those of the cycle included.
+    /// Number of Port VLs that can never send again, including the cycle.
     pub stuck: usize,
-    /// Whether they are paused by PFC; else they lack credits.
+    /// True if the Port VLs are paused by PFC; false if they lack credits.
     pub paused: bool,
 }
 
@@ -61,11 +61,11 @@ pub struct Deadlock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at {at}: the buffer of port {}, priority {priority}, overflows by {over} bytes", port.index())]
 pub struct Loss {
-    /// When the first byte arrived of the packet that had no room.
+    /// Arrival time of the first byte of the packet that had no room.
     pub at: Time,
     /// The input port.
     pub port: PortId,
-    /// Its virtual lane.
+    /// Virtual lane of the packet.
     pub priority: Vl,
     /// Bytes that the buffer held more than its size.
     pub over: u64,
@@ -74,7 +74,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// The same in the fabric's names.
+    /// Describes the loss with the fabric's names.
     pub fn describe(&self, fabric: &Fabric) -> String {
         format!(
             "packet lost at {}: {} holds {} B more in priority {} than its buffer of {} B has room for",
@@ -86,7 +86,7 @@ impl Loss {
         )
     }
 
-    /// What prevents it.
+    /// Returns the hint: settings that prevent the loss.
     pub fn hint(&self) -> String {
         let (headroom, formula) = (self.limits.headroom.as_u64(), self.limits.formula.as_u64());
         if headroom < formula {
@@ -117,7 +117,7 @@ impl Deadlock {
         }
     }
 
-    /// The same in the fabric's names.
+    /// Describes the deadlock with the fabric's names.
     pub fn describe(&self, fabric: &Fabric) -> String {
         let ports: Vec<String> = self
             .cycle
@@ -150,7 +150,7 @@ pub enum InvariantError {
         delivered: u64,
         /// Discarded because a port was closed or a route missing.
         discarded: u64,
-        /// In queues and on links.
+        /// Bytes in queues and on links.
         inside: u64,
     },
     /// Credits in hand, in progress and taken by packets do not add up to the buffer.
@@ -163,7 +163,7 @@ pub enum InvariantError {
         /// Blocks of the buffer.
         capacity: i64,
     },
-    /// What was sent into a buffer under PFC and has not left it is not what is there.
+    /// Bytes on the way to a PFC buffer or in it differ from the bytes sent that have not left.
     #[error(
         "lane {lane}: {found} bytes are on their way to a buffer or in it, {outstanding} were sent and have not left"
     )]
@@ -175,7 +175,7 @@ pub enum InvariantError {
         /// Bytes sent that have not left.
         outstanding: i64,
     },
-    /// What a switch knows of an input buffer is not what is there.
+    /// The blocks of an input buffer that its switch counts differ from the buffer's capacity.
     #[error(
         "input port {port}, VL {vl}: {found} blocks are free or taken by packets that wait, the buffer has {capacity}"
     )]
@@ -226,7 +226,7 @@ pub enum InvariantError {
         host: usize,
         /// The lane.
         vl: u8,
-        /// How many there are.
+        /// Number of virtual lanes.
         vls: usize,
     },
     /// A scheme chose a virtual lane that does not exist, for a packet at a switch or a host.
@@ -238,15 +238,15 @@ pub enum InvariantError {
         port: PortId,
         /// The lane.
         vl: u8,
-        /// How many there are.
+        /// Number of virtual lanes.
         vls: usize,
     },
     /// A scheme chose an output that is not among the candidates.
     #[error("a switch's scheme chose candidate {chosen}; there are {candidates}, from 0")]
     ChosenOutput {
-        /// What it chose.
+        /// The chosen index.
         chosen: u32,
-        /// How many there are.
+        /// Number of candidates.
         candidates: usize,
     },
     /// A scheme sent a grant to a host that does not exist, or to the receiver itself.
@@ -257,7 +257,7 @@ pub enum InvariantError {
         /// Dense number of the host that the grant is for.
         to: usize,
     },
-    /// What packets carry for the scheme belongs to no packet, or to several.
+    /// A packet extension of the scheme belongs to no packet, or to several packets.
     #[error("{used} records of packets are in use, but {carried} packets carry one")]
     Extensions {
         /// Records in use.

@@ -1,12 +1,14 @@
-//! How long packets took.
+//! Latency histograms of packets.
 
 use std::collections::BTreeMap;
 
 /// Bits below the leading one of a latency that its bucket distinguishes.
 pub const LATENCY_MANTISSA: u32 = 7;
 
-/// The smallest and the largest latency of a bucket, in whole nanoseconds: a bucket each up to 255, where those of
-/// even latencies are empty, then 128 per power of two.
+/// Returns the smallest and the largest latency of a bucket, in whole nanoseconds.
+///
+/// Each latency up to 255 has a bucket; buckets of even latencies are empty there. Above 255 there are 128 buckets per
+/// power of two.
 pub fn latency_bucket(bucket: usize) -> (u64, u64) {
     let bucket = bucket as u64;
     let exponent = (bucket >> LATENCY_MANTISSA).saturating_sub(1);
@@ -70,7 +72,7 @@ impl Latencies {
         Some(all)
     }
 
-    /// How many packets.
+    /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
         self.packets
     }
@@ -90,8 +92,8 @@ impl Latencies {
         self.max_ps as f64 / 1e3
     }
 
-    /// How many packets had a latency from one number of whole nanoseconds to another, both included;
-    /// intervals without any are left out.
+    /// Returns the non-empty bins: lowest and highest latency in whole nanoseconds, both included, and number of
+    /// packets.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.buckets.iter().map(|&(group, count)| {
             let (lowest, highest) = self.bounds(group);

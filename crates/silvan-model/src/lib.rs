@@ -1,14 +1,12 @@
-//! What a simulation consists of, and how its callers see it; no engine.
+//! Parameters, results and interface of a simulation, without an engine.
 //!
-//! - Values that an engine takes and returns: its parameters ([`EngineConfig`]), counters, latencies,
-//!   congestion trees, and the errors that end a run ([`EngineError`]).
+//! - Values that an engine takes and returns: its parameters ([`EngineConfig`]), counters, latencies, congestion trees,
+//!   and the errors that end a run ([`EngineError`]).
 //! - [`AnySwitch`] and [`AnySource`]: any congestion-control scheme, as one type each.
-//! - [`Simulation`] and [`LiveSimulation`]: a running engine, whatever it was compiled for. [`Engines`]
-//!   starts one.
+//! - [`Simulation`] and [`LiveSimulation`]: a running engine of any compiled combination. [`Engines`] starts engines.
 //!
-//! The engine is generic over congestion control and workload, and compiled for each combination in
-//! `silvan-instances`. The callers depend on this crate instead, so a change of the engine does not
-//! compile them again.
+//! The engine is generic over congestion control and workload, and compiled for each combination in `silvan-instances`.
+//! The callers depend on this crate instead, so a change of the engine does not compile them again.
 //!
 //! ```
 //! use silvan_model::{BuildError, EngineConfig};
@@ -56,25 +54,25 @@ pub use trees::{Forest, HostShare, Member, Role, Tree};
 
 use meter::{MeteredAdapter, MeteredSwitch};
 
-/// The latest instant that a run reaches: 2^62 ps, about 53 days. What is added to it still fits.
+/// The latest instant of a run: 2^62 ps, about 53 days. Sums with it still fit into 64 bits.
 pub const LATEST: Time = Time::from_ps(1 << 62);
 
 /// The fabric of a simulation, and all that is set of its data plane.
 #[derive(Clone, Copy, Debug)]
 pub struct Network<'a> {
-    /// What is cabled to what.
+    /// Nodes and their cables.
     pub fabric: &'a Fabric,
-    /// Where packets go.
+    /// Forwarding tables and lanes of the paths.
     pub routes: Routes<'a>,
     /// Parameters of the data plane.
     pub config: &'a EngineConfig,
-    /// Whether packets without a forwarding entry are discarded and counted; else they end the run.
+    /// True if packets without a forwarding entry are discarded and counted; otherwise they end the run.
     pub discards_unroutable: bool,
-    /// Whether settings that decide which credits return late may change during the run.
+    /// True if settings that delay credit returns may change during the run.
     pub may_delay_credits: bool,
-    /// Whether cables or sinks [change](Simulation::change_fabric) during the run. It takes an engine without windows.
+    /// True if cables or sinks [change](Simulation::change_fabric) during the run. Such a run has no lookahead windows.
     pub changes_fabric: bool,
-    /// How many threads simulate the run, if it can be divided among them.
+    /// Threads for the run, if it can be divided among them.
     pub threads: usize,
     /// The packets that are recorded hop by hop, if any. They take an engine of their own, which is slower.
     pub trace: Option<&'a PacketFilter>,

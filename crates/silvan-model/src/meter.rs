@@ -1,8 +1,7 @@
-//! Counters that a switch port or an adapter keeps in addition to those of every run: by service level, by
-//! virtual lane, and the log of marked packets; and what adapters know of their paths.
+//! Extra counters of live switch ports and adapters.
 //!
-//! They wrap the congestion control of the run, so that the engine of an ordinary run knows nothing
-//! of them.
+//! They count by service level and by virtual lane, log marked packets, and keep the adapters' path knowledge. They
+//! wrap the congestion control of the run, so the engine of an ordinary run has no such code.
 
 use std::collections::VecDeque;
 
@@ -20,7 +19,7 @@ use crate::paths::Paths;
 /// Most events in the log of a switch (CongestionLog).
 const LOG_LEN: usize = 15;
 
-/// What one port has sent, by service level. What it has received is what its neighbour has sent.
+/// Traffic sent by one port, by service level. Its neighbour's traffic is the port's received traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BySl {
     /// Bytes on the wire, without the last two of each packet (VCRC), as ports count them.
@@ -34,13 +33,13 @@ pub struct BySl {
 /// A packet that a switch has marked.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkEvent {
-    /// When it left.
+    /// Time at which the packet left.
     pub at: Time,
     /// The host that sent it.
     pub source: HostId,
     /// The host that it is for.
     pub destination: HostId,
-    /// Its service level.
+    /// Service level of the packet.
     pub sl: Sl,
 }
 
@@ -58,7 +57,7 @@ pub struct MarkLog {
 /// InfiniBand's congestion control, which management sets, and what else a scenario has at the switches.
 pub type LiveSwitch = Chain<IbSwitch, SeparateSwitch>;
 
-/// The same at the hosts.
+/// Congestion control at the hosts of a live fabric.
 pub type LiveSource = Chain<IbAdapter, SeparateSource>;
 
 /// Congestion control at the switches, with counters.
@@ -190,7 +189,7 @@ silvan_cc::chain_sources! {
 pub struct AdapterMeter {
     /// Notifications with BECN received, by host and service level.
     pub becn: Vec<[u64; Sl::COUNT]>,
-    /// What the hosts know of the paths to each other.
+    /// Paths between hosts that the adapters know.
     pub paths: Paths,
 }
 

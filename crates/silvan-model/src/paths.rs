@@ -1,22 +1,22 @@
-//! What the hosts of a live fabric know of the paths to each other.
+//! Knowledge of a live fabric's hosts about their paths.
 
 use silvan_core::HostId;
 
-/// What one host knows.
+/// Path knowledge of one host.
 #[derive(Clone, Debug, Default)]
 struct Knowledge {
-    /// Destinations, a bit each, that it has wanted since it last had to ask; empty if it never had to.
+    /// Destinations, a bit each, requested since the last invalidation; empty if there was none.
     wanted: Vec<u64>,
-    /// Those to which it may send.
+    /// Destinations, a bit each, to which the host may send.
     open: Vec<u64>,
-    /// Whether it sends nothing to others.
+    /// True if the host holds back traffic to destinations that are not open.
     holds: bool,
 }
 
-/// The paths of all hosts: which of them are wanted, and which may be used.
+/// The paths of all hosts: requested paths and usable paths.
 ///
-/// At first all may be used and none is asked for. A host that has had to [`invalidate`](Self::invalidate) its
-/// paths sends on none before it is [opened](Self::open).
+/// At first all paths are usable and no path is requested. After [`invalidate`](Self::invalidate), a host sends on no
+/// path before that path is [opened](Self::open).
 #[derive(Clone, Debug)]
 pub struct Paths {
     hosts: Vec<Knowledge>,
@@ -28,7 +28,7 @@ fn place(destination: HostId) -> (usize, u64) {
 }
 
 impl Paths {
-    /// Those of that many hosts.
+    /// Creates the paths of `hosts` hosts, all usable.
     pub fn new(hosts: usize) -> Self {
         Self {
             hosts: vec![Knowledge::default(); hosts],
@@ -36,8 +36,8 @@ impl Paths {
         }
     }
 
-    /// A host no longer knows any path: it wants each when it sends on it, and holds back what it has to
-    /// send until it may.
+    /// Invalidates all paths of a host: it requests each path when it has traffic, and holds the traffic until the path
+    /// is open.
     pub fn invalidate(&mut self, host: HostId) {
         let words = self.hosts.len().div_ceil(64);
         self.hosts[host.index()] = Knowledge {
@@ -47,8 +47,8 @@ impl Paths {
         };
     }
 
-    /// A host's knowledge may be outdated: it wants each path again when it sends on it, and sends on
-    /// meanwhile as before.
+    /// Marks the paths of a host as outdated: it requests each path at its next packet, and continues to send
+    /// meanwhile.
     pub fn mark_stale(&mut self, host: HostId) {
         let words = self.hosts.len().div_ceil(64);
         let knowledge = &mut self.hosts[host.index()];
@@ -69,12 +69,12 @@ impl Paths {
         }
     }
 
-    /// The paths that have been wanted since this was last called, in order.
+    /// Takes the paths requested since the last call, in order.
     pub fn take_wanted(&mut self) -> Vec<(HostId, HostId)> {
         std::mem::take(&mut self.wanted)
     }
 
-    /// Whether a host may send to another. Notes that it wants to.
+    /// Returns true if a host may send to another host. Records a request if the path needs one.
     #[inline]
     pub(crate) fn admit(&mut self, source: HostId, destination: HostId) -> bool {
         let knowledge = &mut self.hosts[source.index()];

@@ -7,15 +7,16 @@ use silvan_core::{Bytes, Rate, Span, schema};
 use crate::buffers::MOST_BUFFER;
 use crate::build_error::BuildError;
 
-/// Priorities of a link, each with a pause of its own (IEEE 802.1Q, clause 36).
+/// Priorities of a link, each paused separately (IEEE 802.1Q, clause 36).
 pub const PRIORITIES: u8 = 8;
 
-/// Bytes of a RoCE v2 packet on the wire besides its payload: preamble and start of frame 8, Ethernet header 14, IPv4 20, UDP 8,
-/// BTH 12, ICRC 4, frame check sequence 4, and the gap between frames 12 (IEEE 802.3, clause 3; RFC 791; RFC 768; IBA volume 1,
-/// annex A17).
+/// Bytes of a RoCE v2 packet on the wire in addition to its payload.
+///
+/// Preamble and start of frame 8, Ethernet header 14, IPv4 20, UDP 8, BTH 12, ICRC 4, frame check sequence 4, gap
+/// between frames 12 (IEEE 802.3, clause 3; RFC 791; RFC 768; IBA volume 1, annex A17).
 pub const ROCE_V2_OVERHEAD: Bytes = Bytes::from_bytes(8 + 14 + 20 + 8 + 12 + 4 + 4 + 12);
 
-/// Bytes of a CNP of RoCE v2 on the wire: the same with the 16 reserved bytes that it has for payload (IBA volume 1, annex A17).
+/// Bytes of a CNP of RoCE v2 on the wire: the overhead and 16 reserved bytes as payload (IBA volume 1, annex A17).
 pub const ROCE_V2_CNP: Bytes = Bytes::from_bytes(ROCE_V2_OVERHEAD.as_u64() + 16);
 
 /// Priority-based flow control (PFC) of all links, the same for each priority. A virtual lane is a priority.
@@ -72,7 +73,7 @@ impl Default for PfcParams {
     }
 }
 
-/// What the limits of one direction of a link follow from.
+/// Inputs of the limits for one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PfcCable {
     /// Data rate.
@@ -81,7 +82,7 @@ pub struct PfcCable {
     pub propagation: Span,
     /// A packet of MTU size on the wire.
     pub mtu_wire: Bytes,
-    /// From the head of a packet at the receiver to its being eligible there.
+    /// Time from the arrival of a packet's head at the receiver until the packet is eligible.
     pub latency: Span,
 }
 
@@ -98,7 +99,7 @@ pub struct PfcLimits {
     pub formula: Bytes,
     /// Size of the buffer.
     pub buffer: Bytes,
-    /// From a threshold being crossed to its effect at the sender.
+    /// Time from the crossing of a threshold to its effect at the sender.
     pub delay: Span,
 }
 
@@ -114,18 +115,22 @@ impl PfcParams {
     /// RDMA Deployments", SIGCOMM 2015, section 4.
     const HYSTERESIS_FRAMES: u64 = 2;
 
-    /// The limits at one direction of a link.
+    /// Computes the limits for one direction of a link.
     ///
-    /// The headroom is that of IEEE 802.1Q (annex "Buffer requirements for PFC"): what the link carries while the pause
-    /// frame waits for a frame of maximum size to leave, is sent, passes the cable and both interfaces and is responded to, what
-    /// is on its way then over cable and interfaces, and a frame of maximum size that the sender completes:
+    /// The headroom is that of IEEE 802.1Q (annex "Buffer requirements for PFC"). It covers three parts:
     ///
-    /// rate × (2 propagation + 2 interface delay + response + time of the largest frame + time of the pause frame) + largest frame
+    /// - bytes on the link while the pause frame waits for a frame of maximum size, is sent, passes the cable and both
+    ///   interfaces, and is responded to
+    /// - bytes already on the cable and in the interfaces at that time
+    /// - a frame of maximum size that the sender completes
     ///
-    /// With it, no byte is ever lost; with a byte less, the worst case loses one.
+    /// rate × (2 propagation + 2 interface delay + response + time of the largest frame + time of the pause frame) +
+    /// largest frame
+    ///
+    /// With this headroom no byte is ever lost. With one byte less, the worst case loses one byte.
     ///
     /// # Errors
-    /// `xon` above `xoff`, a buffer without room for `xoff` and headroom, or one of more than 16 MiB.
+    /// `xon` above `xoff`, a buffer without room for `xoff` and headroom, or a buffer of more than 16 MiB.
     pub fn at(&self, cable: PfcCable) -> Result<PfcLimits, BuildError> {
         let PfcCable {
             rate,
@@ -152,7 +157,7 @@ impl PfcParams {
             }
             (None, None, Some(xon)) => xon.as_u64().saturating_add(hysteresis),
             (None, None, None) => {
-                // What leaves between a resume and the first packet that can leave because of it.
+                // Bytes that leave between a resume and the first packet that the resume releases.
                 let covers = formula.saturating_add(bytes_in(rate, latency));
                 covers.saturating_add(frame.as_u64() + hysteresis)
             }
@@ -240,8 +245,8 @@ mod tests {
         }
     }
 
-    /// 5 B/ns, 10 m: 2 × 50 ns + 600 ns + 200 ns for a frame of 1000 B + 20 ns for a pause frame of 100 B are 920 ns or 4600 B,
-    /// and a frame.
+    /// 5 B/ns over 10 m: 2 × 50 ns + 600 ns + 200 ns for a frame of 1000 B + 20 ns for a pause frame of 100 B. Together
+    /// 920 ns, or 4600 B, plus one frame.
     #[test]
     fn headroom_is_that_of_the_standard() {
         let params = PfcParams {

@@ -1,13 +1,13 @@
-//! What can be read of a running engine, and what closing a port does to it.
+//! Readings of a running engine, and the effects of closing a port.
 
 use silvan_core::Time;
 
-/// What has been delivered of one flow.
+/// Delivery progress of one flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowProgress {
     /// Payload taken in by its destination.
     pub delivered_bytes: u64,
-    /// When the last of it was.
+    /// Time of the last delivery.
     pub last_delivery: Time,
     /// Packets with FECN.
     pub marked_packets: u32,
@@ -36,12 +36,11 @@ pub struct HostCounters {
     pub most_held_bytes: u64,
 }
 
-/// What happens to packets that are on a port's cable when it closes.
+/// Fate of packets on a port's cable when the port closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnWire {
-    /// They arrive: the port leaves its active state, the cable stays.
+    /// Packets arrive: the port leaves its active state, the cable stays.
     Arrive,
-    /// They are lost: the cable is cut. A packet whose head has arrived already is kept whole, and so
-    /// is one that was on its way to a host.
+    /// Packets are lost: the cable is cut. A packet survives if its head has arrived, or if it is on its way to a host.
     Lost,
 }

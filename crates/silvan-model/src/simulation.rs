@@ -1,4 +1,4 @@
-//! What all compiled engines have in common.
+//! The common interface of all compiled engines.
 
 use std::fmt::Debug;
 
@@ -20,11 +20,11 @@ pub struct ClassTotals {
     pub delivered_bytes: u64,
     /// Data packets delivered.
     pub delivered_packets: u64,
-    /// Of these, with FECN.
+    /// Delivered packets with FECN.
     pub marked_packets: u64,
 }
 
-/// What is sampled of a port.
+/// Sampled values of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortReading {
     /// Counters since the start, see [`PortCounters::sampled`].
@@ -33,7 +33,7 @@ pub struct PortReading {
     pub queued_bytes: u64,
 }
 
-/// How evenly threads share the work of a run, in the mean of the lookahead windows that were measured.
+/// Balance of work between threads: the mean over the measured lookahead windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Balance {
     /// Seconds that the last thread to be done with a window waits for the others to notice.
@@ -56,25 +56,26 @@ pub enum FabricChange {
     SinkRate(HostId, Option<Rate>),
 }
 
-/// An engine in progress, whatever it was compiled for.
+/// An engine in progress, of any compiled combination.
 ///
 /// A call goes through a pointer, which costs little compared with the work between two samples of a run.
 pub trait Simulation {
-    /// Processes every event before `end`; events at `end` itself belong to the next call. A workload that pauses the
-    /// run has it return earlier.
+    /// Processes every event before `end`; events at `end` itself belong to the next call. The call returns earlier if
+    /// the workload pauses the run.
     ///
     /// # Errors
-    /// [`EngineError`]; the same one again if the run is continued after it.
+    /// [`EngineError`]; a run continued after an error returns the same error again.
     fn run_until(&mut self, end: Time) -> Result<(), EngineError>;
 
-    /// The same without a check for a deadlock and for losses at `end`: for many short steps. Those that last are found
-    /// within a simulated millisecond.
+    /// Runs like [`run_until`](Self::run_until), without the checks for a deadlock and for losses at `end`.
+    ///
+    /// Meant for many short steps. Longer runs check once per simulated millisecond.
     ///
     /// # Errors
-    /// As there.
+    /// Same errors as [`run_until`](Self::run_until).
     fn step_until(&mut self, end: Time) -> Result<(), EngineError>;
 
-    /// Applies a change now, to the switches or to the adapters: each knows its own settings.
+    /// Applies a change now, to the switches or to the adapters, depending on the setting.
     ///
     /// # Errors
     /// [`UnknownSetting`] if neither has it.
@@ -94,7 +95,7 @@ pub trait Simulation {
         1
     }
 
-    /// How evenly threads share the work; `None` on one.
+    /// Returns the balance of work between threads; `None` with one thread.
     fn balance(&self) -> Option<Balance> {
         None
     }
@@ -105,7 +106,7 @@ pub trait Simulation {
     /// Delivered packets, each times the links it crossed.
     fn packet_hops(&self) -> u64;
 
-    /// Of these, how many the engine has leapt over.
+    /// Returns the packet hops that the engine has leapt over; they are part of all packet hops.
     fn leapt_packet_hops(&self) -> u64 {
         0
     }
@@ -131,8 +132,8 @@ pub trait Simulation {
     /// Wire bytes that wait in the switch for this output Port VL.
     fn queued(&self, output: PortId, vl: Vl) -> Bytes;
 
-    /// Reads what is sampled of these ports, of the first `vls` virtual lanes, in the order of `ports`. What the
-    /// vector held is lost.
+    /// Reads the sampled values of these ports, of the first `vls` virtual lanes, in the order of `ports`. The vector
+    /// is overwritten.
     fn read_ports(&self, ports: &[PortId], vls: u8, readings: &mut Vec<PortReading>) {
         let queued = |port: PortId| -> u64 {
             let lanes = (0..vls).filter_map(|vl| Vl::try_new(vl).ok());
@@ -166,10 +167,10 @@ pub trait Simulation {
     /// Latencies of the packets that a host received, if kept and not empty.
     fn latency_of_host(&self, host: HostId) -> Option<Latencies>;
 
-    /// Counts the deliveries of these flows from now on; each is the only one of its class and sender.
+    /// Counts the deliveries of these flows from now on; each must be the only flow of its class and sender.
     fn track_flows(&mut self, flows: &[(u16, HostId)]);
 
-    /// What has been delivered of a flow that is tracked.
+    /// Returns the delivery progress of a tracked flow.
     fn flow(&self, class: u16, source: HostId) -> FlowProgress;
 
     /// Discards the latencies so far, for a warm-up whose packets do not count.
@@ -183,8 +184,8 @@ pub trait Simulation {
         Vec::new()
     }
 
-    /// The traffic that is described by rates and patterns. How far it has come at a host,
-    /// [`traffic_of`](Self::traffic_of) knows.
+    /// Returns the traffic that rates and patterns describe. Its progress at a host is in
+    /// [`traffic_of`](Self::traffic_of).
     fn traffic(&self) -> &Traffic;
 
     /// The traffic, as far as it has come at this host.
@@ -199,8 +200,8 @@ pub trait Simulation {
     /// The programs, if there are any.
     fn programs(&self) -> Option<&Programs>;
 
-    /// Has the caller change the programs at the current instant; hosts that have something new to send are polled. Without
-    /// effect where there are no programs.
+    /// Calls `change` with the programs at the current instant, and polls hosts with new messages. Without effect if
+    /// there are no programs.
     fn change_programs(&mut self, change: &mut dyn FnMut(&mut Programs, Time)) {
         let _ = change;
     }
@@ -212,7 +213,7 @@ pub trait Simulation {
     fn audit(&self) -> Result<(), InvariantError>;
 }
 
-/// One whose counters are read and whose fabric is changed while packets move.
+/// An engine whose counters are read and whose fabric is changed while packets move.
 pub trait LiveSimulation: Simulation + Debug + Send {
     /// Ends a deadlock: what waits at the ports of the cycle is discarded, and the run can go on. Gives
     /// the number of packets, 0 if there is no deadlock.
@@ -224,7 +225,7 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// If there is no such node or host.
     fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]);
 
-    /// Gives an output port virtual-lane arbitration tables of its own.
+    /// Sets the virtual-lane arbitration tables of an output port.
     ///
     /// # Errors
     /// [`BuildError::VlArbitration`] if a table names a lane that does not exist.
@@ -243,7 +244,7 @@ pub trait LiveSimulation: Simulation + Debug + Send {
         vls: &[u8; 16],
     );
 
-    /// These lanes; `None` if it is no switch or has no such ports.
+    /// Returns the SL-to-VL mapping of a switch; `None` if the node is no switch or has no such ports.
     fn sl_to_vl(&self, switch: NodeId, input: PortNumber, output: PortNumber) -> Option<[u8; 16]>;
 
     /// Sets the virtual lanes by service level of what a host sends.
@@ -252,7 +253,7 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// If there is no such host.
     fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]);
 
-    /// These lanes.
+    /// Returns the SL-to-VL mapping of a host.
     ///
     /// # Panics
     /// If there is no such host.
@@ -264,7 +265,7 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// If there is no such host.
     fn set_path_sl(&mut self, source: HostId, destination: HostId, level: Sl);
 
-    /// That service level.
+    /// Returns the service level of a path.
     ///
     /// # Panics
     /// If there is no such host.
@@ -293,13 +294,13 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// The congestion control at the switches.
     fn switch(&self) -> &MeteredSwitch;
 
-    /// The same, to change settings.
+    /// Returns the congestion control at the switches, to change settings.
     fn switch_mut(&mut self) -> &mut MeteredSwitch;
 
     /// The congestion control at the hosts.
     fn adapter(&self) -> &MeteredAdapter;
 
-    /// The same, to change settings.
+    /// Returns the congestion control at the hosts, to change settings.
     fn adapter_mut(&mut self) -> &mut MeteredAdapter;
 
     /// The load, to change it; call [`wake`](Self::wake) for hosts that have more to send now. Programs are changed by

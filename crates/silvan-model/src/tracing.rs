@@ -2,7 +2,7 @@
 
 use silvan_core::{Bytes, HostId, PortId, Sl, Span, Time, Vl};
 
-/// Which packets are recorded: those that leave one of the ports, and those of one of the flows.
+/// Filter for recorded packets: packets that leave one of the ports, and packets of one of the flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketFilter {
     /// Output ports of switches and hosts.
@@ -11,7 +11,7 @@ pub struct PacketFilter {
     pub flows: Vec<(HostId, HostId)>,
 }
 
-/// What a packet is.
+/// Kinds of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// Data of a message.
@@ -24,15 +24,15 @@ pub enum PacketKind {
     Grant,
 }
 
-/// A packet that leaves a port, and what it has waited for there.
+/// A packet that leaves a port, with the causes of its waiting time there.
 ///
-/// The time between `arrived` and `at` that is neither credit wait nor pacing nor throttling is, in a switch,
-/// the time in which the port sends `sent_before` other packets; at a host there is nothing to send.
+/// In a switch, the rest of `at - arrived` after credit wait, pacing and throttling is the time for `sent_before` other
+/// packets. At a host the rest is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHop {
-    /// When its first bit leaves.
+    /// Time at which the first bit leaves.
     pub at: Time,
-    /// When it could have been chosen in its switch; at a host when the packet before it has left.
+    /// Time from which the switch could choose the packet; at a host, the time at which the packet before it has left.
     pub arrived: Time,
     /// The port that it leaves.
     pub port: PortId,
@@ -48,17 +48,17 @@ pub struct PacketHop {
     pub destination: HostId,
     /// Traffic class of data.
     pub class: u16,
-    /// When its injection started; of what is not data, the time of this hop at its host.
+    /// Start of injection; for control packets, the time of this hop at its host.
     pub born: Time,
     /// Size on the wire.
     pub wire: Bytes,
-    /// What it is.
+    /// Kind of the packet.
     pub kind: PacketKind,
-    /// Whether it is the last of its message.
+    /// True for the last packet of its message.
     pub last: bool,
-    /// Whether a switch has set FECN, this one included.
+    /// True if this switch or an earlier switch has set FECN.
     pub fecn: bool,
-    /// Whether it carries BECN.
+    /// True if the packet carries BECN.
     pub becn: bool,
     /// Packets that the port has sent since `arrived`.
     pub sent_before: u64,
@@ -68,6 +68,6 @@ pub struct PacketHop {
     pub pacing: Span,
     /// Time since `arrived` in which congestion control allowed no packet of the flow.
     pub throttling: Span,
-    /// When its last byte is in the receiving host; `None` unless this is the last link.
+    /// Time at which the last byte is in the receiving host; `None` before the last link.
     pub delivered: Option<Time>,
 }

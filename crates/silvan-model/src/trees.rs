@@ -1,25 +1,23 @@
 //! Congestion trees, found in the state of the data plane at one instant.
 //!
-//! The words are those of Gran et al., "Exploring the Scope of the InfiniBand Congestion Control
-//! Mechanism", IPDPS 2012, sections I to III; the definitions do not depend on whether congestion
-//! control is on.
+//! The terms are those of Gran et al., "Exploring the Scope of the InfiniBand Congestion Control Mechanism", IPDPS
+//! 2012, sections I to III. The definitions hold with and without congestion control.
 //!
-//! - A Port VL **lacks credits** if those in hand are too few for a packet of MTU size.
-//! - A **root** is an output Port VL of a switch for which at least the threshold's bytes wait, and
-//!   which has credits ("the Port VL has available credits to output data", section II.1) or
-//!   is connected to a host: only the host's own sink can block the last link.
-//! - A **branch** is an output Port VL of a switch for which packets wait, which lacks credits, and
-//!   whose input buffer at the far end holds a packet that waits for a root or for another branch:
-//!   "branches of the tree will grow from the root, backwards" (section III).
-//! - A **source** is a host whose uplink lacks credits in the same way: the branch has grown "all
-//!   the way back into a source node".
-//! - **Depth** is the smallest number of such waits from a Port VL to a root, which has depth 0. A
-//!   buffer may hold packets for several branches. The Port VL belongs to the tree of the one, among
-//!   those nearest to a root, for which most bytes wait there, and on a tie of the one with the lower
-//!   number: every Port VL belongs to one tree at most and follows one parent to its root.
-//! - A packet that waits for a Port VL of a tree **contributes** if its way leads over a root: to
-//!   that of this tree, or else to the first on the way. Any other one is a **victim** of the tree in
-//!   which it waits (head-of-line blocking, section I). A host can be both (footnote 3).
+//! - A Port VL **lacks credits** if it has too few for a packet of MTU size.
+//! - A **root** is an output Port VL of a switch that holds at least the threshold in waiting bytes. It either has
+//!   credits ("the Port VL has available credits to output data", section II.1) or is connected to a host, whose sink
+//!   alone can block the last link.
+//! - A **branch** is an output Port VL of a switch with waiting packets and without credits. The input buffer at its
+//!   far end holds a packet that waits for a root or for another branch: "branches of the tree will grow from the root,
+//!   backwards" (section III).
+//! - A **source** is a host whose uplink lacks credits in the same way: the branch has grown "all the way back into a
+//!   source node".
+//! - **Depth** is the smallest number of such waits from a Port VL to a root, which has depth 0. If a buffer holds
+//!   packets for several branches, the branch nearest to a root is the parent. Further criteria are the most waiting
+//!   bytes, then the lower number. So a Port VL belongs to at most one tree and follows one parent to the root.
+//! - A packet that waits for a Port VL of a tree **contributes** if its path leads over a root: this tree's root,
+//!   otherwise the first root on the path. Any other packet is a **victim** of the tree (head-of-line blocking, section
+//!   I). A host can be both (footnote 3).
 
 use silvan_core::{Bytes, HostId, PortId, Time, Vl};
 
@@ -45,7 +43,7 @@ pub struct Tree {
     pub destination: Option<HostId>,
     /// Root, branches and sources, by depth, then by port and virtual lane.
     pub members: Vec<Member>,
-    /// What it holds of whose packets, by host.
+    /// Bytes that the tree holds, by the host that sent them.
     pub shares: Vec<HostShare>,
     /// Flows (source, destination, service level) with packets that contribute to it.
     pub contributing_flows: u32,
@@ -53,14 +51,14 @@ pub struct Tree {
     pub victim_flows: u32,
 }
 
-/// What a Port VL is to its tree.
+/// Role of a Port VL in its tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Where congestion starts.
+    /// Start of the congestion.
     Root,
     /// Waits for credits because of the root.
     Branch,
-    /// The same, of a host.
+    /// A host whose uplink lacks credits because of the tree.
     Source,
 }
 
@@ -69,9 +67,9 @@ pub enum Role {
 pub struct Member {
     /// The output port.
     pub port: PortId,
-    /// Its virtual lane.
+    /// Virtual lane of the member.
     pub vl: Vl,
-    /// What it is.
+    /// Role of the member.
     pub role: Role,
     /// Waits from here to the root.
     pub depth: u32,

@@ -1,8 +1,8 @@
 //! Columns that cross into Python without a copy, through the buffer protocol.
 //!
-//! This is the one place of the project with `unsafe` code: the protocol hands out a raw pointer.
-//! What makes it sound is simple: a column owns its values, is never changed or moved after it was
-//! made, and every view of it holds a reference to it.
+//! The protocol returns a raw pointer, so this module has `unsafe` code. It is sound because a
+//! column owns its values, is never changed or moved after its creation, and every view of it holds
+//! a reference to it.
 
 #![allow(unsafe_code)]
 
@@ -85,10 +85,9 @@ impl Column {
         let length = ffi::Py_ssize_t::try_from(length)
             .map_err(|_| PyBufferError::new_err("the column is too long"))?;
         // SAFETY: `view` is not null and belongs to the caller. `start` is valid for `length` bytes
-        // as long as the column lives, and the view keeps it alive by the reference that
-        // PyBuffer_FillInfo takes. The class is frozen and its vector is never touched again, so
-        // the bytes neither move nor change; the view is marked read-only, and a request for a
-        // writable one fails.
+        // as long as the column lives, and the reference of PyBuffer_FillInfo keeps the column
+        // alive. The class is frozen and its vector is never changed, so the bytes neither move nor
+        // change. The view is read-only, and a request for a writable view fails.
         let status = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,

@@ -28,7 +28,7 @@ type ManagerResult = Result<usize, StartError>;
 const MOST_ROUNDS: usize = 300;
 const MOST_LOG: usize = 1 << 20;
 
-/// What a page shows of the manager, until Python reads it.
+/// Rounds and log of the manager for a page, until Python reads them.
 #[derive(Default)]
 struct Shown {
     /// Rounds with their times in nanoseconds since 1970.
@@ -72,8 +72,8 @@ fn observer(shown: SharedShown) -> Observer {
     })
 }
 
-/// Time in nanoseconds since 1970, what the manager does as JSON, the loads of the ports, and the subnet, if
-/// it is not that of the round before.
+/// Time in nanoseconds since 1970, the manager's activity as JSON, the loads of the ports, and the subnet, if it has
+/// changed since the round before.
 type ShownRound = (u64, String, Py<PyBytes>, Option<SubnetTables>);
 
 /// A congestion manager that runs in a thread of its own, without the interpreter's lock.
@@ -88,8 +88,8 @@ pub struct Manager {
 
 #[pymethods]
 impl Manager {
-    /// Reads the configuration, opens everything and starts. It logs to standard error. Where it is live, it
-    /// keeps its rounds and its log for `rounds` and `log`.
+    /// Reads the configuration, opens everything and starts. It logs to standard error. A live manager keeps its rounds
+    /// and its log for `rounds` and `log`.
     #[new]
     #[pyo3(signature = (text, source, *, act, once, restore, json, verbose, live))]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
@@ -141,7 +141,7 @@ impl Manager {
         })
     }
 
-    /// Whether it still runs.
+    /// Returns true while the manager runs.
     fn is_running(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         thread.as_ref().is_some_and(|thread| !thread.is_finished())
@@ -167,8 +167,8 @@ impl Manager {
         }
     }
 
-    /// Gives the rounds since the last call. Those of a subnet that contradicts itself are left out. The time
-    /// scale is that of an emulated fabric, 1 of a real subnet.
+    /// Returns the rounds since the last call. Rounds of a subnet with contradictions are omitted. The time scale is
+    /// that of an emulated fabric, 1 for a real subnet.
     fn rounds(&self, py: Python<'_>, time_scale: f64) -> PyResult<Vec<ShownRound>> {
         let rounds = std::mem::take(&mut lock(&self.shown).rounds);
         let mut map = self.map.lock().unwrap_or_else(PoisonError::into_inner);
@@ -193,7 +193,7 @@ impl Manager {
         PyBytes::new(py, &std::mem::take(&mut lock(&self.shown).log))
     }
 
-    /// Raises what is wrong with a configuration. Gives its state folder.
+    /// Checks a configuration, raises its faults, and returns its state folder.
     #[staticmethod]
     fn check(py: Python<'_>, text: &str, source: &str) -> PyResult<PathBuf> {
         let read = ManagerSettings::from_toml(text, source);

@@ -42,7 +42,7 @@ fn given_ticks(py: Python<'_>, texts: &[String]) -> PyResult<GivenTicks> {
     given.map_err(|error| diagnosis_error(py, &format!("tick: {error}"), Some(error.hint())))
 }
 
-/// What a file is, for messages.
+/// Returns the role of a file, for messages.
 fn role(role: FileRole) -> &'static str {
     match role {
         FileRole::Topology => "topology",
@@ -121,7 +121,7 @@ struct Watching {
     watch: Watch,
     /// Stated ticks of PortXmitWait. Other ports have that of their device.
     given_ticks: GivenTicks,
-    /// What the last sweep has found, until it is reported.
+    /// Last sweep, until it is reported.
     survey: Option<Survey>,
     /// The topology that was laid out last, and its layout.
     map: Option<(Arc<LiveSubnet>, SubnetMap)>,
@@ -184,7 +184,9 @@ impl Watching {
         let is_known = |map: &&(Arc<LiveSubnet>, SubnetMap)| Arc::ptr_eq(&map.0, topology);
         let is_new = self.map.as_ref().filter(is_known).is_none();
         if is_new {
-            let map = SubnetMap::new(&topology.fabric, topology.known_tables());
+            let tables = topology.known_tables();
+            let mut map = SubnetMap::new(&topology.fabric, tables, &topology.capable);
+            map.data_vls = topology.data_vls;
             self.map = Some((Arc::clone(topology), map));
         }
         let loads = self.map.as_ref().map(|(_, map)| map.loads(&observation));
@@ -280,9 +282,11 @@ impl SubnetWatch {
         })
     }
 
-    /// Gives the report of the time between the last two sweeps, the loads of the ports, and the subnet, if it
-    /// is not that of the last report; nothing after the first sweep of a subnet. The time scale is that of an
-    /// emulated fabric, 1 of a real subnet.
+    /// Returns the report of the time between the last two sweeps, the loads of the ports, and the subnet, if it has
+    /// changed since the last report.
+    ///
+    /// Returns `None` after the first sweep of a subnet. The time scale is that of an emulated fabric, 1 for a real
+    /// subnet.
     fn report(&self, py: Python<'_>, time_scale: f64) -> PyResult<Option<Diagnosed>> {
         let Some((report, loads, is_new)) =
             self.with(py, |watching| Ok(watching.report(time_scale)))?

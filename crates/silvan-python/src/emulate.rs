@@ -95,13 +95,13 @@ impl Emulation {
         include_bytes!(concat!(env!("OUT_DIR"), "/libsilvan_shim.so"))
     }
 
-    /// Whether it still serves.
+    /// Returns true while the server runs.
     fn is_running(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// What it had to report since the last call: refused users, clients disconnected.
+    /// Returns the notices since the last call: refused users, clients disconnected.
     fn take_notices(&self) -> Vec<String> {
         self.notices.take()
     }

@@ -51,6 +51,14 @@ pub fn quantity_error(py: Python<'_>, error: &ParseQuantityError) -> PyErr {
     }
 }
 
+/// An argument that names nothing of the fabric, or a value beyond its bounds.
+pub fn argument_error(py: Python<'_>, message: &str) -> PyErr {
+    match class(py, "SimulationError") {
+        Ok(class) => PyErr::from_type(class, (message.to_owned(),)),
+        Err(error) => error,
+    }
+}
+
 /// A call of a scheme's function that failed; the package finds out where and why.
 fn hook_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let raise = || -> PyResult<PyErr> {

@@ -7,8 +7,8 @@ use silvan_cc::hooks::{SOURCE_HOOKS, SWITCH_HOOKS};
 /// A hook: its name, its documentation, its arguments, what it returns, and the largest choice.
 type Hook = (&'static str, &'static str, Vec<Argument>, &'static str, u64);
 
-/// An argument: its name, the names of its columns if it consists of rows, and how many rows a function may fill
-/// in (0: it only reads them).
+/// An argument: its name, the names of its columns if it consists of rows, and the number of rows
+/// that a function may fill in (0: it only reads them).
 type Argument = (&'static str, Vec<&'static str>, usize);
 
 /// All hooks, first those at the switches.

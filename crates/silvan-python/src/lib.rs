@@ -13,6 +13,7 @@ mod diagnose;
 mod emulate;
 mod errors;
 mod hooks;
+mod network;
 mod pft;
 mod programs;
 mod response;
@@ -132,6 +133,8 @@ mod _silvan {
     use super::hooks::scheme_hooks;
     #[pymodule_export]
     use super::latency_percentile_resolution;
+    #[pymodule_export]
+    use super::network::Network;
     #[pymodule_export]
     use super::parse_quantity;
     #[pymodule_export]

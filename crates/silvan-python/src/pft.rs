@@ -6,9 +6,11 @@ use silvan_cc::schemes::pft::injection_rate;
 
 use crate::scenario::Scenario;
 
-/// The rate at which the scenario's interfaces inject while they throttle and `used` credits are
-/// taken, as a fraction of the link's, counted over that many clock cycles. `None` if the scheme is
-/// another one.
+/// Measures the injection rate of the scenario's interfaces while they throttle, as a fraction of
+/// the link's rate.
+///
+/// `used` credits are taken, and the count covers `cycles` clock cycles. Returns `None` if the
+/// scheme has no such part.
 #[pyfunction]
 pub fn pft_injection_rate(
     scenario: &Bound<'_, Scenario>,

@@ -5,8 +5,10 @@ use pyo3::prelude::*;
 use silvan_workload::programs::collective::{Algorithm, Collective, Operation};
 use silvan_workload::programs::{Group, Op};
 
-/// What the rank `me` of `ranks` does in a collective operation: `("send", to, bytes, tag)`,
-/// `("recv", from, bytes, tag)`, and `("wait", 0, 0, 0)` for all that it has started.
+/// Returns the operations of the rank `me` of `ranks` in a collective operation.
+///
+/// They are `("send", to, bytes, tag)`, `("recv", from, bytes, tag)`, and `("wait", 0, 0, 0)` for
+/// everything that it has started.
 #[pyfunction]
 #[pyo3(signature = (operation, algorithm, ranks, me, size))]
 pub fn collective(

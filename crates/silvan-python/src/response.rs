@@ -22,8 +22,7 @@ enum ResponseKind {
     },
 }
 
-/// What a check has found: condition, meaning, whether it holds, and the worst rate with its value and
-/// bound.
+/// Result of a check: condition, meaning, true if it holds, and the worst rate with its value and bound.
 type Diagnosis = (&'static str, &'static str, bool, f64, f64, f64);
 
 /// Pairs of packets and next delay for increase, next delays for decrease.
@@ -55,7 +54,7 @@ impl Response {
 
     #[staticmethod]
     fn given(increase: Py<PyAny>, decrease: Py<PyAny>, min_rate: f64) -> PyResult<Self> {
-        // The same check as for the built-in ones.
+        // The check of the built-in functions applies here, too.
         Lipd::new(min_rate).map_err(refused)?;
         Ok(Self(ResponseKind::Given {
             increase,
@@ -77,7 +76,7 @@ impl Response {
         self.with(py, |function| function.rate_after(elapsed))
     }
 
-    /// How long the rate takes from Rmin to this one, in packet times; `None` without a closed form.
+    /// Returns the time of the rate from Rmin to this rate, in packet times; `None` without a closed form.
     fn time_to(&self, py: Python<'_>, rate: f64) -> PyResult<Option<f64>> {
         self.with(py, |function| function.time_to(rate))
     }

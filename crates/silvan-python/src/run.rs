@@ -26,7 +26,7 @@ use crate::shutdown::ActiveRun;
 /// Time between two checks of the interpreter, for signals and to report progress. A check needs the interpreter's lock, for which other threads may make it wait.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a run delivered: columns by table, and numbers about the run as JSON text.
+/// Results of a run: columns by table, and numbers about the run as JSON text.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct RunOutput {
     #[pyo3(get)]
@@ -88,7 +88,7 @@ pub fn run(
     })
 }
 
-/// A number of threads from Python: 0 stands for `auto`.
+/// Returns the number of threads; 0 in Python means `auto`.
 fn threads_of(count: u16) -> Threads {
     NonZeroU16::new(count).map_or(Threads::AUTO, Threads::Count)
 }
@@ -105,7 +105,7 @@ fn addresses(mut named: BTreeMap<String, usize>) -> PyResult<Addresses> {
     Ok(addresses)
 }
 
-/// What a run has to do with the interpreter: it reports its progress and honours signals.
+/// Connection of a run to the interpreter: it reports progress and honours signals.
 struct Observer {
     active: ActiveRun,
     progress: Option<Py<PyAny>>,
@@ -149,7 +149,7 @@ impl Observer {
         self.check_if_due(&mut last)
     }
 
-    /// The same in the midst of a step of the run, when nothing but the simulated time is known.
+    /// Checks in the middle of a step of the run, with only the simulated time known.
     fn check_again(&self, now: Time) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.state.simulated = now.since(Time::ZERO).min(last.state.total);

@@ -41,7 +41,7 @@ impl Scenario {
             .map_err(|error| scenario_error(py, &error))
     }
 
-    /// The same scenario with more overrides.
+    /// Returns the scenario with more overrides.
     fn with_overrides(&self, py: Python<'_>, overrides: Vec<(String, String)>) -> PyResult<Self> {
         let overrides = read_overrides(overrides);
         py.detach(|| self.0.with_overrides(&overrides))
@@ -58,7 +58,7 @@ impl Scenario {
         (text, source, overrides.collect())
     }
 
-    /// One run of the scenario on its own: a fixed seed, and nothing that varies.
+    /// Returns one run of the scenario, with a fixed seed and without variation.
     fn single_run(&self, seed: u64) -> Self {
         Self(self.0.single_run(seed))
     }
@@ -98,7 +98,7 @@ impl Scenario {
         self.0.to_json().to_string()
     }
 
-    /// What the scenario builds, as JSON text.
+    /// Describes the parts that the scenario builds, as JSON text.
     fn describe(&self) -> String {
         self.0.describe().to_string()
     }
@@ -152,7 +152,7 @@ impl Scenario {
         Ok((estimate.packet_hops, estimate.memory_bytes))
     }
 
-    /// Whether any host sends anything.
+    /// Returns true if any host sends anything.
     #[getter]
     fn has_traffic(&self) -> bool {
         self.0.has_traffic()

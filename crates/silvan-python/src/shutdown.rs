@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 /// never takes the lock.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// What runs and the end of the interpreter know of each other.
+/// State shared by runs and the end of the interpreter.
 struct State {
     /// Runs that may still take the lock.
     active: usize,

@@ -14,12 +14,13 @@ use crate::model::FlitModel;
 use crate::params::{Arbitration, Flow, OutputBuffer, Parameters, VlArbitration};
 
 impl FlitModel {
-    /// A model of `fabric` at time zero, with `flows` to send.
+    /// Makes a model of `fabric` at time zero, with `flows` to send.
     ///
     /// # Panics
     ///
-    /// If a parameter makes no sense: a flow to its own host or of empty packets, a service level
-    /// on a virtual lane that does not exist, an output buffer without a speed.
+    /// - a flow to its own host or of empty packets
+    /// - a service level on a virtual lane that does not exist
+    /// - an output buffer without a speed
     #[must_use]
     pub fn new(
         fabric: &Fabric,
@@ -71,18 +72,15 @@ impl FlitModel {
     }
 }
 
-/// Numbers the parts of the model.
-///
-/// Every cabled port has a transmitter and a receiver. With output buffers, every cabled
-/// switch port has one more of each, between its crossbar and its buffer; the crossbars' transmitters
-/// come before those of the links, so that in one instant a packet first enters a buffer and
-/// then the buffer's output chooses.
+/// Numbers the parts of the model. Every cabled port has a transmitter and a receiver. With output
+/// buffers, every cabled switch port has another pair between its crossbar and its buffer. The
+/// crossbars' transmitters come before those of the links: at one instant, a packet first enters a
+/// buffer, then the buffer's output chooses.
 struct Builder<'a> {
     fabric: &'a Fabric,
     parameters: &'a Parameters,
     /// All ports with a cable.
     cabled: Vec<PortId>,
-    /// All ports with an output buffer.
     buffered: Vec<PortId>,
 }
 
@@ -173,7 +171,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Where the crossbar output or the host of a port is.
+    /// Returns the location of a port's crossbar output or host.
     fn crossbar_location(&self, port: PortId) -> Location {
         let node = self.fabric.ports[port].node;
         match switch_of(self.fabric, port) {

@@ -14,7 +14,6 @@ define_id! {
     pub(crate) struct CrossbarId("crossbar");
 }
 
-/// A crossbar.
 #[derive(Debug)]
 pub(crate) struct Crossbar {
     pub(crate) latency: Span,
@@ -24,19 +23,18 @@ pub(crate) struct Crossbar {
     pub(crate) queueing: Queueing,
     /// By input and virtual lane, the packets of the buffer in the order in which their heads arrived.
     pub(crate) arrived: Vec<Vec<VecDeque<PacketId>>>,
-    /// Its inputs in the order of their ports.
+    /// Inputs in the order of their ports.
     pub(crate) inputs: Vec<ReceiverId>,
-    /// For each input, the output that is asked first when a read of it ends.
+    /// For each input, the output that is tried first when a read of it ends.
     pub(crate) read_turns: Vec<usize>,
-    /// Its outputs in the order of their ports.
+    /// Outputs in the order of their ports.
     pub(crate) outputs: Vec<Output>,
-    /// Virtual lanes by input, output and service level; without any, packets keep theirs.
+    /// Virtual lanes by input, output and service level; if empty, packets keep their lanes.
     pub(crate) vls: Vec<Vec<Vls>>,
     /// The output towards each host; `None` where no table says.
     pub(crate) routes: IdVec<HostId, Option<usize>>,
 }
 
-/// One output of a crossbar.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) transmitter: TransmitterId,
@@ -44,14 +42,12 @@ pub(crate) struct Output {
     /// arrive, else the same.
     pub(crate) paces: TransmitterId,
     pub(crate) vl_arbiter: VlArbiter,
-    /// One per virtual lane.
     pub(crate) lanes: Vec<OutputLane>,
 }
 
-/// One virtual lane of an output.
 #[derive(Debug)]
 pub(crate) struct OutputLane {
-    /// One FIFO per input: the virtual output queues.
+    /// A FIFO per input: the virtual output queues.
     queues: Vec<VecDeque<Queued>>,
     /// The input that round robin asks first.
     first: usize,
@@ -61,7 +57,7 @@ pub(crate) struct OutputLane {
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     packet: PacketId,
-    /// Since when it may be sent; `None` before.
+    /// Time from which on it may be sent; `None` before.
     eligible: Option<Time>,
 }
 
@@ -88,15 +84,14 @@ impl OutputLane {
         });
     }
 
-    /// Lets a packet be sent from now on.
     pub(crate) fn make_eligible(&mut self, input: usize, packet: PacketId, now: Time) {
         let mut queue = self.queues[input].iter_mut();
         let queued = queue.find(|queued| queued.packet == packet);
         queued.expect("the packet is in its queue").eligible = Some(now);
     }
 
-    /// Since when which packet from this input may be sent, as far as the queue goes and `is_first` says
-    /// of an input, a place in the queue and a packet.
+    /// Returns the packet from this input that may be sent, and the time since which it may, by the queue and by
+    /// `is_first`. `is_first` gets an input, a place in the queue and a packet.
     fn candidate(
         &self,
         input: usize,
@@ -109,7 +104,7 @@ impl OutputLane {
         })
     }
 
-    /// Whether a packet from this input may be sent, as far as the queue goes and `is_first` says.
+    /// Returns true if a packet from this input may be sent, by the queue and by `is_first`.
     pub(crate) fn waits_for(
         &self,
         input: usize,
@@ -118,7 +113,7 @@ impl OutputLane {
         self.candidate(input, is_first).is_some()
     }
 
-    /// Whether any packet may be sent, as far as the queues go and `is_first` says.
+    /// Returns true if any packet may be sent, by the queues and by `is_first`.
     pub(crate) fn waits(&self, is_first: impl Fn(usize, usize, PacketId) -> bool) -> bool {
         (0..self.queues.len()).any(|input| self.waits_for(input, &is_first))
     }
@@ -153,7 +148,7 @@ impl OutputLane {
 }
 
 impl Crossbar {
-    /// Whether no packet has to leave an input before this one, which has this place in its queue.
+    /// Returns true if no packet must leave an input before this packet, which has this place in its queue.
     pub(crate) fn is_first(&self, input: usize, location: usize, packet: PacketId) -> bool {
         match self.queueing {
             Queueing::Voq => location == 0,
@@ -161,7 +156,7 @@ impl Crossbar {
         }
     }
 
-    /// Whether a packet for any output has to leave the input buffer before this one.
+    /// Returns true if a packet for any output must leave the input buffer before this packet.
     pub(crate) fn is_behind(&self, input: usize, packet: PacketId) -> bool {
         let mut lanes = self.arrived[input].iter();
         self.queueing == Queueing::Fifo && !lanes.any(|lane| lane.front() == Some(&packet))
@@ -174,13 +169,12 @@ impl Crossbar {
         }
     }
 
-    /// The output towards a host.
     pub(crate) fn output_to(&mut self, host: HostId) -> &mut Output {
         let output = self.place_to(host);
         &mut self.outputs[output]
     }
 
-    /// The virtual lane towards a host of what has come in by an input; `None` if packets keep theirs.
+    /// Returns the virtual lane towards a host for packets of an input; `None` if packets keep their lanes.
     pub(crate) fn lane_to(&self, host: HostId, input: usize, sl: Sl) -> Option<Vl> {
         let vls = self.vls.get(input)?[self.place_to(host)];
         Some(Vl::try_from(vls[sl.index()]).expect("a data VL"))

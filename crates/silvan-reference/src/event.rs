@@ -1,4 +1,4 @@
-//! What happens, and in which order.
+//! Events and their order.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +6,20 @@ use silvan_core::{HostId, Time, Vl};
 
 use crate::link::{PacketId, ReceiverId, TransmitterId};
 
-/// One thing that happens at an instant.
+/// An event at an instant.
 ///
-/// The variants are in the order in which they happen within an instant: flits arrive and
-/// leave, credits come back, and pauses end; packets become eligible, in the order of the input ports, and may
-/// take an output that was idle before; reads of inputs end, in the same order; buffers are compared with the thresholds of PFC; then
-/// all outputs choose in the order of their ports; then the hosts; last, pauses begin.
+/// The variants are in the order in which they happen within an instant:
 ///
-/// A *boundary* is a position in a packet between two flits: boundary 0 is before the first
-/// flit, and boundary `k` after the `k`-th, the last one being the end of the packet.
+/// 1. Flits arrive and leave, credits come back, and pauses end.
+/// 2. Packets become eligible, in the order of the input ports, and may take an output that was idle before.
+/// 3. Reads of inputs end, in the same order.
+/// 4. Buffers are compared with the thresholds of PFC.
+/// 5. All outputs choose in the order of their ports.
+/// 6. Hosts start packets.
+/// 7. Pauses begin.
+///
+/// A *boundary* is a position in a packet between two flits: boundary 0 is before the first flit, and boundary `k`
+/// after the `k`-th; the last boundary is the end of the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// A flit boundary of the packet reaches this receiver.
@@ -49,10 +54,8 @@ pub(crate) enum Event {
     Pause { to: TransmitterId, vl: Vl },
 }
 
-/// The events to come, ordered by time and kind.
-///
-/// A set: asking twice for the same arbitration is asking once, and no order of insertion can
-/// leak into the results.
+/// The events to come, ordered by time and kind. A set: asking twice for the same arbitration is asking once, and no
+/// order of insertion can leak into the results.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     events: BTreeSet<(Time, Event)>,

@@ -7,7 +7,6 @@ use silvan_core::{Bytes, HostId, Sl, Span, Time, Vl};
 use crate::link::{ReceiverId, TransmitterId};
 use crate::params::Flow;
 
-/// One host.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) transmitter: TransmitterId,
@@ -29,7 +28,6 @@ pub(crate) struct Host {
 pub(crate) struct FlowState {
     pub(crate) destination: HostId,
     pub(crate) sl: Sl,
-    /// On the link of its host.
     pub(crate) vl: Vl,
     pub(crate) payload: Bytes,
     pub(crate) gap: Span,
@@ -56,7 +54,7 @@ impl FlowState {
         }
     }
 
-    /// Whether it has a packet to start now.
+    /// Returns true if the flow has a packet to start now.
     pub(crate) fn is_ready(&self, now: Time) -> bool {
         let left = self.packets.is_none_or(|packets| self.injected < packets);
         left && self.ready <= now

@@ -7,7 +7,7 @@ use silvan_core::{Bytes, Credits, HostId, Rate, Sl, Span, Time, Vl, define_id};
 use crate::crossbar::CrossbarId;
 
 define_id! {
-    /// One packet; never used again for another one.
+    /// Identifier of a packet; never reused.
     pub(crate) struct PacketId("packet");
 }
 define_id! {
@@ -22,25 +22,24 @@ define_id! {
 /// A packet.
 #[derive(Debug)]
 pub(crate) struct Packet {
-    /// Index of its flow.
     pub(crate) flow: usize,
-    /// Its place in the flow, from 0.
+    /// Position in the flow, from 0.
     pub(crate) sequence: u64,
     pub(crate) destination: HostId,
     pub(crate) sl: Sl,
-    /// Its virtual lane on each link that it has taken or waits for, by the sending end.
+    /// Virtual lane on each link that the packet has taken or waits for, by the sending end.
     pub(crate) lanes: BTreeMap<TransmitterId, Vl>,
     pub(crate) payload: Bytes,
     /// Payload and header.
     pub(crate) wire: Bytes,
-    /// When its source host started it.
+    /// Time at which the source host started the packet.
     pub(crate) injected: Time,
-    /// When its head could first leave by each crossbar output that it has come to.
+    /// Time at which the head could first leave by each crossbar output on its path.
     pub(crate) passes: BTreeMap<TransmitterId, Time>,
 }
 
 impl Packet {
-    /// Its virtual lane on the link of this sending end, and in the buffer behind it.
+    /// Returns the virtual lane on the link of this sending end, and in the buffer behind it.
     pub(crate) fn lane(&self, on: TransmitterId) -> Vl {
         self.lanes[&on]
     }
@@ -55,18 +54,17 @@ impl Packet {
         self.blocks().as_u32()
     }
 
-    /// Bytes before this flit boundary.
     pub(crate) fn bytes_before(&self, boundary: u32) -> Bytes {
         Bytes::from_bytes(u64::from(boundary) * Credits::BLOCK_BYTES).min(self.wire)
     }
 }
 
-/// Where a transmitter or a receiver sits.
+/// Place of a transmitter or a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
-    /// At this host.
+    /// A host.
     Host(HostId),
-    /// At this input or output of a crossbar.
+    /// An input or output of a crossbar.
     Crossbar(CrossbarId, usize),
 }
 
@@ -77,12 +75,12 @@ pub(crate) struct Transmission {
     pub(crate) start: Time,
     /// The buffer that it is read from; `None` at its source host.
     pub(crate) from: Option<ReceiverId>,
-    /// Where flits pass as they arrive: when the head could first pass, and the rate at which they arrive.
+    /// If flits pass as they arrive: the time at which the head could first pass, and the rate of arrival.
     pub(crate) arriving: Option<(Time, Rate)>,
 }
 
 impl Transmission {
-    /// When a flit boundary of the packet passes the transmitter, which sends at `rate`.
+    /// Returns the time at which a flit boundary of the packet passes the transmitter, which sends at `rate`.
     pub(crate) fn passes_at(&self, rate: Rate, packet: &Packet, boundary: u32) -> Time {
         let bytes = packet.bytes_before(boundary);
         // Counted from the start of the packet, so that roundings do not add up.
@@ -111,7 +109,7 @@ pub(crate) struct Transmitter {
     pub(crate) propagation: Span,
     pub(crate) peer: ReceiverId,
     pub(crate) current: Option<Transmission>,
-    /// When the last packet's tail left.
+    /// Time at which the last packet's tail left.
     pub(crate) idle_since: Option<Time>,
     /// Credits at hand, per virtual lane; not used under PFC.
     pub(crate) credits: Vec<Credits>,
@@ -160,7 +158,7 @@ impl Transmitter {
         }
     }
 
-    /// Whether nothing is being sent, nor was until this very instant.
+    /// Returns true if no packet is being sent, nor was until this instant.
     pub(crate) fn was_idle_before(&self, now: Time) -> bool {
         self.current.is_none() && self.idle_since.is_none_or(|since| since < now)
     }
@@ -185,12 +183,12 @@ impl Transmitter {
     }
 }
 
-/// How much of a packet has come into a buffer, and gone.
+/// Flits of a packet that have entered a buffer, and left it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Resident {
     arrived: u32,
     left: u32,
-    /// Whether it may be sent on, or is being sent.
+    /// True if the packet may be sent on, or is being sent.
     eligible: bool,
 }
 
@@ -200,11 +198,11 @@ pub(crate) struct Thresholds {
     pub(crate) xoff: Bytes,
     pub(crate) xon: Bytes,
     pub(crate) buffer: Bytes,
-    /// From a comparison to its effect at the transmitter.
+    /// Time from a comparison to its effect at the transmitter.
     pub(crate) delay: Span,
 }
 
-/// What a comparison with the thresholds leads to, on a virtual lane.
+/// Result of a comparison with the thresholds, on a virtual lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Pause(Vl),
@@ -217,7 +215,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Receiver {
     pub(crate) location: Location,
     pub(crate) upstream: TransmitterId,
-    /// From the space being freed to the credits being usable at the transmitter.
+    /// Time from the freeing of space to the credits being usable at the transmitter.
     pub(crate) credit_delay: Span,
     /// Capacity of each virtual lane; not used under PFC.
     pub(crate) capacity: Credits,
@@ -230,7 +228,7 @@ pub(crate) struct Receiver {
     expected: BTreeMap<usize, u64>,
 }
 
-/// What one virtual lane of a buffer holds.
+/// Content of a buffer on one virtual lane.
 #[derive(Clone, Debug, Default)]
 struct Lane {
     /// Blocks of the packets whose head has arrived and whose tail has not left.
@@ -240,7 +238,7 @@ struct Lane {
     largest: Credits,
     /// Bytes of the packets whose head has arrived and whose tail has not left.
     bytes: Bytes,
-    /// Whether the transmitter has been sent a pause, and no resume since.
+    /// True if the transmitter has been sent a pause, and no resume since.
     pauses: bool,
 }
 
@@ -265,7 +263,6 @@ impl Receiver {
         }
     }
 
-    /// Blocks reserved in this virtual lane.
     pub(crate) fn reserved(&self, vl: Vl) -> Credits {
         self.lanes[vl.index()].reserved
     }

@@ -19,9 +19,11 @@ use crate::report::{Delivery, Loss, Occupancy, PortReport};
 ///
 /// # Panics
 ///
-/// It is an oracle, so it stops at the first thing that a lossless fabric cannot do: a flit sent
-/// before it has arrived, a buffer that overflows, credits below zero or not accounted for, a packet
-/// lost, doubled or out of order.
+/// As an oracle, it stops at the first event that a lossless fabric excludes:
+///
+/// - a flit sent before its arrival, or a buffer that overflows
+/// - credits below zero, or not accounted for
+/// - a packet lost, doubled or out of order
 #[derive(Debug)]
 pub struct FlitModel {
     pub(crate) now: Time,
@@ -117,7 +119,7 @@ impl FlitModel {
         self.packets.len() - self.deliveries.len()
     }
 
-    /// What this port has sent; `None` for a port without a cable.
+    /// Returns the report of a port; `None` for a port without a cable.
     #[must_use]
     pub fn port(&self, port: PortId) -> Option<PortReport> {
         let transmitter = &self.transmitters[self.ports[port]?.0];
@@ -148,19 +150,22 @@ impl FlitModel {
         Some(self.receivers[self.ports[port]?.1].largest(vl))
     }
 
-    /// What switches knew of an input buffer when a packet in it became eligible, this one included.
+    /// Returns the occupancy of input buffers, as their switches count it, when packets became eligible, each packet
+    /// included.
     #[must_use]
     pub fn occupancy_at_arrivals(&self) -> &[Occupancy] {
         &self.at_arrivals
     }
 
-    /// What switches knew of an input buffer when a packet began to leave it, this one included.
+    /// Returns the occupancy of input buffers, as their switches count it, when packets began to leave, each packet
+    /// included.
     #[must_use]
     pub fn occupancy_at_departures(&self) -> &[Occupancy] {
         &self.at_departures
     }
 
-    /// What the switch of an input buffer knows of the lane of this packet; `None` for an output buffer.
+    /// Returns the occupancy of this packet's lane, as the input buffer's switch counts it; `None` for an output
+    /// buffer.
     fn known_occupancy(&self, at: ReceiverId, id: PacketId) -> Option<Occupancy> {
         let mut ports = self.ports.iter_enumerated();
         let (port, _) = ports.find(|(_, ends)| ends.is_some_and(|ends| ends.1 == at))?;
@@ -176,8 +181,7 @@ impl FlitModel {
         })
     }
 
-    /// A host starts the next packet of one of its flows, if its link is free, its pace allows it,
-    /// and a flow is ready and has credits.
+    /// Starts the next packet of a host, if its link is free, its pace allows it, and a flow is ready and has credits.
     fn inject(&mut self, host_id: HostId) {
         let host = &self.hosts[host_id];
         let transmitter = &self.transmitters[host.transmitter];
@@ -304,8 +308,8 @@ impl FlitModel {
         self.start(output, pick.packet, Some(from), arriving);
     }
 
-    /// A read of an input buffer has ended: with a limit on reads, the outputs that wait for this
-    /// input are asked in turn until one of them takes its last read, so that none starves.
+    /// Ends a read of an input buffer. With a limit on reads, the outputs that wait for this input are tried in turn
+    /// until one takes its last read, so that none starves.
     fn read_end(&mut self, at: ReceiverId) {
         self.receivers[at].reads -= 1;
         let Location::Crossbar(crossbar_id, input) = self.receivers[at].location else {
@@ -365,7 +369,7 @@ impl FlitModel {
         transmitter.current = Some(transmission);
         if let Some(from) = from {
             self.receivers[from].reads += 1;
-            // Where this was the last read, other outputs may now pick another input.
+            // If this was the last read, other outputs may pick another input now.
             if let Location::Crossbar(crossbar, _) = self.receivers[from].location {
                 let percent = self.crossbars[crossbar].read_speedup_percent;
                 let whole = tail.since(self.now).as_ps() * 100;
@@ -381,7 +385,6 @@ impl FlitModel {
         self.leave(output, id, 0);
     }
 
-    /// A flit boundary passes an output.
     fn leave(&mut self, output: TransmitterId, id: PacketId, boundary: u32) {
         let packet = &self.packets[id];
         let transmitter = &mut self.transmitters[output];
@@ -510,7 +513,6 @@ impl FlitModel {
         }
     }
 
-    /// A flit boundary reaches a receiver.
     fn arrive(&mut self, at: ReceiverId, id: PacketId, boundary: u32) {
         let packet = &self.packets[id];
         let receiver = &mut self.receivers[at];
@@ -631,7 +633,7 @@ impl FlitModel {
         self.free_space(at, id);
     }
 
-    /// Asks every output of a crossbar to arbitrate now. Most have no reason to; it does no harm.
+    /// Schedules an arbitration of every output of a crossbar now. Most of them have no effect.
     fn arbitrate_outputs(&mut self, crossbar: CrossbarId) {
         for output in &self.crossbars[crossbar].outputs {
             self.agenda.add(

@@ -1,4 +1,4 @@
-//! What the reference model is told: switch and host parameters, and the packets to send.
+//! Inputs of the reference model: switch and host parameters, and the packets to send.
 
 use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time, Vl};
 use silvan_fabric::routing::SlToVlTables;
@@ -12,8 +12,8 @@ pub struct Parameters {
     pub data_vls: u8,
     /// Virtual lane of each service level (IBA 7.6.6). Switches keep the lane that a packet came by.
     pub sl_to_vl: [u8; 16],
-    /// With tables, switches take the lane again, by input port, output port and service level; where there
-    /// is no table, it is that of `sl_to_vl`.
+    /// Tables by which switches map packets to lanes, by input port, output port and service level; without a table,
+    /// `sl_to_vl` holds.
     pub tables: Option<SlToVlTables>,
     /// Bytes on the wire beyond the payload of every packet.
     pub header: Bytes,
@@ -38,32 +38,33 @@ pub struct Pfc {
     pub max_frame: Bytes,
     /// A pause frame on the wire.
     pub pause_frame: Bytes,
-    /// What a frame needs through the interfaces of a link in one direction.
+    /// Time of a frame in the interfaces of a link in one direction.
     pub interface_delay: Span,
-    /// From the arrival of a pause frame to its effect.
+    /// Time from the arrival of a pause frame to its effect.
     pub response: Span,
 }
 
 /// Switch parameters, the same for all switches.
 #[derive(Clone, Debug)]
 pub struct SwitchParameters {
-    /// From the head of a packet at the input to its being eligible for arbitration.
+    /// Time from the head of a packet at the input to its being eligible for arbitration.
     pub latency: Span,
-    /// From the tail leaving the input buffer to the credits being usable upstream, beyond the
-    /// propagation of the link.
+    /// Time from the tail leaving the input buffer to the credits being usable upstream, beyond the propagation of the
+    /// link.
     pub credit_delay: Span,
     /// Input buffer of each port and virtual lane; only whole 64-byte blocks count.
     pub buffer: Bytes,
-    /// Most packets that may be read from one input port at the same time; `None` for no limit.
-    /// When a read ends, the outputs that wait for this input are asked in turn, from the one after
-    /// the last that took its last read.
+    /// Most packets that may be read from one input port at the same time; `None` for no limit. When a read ends, the
+    /// outputs that wait for this input are tried in turn, from the one after the output that took its last read.
     pub read_limit: Option<u8>,
-    /// Rate of a read over that of the link, in per cent: a read ends before the packet has left by so
-    /// much; rounded up to whole picoseconds. The space is free when the tail has left all the same.
+    /// Rate of a read over that of the link, in per cent.
+    ///
+    /// A read ends before the packet has left by this factor, rounded up to whole picoseconds. The space is still freed
+    /// when the tail has left.
     pub read_speedup_percent: u32,
-    /// Which packets of an input buffer and virtual lane an output may pick.
+    /// Packets of an input buffer and virtual lane that an output may pick.
     pub queueing: Queueing,
-    /// Which input an output serves next, inside a virtual lane.
+    /// Order in which an output serves its inputs, inside a virtual lane.
     pub arbitration: Arbitration,
     /// A FIFO buffer between crossbar and link.
     pub output_buffer: Option<OutputBuffer>,
@@ -71,7 +72,7 @@ pub struct SwitchParameters {
     pub vl_arbitration: VlArbitration,
 }
 
-/// Which packets of an input buffer and virtual lane an output may pick.
+/// Packets of an input buffer and virtual lane that an output may pick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queueing {
     /// The first for each output.
@@ -80,7 +81,7 @@ pub enum Queueing {
     Fifo,
 }
 
-/// Which input an output serves next, inside a virtual lane.
+/// Order in which an output serves its inputs, inside a virtual lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arbitration {
     /// The next input after the last winner that has an eligible packet.
@@ -96,8 +97,8 @@ pub struct OutputBuffer {
     pub size: Bytes,
     /// Crossbar rate over link rate, in per cent; the product is rounded up to whole bit/s.
     pub speedup_percent: u32,
-    /// Whether a packet passes the crossbar flit by flit as it arrives, instead of waiting until it can pass
-    /// at the rate of the crossbar.
+    /// True if a packet passes the crossbar flit by flit as it arrives, instead of waiting until it can pass at the
+    /// rate of the crossbar.
     pub cut_through: bool,
 }
 
@@ -127,21 +128,21 @@ impl VlArbitration {
     }
 }
 
-/// When a sink begins to take in a packet.
+/// Start of a packet's consumption by the sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sink {
-    /// When its last flit has arrived.
+    /// After the last flit has arrived.
     StoreAndForward,
-    /// When its first flit has arrived; the last flit is taken in after it has arrived.
+    /// After the first flit has arrived; the last flit is received after its arrival.
     CutThrough,
 }
 
-/// What other packets of a host do while one that was chosen lacks credits.
+/// Other packets of a host while a chosen packet lacks credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostArbitration {
-    /// Those of its virtual lane wait behind it.
+    /// Packets of its virtual lane wait behind it.
     HeadOfLine,
-    /// Those that have credits go.
+    /// Packets with credits go.
     WorkConserving,
 }
 
@@ -150,16 +151,16 @@ pub enum HostArbitration {
 pub struct HostParameters {
     /// Payload rate that paces the starts of a host's packets; `None` for the link alone.
     pub injection_rate: Option<Rate>,
-    /// What other packets of a host do while one that was chosen lacks credits.
+    /// Other packets of a host while a chosen packet lacks credits.
     pub arbitration: HostArbitration,
     /// Payload rate at which a host takes packets in; `None` for at once.
     pub sink_rate: Option<Rate>,
-    /// When the sink begins.
+    /// Start of a packet's consumption by the sink.
     pub sink: Sink,
     /// Receive buffer per virtual lane; only whole 64-byte blocks count.
     pub receive_buffer: Bytes,
-    /// From a packet being taken in to the credits being usable at the switch, beyond the
-    /// propagation of the link.
+    /// Time from the reception of a packet to the credits being usable at the switch, beyond the propagation of the
+    /// link.
     pub credit_delay: Span,
 }
 
@@ -177,7 +178,7 @@ pub struct Flow {
     pub sl: Sl,
     /// The first packet starts at this instant or later.
     pub start: Time,
-    /// How many packets; `None` for packets without end.
+    /// Number of packets; `None` for packets without end.
     pub packets: Option<u64>,
     /// Payload of each packet, at least one byte.
     pub payload: Bytes,

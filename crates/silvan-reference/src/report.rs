@@ -1,24 +1,24 @@
-//! What a run has shown.
+//! Results of a run.
 
 use silvan_core::{Bytes, Credits, PortId, Span, Time, Vl};
 
-/// One delivered packet.
+/// A delivered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// Index of its flow, in the order in which the flows were given.
     pub flow: usize,
-    /// Its place in the flow, from 0.
+    /// Position in the flow, from 0.
     pub sequence: u64,
-    /// Its payload.
+    /// Payload of the packet.
     pub payload: Bytes,
-    /// When its first bit left its source host.
+    /// Time at which the first bit left the source host.
     pub injected: Time,
-    /// When the destination host had taken it in.
+    /// Time at which the destination host had received the packet.
     pub done: Time,
 }
 
 impl Delivery {
-    /// From the first bit leaving the source to the packet being taken in.
+    /// Returns the time from the first bit leaving the source to the packet being received.
     #[must_use]
     pub fn latency(&self) -> Span {
         self.done.since(self.injected)
@@ -28,7 +28,7 @@ impl Delivery {
 /// A buffer that held more than its size under PFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// When.
+    /// Time of the loss.
     pub at: Time,
     /// The input port.
     pub port: PortId,
@@ -38,11 +38,12 @@ pub struct Loss {
     pub over: Bytes,
 }
 
-/// What a switch knows of one of its input buffers: blocks of the packets that were eligible, or had begun to leave, and whose tail
-/// had not left.
+/// Occupancy of an input buffer, as its switch counts it.
+///
+/// It has the blocks of packets that were eligible or had begun to leave, and whose tail had not left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Occupancy {
-    /// When.
+    /// Time of the reading.
     pub at: Time,
     /// The input port.
     pub port: PortId,
@@ -52,15 +53,16 @@ pub struct Occupancy {
     pub blocks: Credits,
 }
 
-/// What a port has sent.
+/// Traffic sent by a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortReport {
     /// Bytes on the wire (PortXmitData counts the same in words of 4 bytes), flit by flit.
     pub xmit_bytes: Bytes,
     /// Packets sent to their end (PortXmitPkts).
     pub xmit_packets: u64,
-    /// PortXmitWait: time in which the port sent nothing although a packet for it was eligible (at a
-    /// host: a flow was ready), for want of credits or of reads of its input (IBA 16.1.3).
+    /// PortXmitWait (IBA 16.1.3): time in which the port sent no packet although a packet was eligible.
+    ///
+    /// It lacked credits, or reads of its input. At a host, a flow was ready.
     pub xmit_wait: Span,
     /// Pause and resume frames of PFC that have taken effect here.
     pub pause_frames: u64,

@@ -7,10 +7,9 @@ use crate::params::VlArbitration;
 const BLOCKS_PER_LIMIT_UNIT: u64 = 4096 / Credits::BLOCK_BYTES;
 const LIMIT_UNBOUNDED: u8 = 255;
 
-/// The two tables and the Limit of High Priority, with the state that a grant leaves behind.
-///
-/// A lane is *available* when it has a packet to send and credits for it. Only a grant changes the
-/// state, so how often an output with nothing to send is asked does not matter.
+/// The two tables and the Limit of High Priority, with the state that a grant leaves behind. A lane
+/// is *available* when it has a packet to send and credits for it. Only a grant changes the state,
+/// so queries of an output without packets have no effect.
 #[derive(Debug)]
 pub(crate) struct VlArbiter {
     high: WeightedTable,
@@ -55,13 +54,13 @@ impl VlArbiter {
         }
     }
 
-    /// A limit of 0 lets one packet pass, of whatever size, as one block does.
+    /// A limit of 0 passes one packet of any size, like one block.
     fn reset_limit(&mut self) {
         self.high_left = (u64::from(self.limit) * BLOCKS_PER_LIMIT_UNIT).max(1);
     }
 }
 
-/// One table: weighted round robin over its entries.
+/// A table: weighted round robin over its entries.
 #[derive(Debug)]
 struct WeightedTable {
     entries: Vec<(Vl, u8)>,
@@ -117,7 +116,7 @@ impl WeightedTable {
 mod tests {
     use super::*;
 
-    /// Asks `rounds` times with every lane available, each with packets of the given blocks.
+    /// Queries `rounds` times with every lane available, each with packets of the given blocks.
     fn sequence(tables: &VlArbitration, blocks: &[u32], rounds: usize) -> Vec<usize> {
         let mut arbiter = VlArbiter::new(tables);
         let available: Vec<_> = blocks.iter().map(|&b| Some(Credits::new(b))).collect();

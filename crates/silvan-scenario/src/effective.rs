@@ -71,7 +71,6 @@ pub(crate) fn fill_lanes(file: &mut ScenarioFile) {
         .get_or_insert_with(|| (0..16).map(|sl| sl % (lanes / each) * each).collect());
 }
 
-/// Fills in what the scheme needs of the feedback.
 fn fill_feedback(control: &mut ControlSection) {
     let defaults = control.scheme.scheme().defaults();
     control.feedback.carrier.get_or_insert(defaults.carrier);
@@ -107,9 +106,8 @@ fn ends_with_programs(traffic: &TrafficSection) -> bool {
 }
 
 /// The file as TOML with one key a line, sections as `[section]` and lists of tables as
-/// `[[section]]`.
-///
-/// The number of threads and fast-forward are left out, because results do not depend on them.
+/// `[[section]]`. The number of threads and fast-forward are left out, because results do not
+/// depend on them.
 pub(crate) fn to_toml(file: &ScenarioFile) -> String {
     let mut file = file.clone();
     file.run.threads = Threads::default();

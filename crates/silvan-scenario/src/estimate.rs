@@ -30,7 +30,7 @@ const BLOCKED: f64 = 0.5;
 /// Memory of a flow: its record and its row of the table `flows` [bytes].
 const FLOW: f64 = 256.0;
 
-/// What a run takes.
+/// Resources of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Delivered packets, each times the links that it crosses.
@@ -86,7 +86,7 @@ impl Scenario {
         let shares: Vec<f64> = { demands.iter().zip(rates) }
             .map(|(demand, link)| self.sink_rate(*link) / 8.0 * seconds / demand.bytes.max(1.0))
             .collect();
-        // Without control, packets to saturated receivers stand before the others.
+        // Without control, packets to saturated receivers block the others.
         let is_saturated = shares.iter().any(|share| *share < SATURATED);
         let others = match is_saturated && !self.scheme().acts() {
             true => BLOCKED,
@@ -126,12 +126,10 @@ impl Scenario {
     }
 }
 
-/// The hosts of a job.
 fn hosts_of(job: &JobSpec) -> BTreeSet<HostId> {
     job.ranks.iter().map(|(host, _)| *host).collect()
 }
 
-/// The operations that a job holds in memory.
 fn operations(job: &JobSpec) -> f64 {
     let scripts = job.ranks.iter().map(|(_, script)| script);
     let counts = scripts.map(|script| match script {

@@ -24,7 +24,7 @@ pub enum Fault {
     Slow(HostId, Option<Rate>),
     /// A switch is without power.
     Reboot(SwitchId),
-    /// This share of all management datagrams is lost, chosen by a seed.
+    /// Loss of this share of all management datagrams, chosen by a seed.
     Lose(f64, u64),
 }
 
@@ -45,9 +45,9 @@ impl Fault {
 pub struct PlannedFault {
     /// The fault.
     pub fault: Fault,
-    /// When it begins first.
+    /// Start of the first occurrence.
     pub at: Time,
-    /// How long it lasts; `None` without end.
+    /// Duration of the fault; `None` is without end.
     pub lasts: Option<Span>,
     /// Time from one beginning to the next; `None` if it comes once.
     pub every: Option<Span>,
@@ -108,7 +108,7 @@ pub(crate) fn plan_faults(
     planned.collect()
 }
 
-/// A key, and what is wrong with its value.
+/// A key and the fault of its value.
 type Mistake = (&'static str, String);
 
 fn plan(entry: &FaultEntry, fabric: &Fabric) -> Result<PlannedFault, Mistake> {
@@ -124,7 +124,7 @@ fn plan(entry: &FaultEntry, fabric: &Fabric) -> Result<PlannedFault, Mistake> {
 }
 
 impl FaultEntry {
-    /// The keys besides those of all faults: true if they are given, true if this kind of fault has them.
+    /// Returns the keys in addition to those of all faults: name, true if given, true if this kind of fault has it.
     fn keys(&self) -> [(&'static str, bool, bool); 9] {
         let kind = self.kind;
         let is_of_port = matches!(
@@ -231,7 +231,7 @@ impl FaultEntry {
     }
 }
 
-/// What the value of a key can be.
+/// Returns the possible values of a key.
 fn hint(key: &str) -> &'static str {
     match key {
         "port" => "name a port with a cable, NODE:NUMBER, or a host",
@@ -252,19 +252,19 @@ fn hint(key: &str) -> &'static str {
 #[derive(Clone, Debug, Default)]
 pub struct FaultTimes {
     faults: Vec<PlannedFault>,
-    /// When, true for the beginning of a fault, and its number. At one instant faults end before others begin.
+    /// Time, true for the beginning of a fault, and its number. At one instant faults end before others begin.
     due: BTreeSet<(Time, bool, usize)>,
 }
 
 impl FaultTimes {
-    /// The instants of these faults.
+    /// Makes the instants of these faults.
     pub fn new(faults: Vec<PlannedFault>) -> Self {
         let due = faults.iter().enumerate();
         let due = due.map(|(index, fault)| (fault.at, true, index)).collect();
         Self { faults, due }
     }
 
-    /// When the next fault begins or ends.
+    /// Returns the time of the next beginning or end of a fault.
     pub fn next(&self) -> Option<Time> {
         self.due.first().map(|&(time, _, _)| time)
     }
@@ -373,11 +373,11 @@ pub fn error_rate(per_second: f64) -> Result<f64, String> {
     }
 }
 
-/// Checks that a limit is below what the cable in a port carries.
+/// Checks that a limit is below the capacity of the cable in a port.
 ///
 /// # Errors
 ///
-/// The key at fault, and what is wrong with its value.
+/// The key at fault, and the fault of its value.
 pub fn check_limit(
     fabric: &Fabric,
     port: PortId,

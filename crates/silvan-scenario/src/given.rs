@@ -1,8 +1,8 @@
-//! Which values of a scenario its author gave, and the scenario with all others as comments.
+//! Values that a scenario's author gave, and the scenario with all other values as comments.
 //!
-//! A default may depend on other values, and a whole default table means keys that another
-//! choice would not have. Written as values, defaults would stay when an override changes what they
-//! come from. As comments they follow, and the reader still sees them.
+//! A default may depend on other values, and a default table contains keys that another choice
+//! would not have. Written as values, defaults would stay when an override changes their source. As
+//! comments they follow, and remain visible.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) enum Given {
     List(Vec<Given>),
 }
 
-/// What is given as a file, by its table, and the keys that the contents of the file are in.
+/// Values given as a file: table, key of the file, and keys of its contents.
 const FILES: [(&[&str], &str, &[&str]); 6] = [
     (&["fabric"], "hosts-file", &["host-names"]),
     (&["fabric"], "file", &["switch", "host", "cable"]),
@@ -151,7 +151,6 @@ impl Given {
 
 /// The origins of values of the scheme that are not given.
 pub(crate) struct Origins<'a> {
-    /// Keys that have published settings.
     pub published: &'a [KeyPath],
     /// The variant whose settings these are.
     pub variant: &'a str,
@@ -254,7 +253,6 @@ impl Writer<'_> {
     }
 }
 
-/// What is given of a value in one line.
 fn given_part(value: &Value, given: &Given) -> Value {
     match (value, given) {
         (Value::InlineTable(table), Given::Table(_)) => {

@@ -60,8 +60,10 @@ impl Scenario {
         })
     }
 
-    /// Names of the switches, and the number of the port by which each sends packets for each host: switch by switch,
-    /// in the order of the hosts; 0 where there is no entry. Where switches choose among ports, it is one of them.
+    /// Returns the names of the switches, and the output port of each switch for each host.
+    ///
+    /// Ports are listed switch by switch, in the order of the hosts, 0 without an entry. If switches choose among
+    /// ports, the port is one of them.
     pub fn egress_ports(&self) -> (Vec<&str>, Vec<u8>) {
         let fabric = self.fabric();
         let names = fabric.switch_ids().map(|switch| {

@@ -33,7 +33,7 @@ pub(crate) struct Layout {
     pub fabric: Arc<Fabric>,
     pub routed: RoutedFabric,
     pub engine: EngineConfig,
-    /// What fabric and routes follow from, if they follow from nothing else.
+    /// Inputs that determine fabric and routes, if there are no others.
     key: Option<Key>,
 }
 

@@ -1,16 +1,14 @@
 //! The typed scenario: fabric, links, traffic, control, measurement.
 //!
-//! A scenario file (TOML) says everything about a run. It goes through two forms: [`parsed`], the
-//! file as it is written, and [`Scenario`], in which every name is known and every value possible.
-//! `silvan-sim` takes a [`Scenario`] and a seed, and gives tables.
+//! A scenario file (TOML) describes a run completely. It has two forms: [`parsed`] is the file as written; in a
+//! [`Scenario`], all names are resolved and all values checked. `silvan-sim` runs a [`Scenario`] with a seed and
+//! returns tables.
 //!
-//! What is wrong with a file is one [`ScenarioError`]: one line with the place (file and line, or the
-//! `--set` that did it), the key path, what is the matter, and usually a hint. The key paths in it are
-//! those of [`Override`] and of sweeps.
+//! A fault of a file is a [`ScenarioError`] on one line: place (file and line, or the `--set`), key path, message, and
+//! usually a hint. [`Override`] and sweeps use the same key paths.
 //!
-//! The [JSON schema](json_schema), the [reference of keys](reference_markdown) and the
-//! [effective scenario](Scenario::effective_toml) are all made from the parsed types, so there is
-//! one list of keys.
+//! The [JSON schema](json_schema), the [reference of keys](reference_markdown) and the [effective
+//! scenario](Scenario::effective_toml) are all made from the parsed types, so there is one list of keys.
 //!
 //! ```
 //! use silvan_scenario::{Override, Scenario};

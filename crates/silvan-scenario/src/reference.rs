@@ -309,7 +309,6 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// A text of the schema with its lines joined.
 fn text(schema: &Value, key: &str) -> String {
     let text = schema[key].as_str().unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ")

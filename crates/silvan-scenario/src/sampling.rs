@@ -1,4 +1,4 @@
-//! When a run samples its time series.
+//! Sampling times of a run's time series.
 
 use silvan_core::{Span, Time};
 
@@ -14,14 +14,13 @@ const SHORTEST: Span = Span::from_ns(1);
 /// Instants at which a run samples its time series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// At equal distances: `probe.interval`.
+    /// Equal distances: `probe.interval`.
     Every(Span),
     /// By default, where `probe.interval` is not written.
     Spread(Spread),
 }
 
 impl Sampling {
-    /// The sampling of a run.
     pub(crate) fn of(probe: &ProbeSection, run: &RunSection) -> Self {
         match probe.interval {
             Some(interval) => Self::Every(interval),
@@ -58,7 +57,7 @@ impl Sampling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
     warm_up: Span,
-    /// From the end of the warm-up to that of the run.
+    /// Time from the end of the warm-up to the end of the run.
     rest: Span,
     count: u64,
     /// Intervals that end with the warm-up or before.

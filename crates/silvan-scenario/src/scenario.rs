@@ -117,12 +117,12 @@ impl Scenario {
         built.map_err(|error| source.locate(elsewhere::with_places(error)))
     }
 
-    /// The same scenario with more overrides, read again: defaults that depend on other values
-    /// follow those that the overrides set.
+    /// Reads the scenario again with more overrides: defaults that depend on other values follow those of the
+    /// overrides.
     ///
     /// # Errors
     ///
-    /// As [`from_toml`](Self::from_toml).
+    /// Same errors as [`from_toml`](Self::from_toml).
     pub fn with_overrides(&self, overrides: &[Override]) -> Result<Self, ScenarioError> {
         let source = SourceText::parse(&self.text, &self.source_name, &self.overrides)?;
         if overrides
@@ -136,9 +136,10 @@ impl Scenario {
         Self::from_toml(&self.text, &self.source_name, &all)
     }
 
-    /// One run of this scenario on its own, as a sweep makes it: the seed is fixed, nothing varies,
-    /// and the description is left out, so that equal runs have equal hashes whatever else the
-    /// sweep does. The fabric is shared, not built again.
+    /// Returns one run of this scenario, as in a sweep, with a fixed seed and without variation.
+    ///
+    /// The description is empty, so that equal runs have equal hashes in any sweep. The fabric is shared, not built
+    /// again.
     #[must_use]
     pub fn single_run(&self, seed: u64) -> Self {
         let mut one = self.clone();
@@ -246,12 +247,12 @@ impl Scenario {
         (&self.text, &self.source_name, &self.overrides)
     }
 
-    /// What is odd about the files that the scenario names, and what was decided, each with its place.
+    /// Returns the oddities of the scenario's files and the decisions on them, each with its place.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What the scenario is called.
+    /// Returns the name of the scenario.
     pub fn name(&self) -> &str {
         &self.file.name
     }
@@ -261,7 +262,7 @@ impl Scenario {
         self.file.run.duration
     }
 
-    /// When a run samples its time series.
+    /// Returns the sampling times of a run's time series.
     pub fn sampling(&self) -> Sampling {
         Sampling::of(&self.file.probe, &self.file.run)
     }
@@ -295,17 +296,17 @@ impl Scenario {
         given::to_toml(&effective::to_document(&self.file), &self.given, &origins)
     }
 
-    /// Whether a run leaps over what repeats.
+    /// Returns the setting of leaps over repeating states.
     pub fn fast_forward(&self) -> FastForward {
         self.file.run.fast_forward
     }
 
-    /// How many threads simulate a run.
+    /// Returns the number of threads that simulate a run.
     pub fn threads(&self) -> Threads {
         self.file.run.threads
     }
 
-    /// The same scenario on another number of threads. The fabric is shared, not built again.
+    /// Returns the scenario on another number of threads. The fabric is shared, not built again.
     #[must_use]
     pub fn with_threads(&self, threads: Threads) -> Self {
         let mut other = self.clone();
@@ -335,8 +336,10 @@ impl Scenario {
         Ok(silvan_fabric::import::ibsim_net(&self.routed.fabric))
     }
 
-    /// What the scenario builds: counts of hosts, switches, cables and ports, the data rates of cables,
-    /// the lengths of its routes in hops, the routing with the reason for it, and the input buffers.
+    /// Describes the parts that the scenario builds.
+    ///
+    /// They are counts of hosts, switches, cables and ports, data rates of cables, lengths of routes in hops, the
+    /// routing with its reason, and the input buffers.
     pub fn describe(&self) -> Value {
         let fabric = &self.routed.fabric;
         json!({
@@ -377,8 +380,8 @@ impl Scenario {
         known.unwrap_or(self.routed.fabric.links[link].kind)
     }
 
-    /// The forwarding tables; they connect every pair of hosts without loops. Where routes follow a rule, the first call makes
-    /// the tables.
+    /// Returns the forwarding tables; they connect every pair of hosts without loops. If routes follow a rule, the
+    /// first call makes the tables.
     ///
     /// # Panics
     ///
@@ -399,7 +402,7 @@ impl Scenario {
         self.routed.routes()
     }
 
-    /// What the scheme in force is built for; `ports` are those of [`switch_ports`].
+    /// Returns the setup for the scheme in force; `ports` are those of [`switch_ports`].
     pub fn setup<'a>(&self, ports: &'a [Option<SwitchPort>], seed: u64) -> Setup<'a> {
         let hosts = self.routed.fabric.host_count();
         setup(
@@ -412,14 +415,13 @@ impl Scenario {
         )
     }
 
-    /// Whether switches discard packets that they have no forwarding entry for; otherwise there are
-    /// none such.
+    /// Returns true if switches discard packets without a forwarding entry; otherwise every packet has an entry.
     pub fn discards_unroutable(&self) -> bool {
         let fabric = &self.file.fabric;
         fabric.unreachable == Unreachable::Drop || fabric.routing() == Routing::None
     }
 
-    /// What the check of the tables found out.
+    /// Returns the report of the check of the tables.
     pub fn routes(&self) -> &RouteReport {
         &self.routed.report
     }
@@ -475,12 +477,12 @@ impl Scenario {
         self.programs.as_deref()
     }
 
-    /// Whether any host sends anything.
+    /// Returns true if any host sends anything.
     pub fn has_traffic(&self) -> bool {
         self.has_traffic
     }
 
-    /// What the traffic must know of fabric and run, for a run with this seed.
+    /// Returns the inputs of the traffic from fabric and run, for a run with this seed.
     pub fn environment(&self, seed: u64) -> Environment {
         environment(
             &self.routed.fabric,
@@ -502,8 +504,8 @@ impl Scenario {
         Ok(traffic.tmax(at))
     }
 
-    /// What arrives at open-loop sources in a run with this seed between its warm-up and its end, by traffic class: see
-    /// [`Traffic::arrivals`].
+    /// Returns the arrivals at open-loop sources in a run with this seed, from its warm-up to its end, by traffic
+    /// class: see [`Traffic::arrivals`].
     ///
     /// # Errors
     ///
@@ -550,7 +552,7 @@ impl Scenario {
     }
 }
 
-/// Whether an override changes lists that are read from other files of the fabric.
+/// Returns true if an override changes lists that are read from other files of the fabric.
 fn names_imported_list(source: &SourceText, change: &Override) -> bool {
     let fabric = source.root().get("fabric");
     let has = |key: &str| fabric.is_some_and(|fabric| fabric.get(key).is_some());

@@ -1,7 +1,7 @@
-//! How the types of a scenario look in its JSON schema, and the schema itself.
+//! The JSON schema of a scenario, and the schemas of its types.
 //!
-//! Two keys in addition to the standard ones carry what the reference of scenario keys shows: `x-type`, the
-//! type in words, and `x-unit`, the units of a quantity or the unit of a number.
+//! Two extra keys feed the reference of scenario keys: `x-type`, the type in words, and `x-unit`,
+//! the units of a quantity or the unit of a number.
 
 use serde_json::Value;
 pub(crate) use silvan_core::schema::{

@@ -24,10 +24,8 @@ use crate::{KeyPath, Override, Scenario, ScenarioError};
 const S_PER_METRE: f64 = 5e-9;
 const PS_PER_S: f64 = 1e12;
 
-/// The longest round trip without queues, in seconds.
-///
-/// A packet of MTU size takes its time on the host's link and in the sink, and passes cables and switches; its
-/// acknowledgement takes the delay of feedback, and in band the path, too.
+/// The longest round trip without queues, in seconds. A packet of MTU size takes its time on the host's link and in the
+/// sink, and passes cables and switches. Its acknowledgement takes the delay of feedback, and in band the path, too.
 fn base_rtt_s(file: &ScenarioFile, routes: &RouteReport) -> f64 {
     let cables = f64::from(routes.max_hops);
     let cable_s = match file.link.latency {
@@ -51,7 +49,7 @@ fn base_rtt_s(file: &ScenarioFile, routes: &RouteReport) -> f64 {
 struct Rerouted<'a> {
     source: &'a SourceText,
     base: &'a Path,
-    /// Whether switches could choose paths and do not.
+    /// True if switches could choose paths and do not.
     has_choices: bool,
     ecmp_base_rtt_s: OnceCell<Option<f64>>,
     frees_lanes: OnceCell<bool>,
@@ -173,8 +171,10 @@ impl Scenario {
         base_rtt_s(self.file(), self.routes())
     }
 
-    /// The variants of all schemes on the fabric: name, scheme, summary, keys that choose it, its settings, those that the scenario
-    /// writes, cost, and why those take no part that do not.
+    /// Returns the variants of all schemes on the fabric, each with its name, scheme, summary and cost.
+    ///
+    /// Variants also have the keys that choose them, their settings, the settings to write in a scenario, and the
+    /// reason for omitted ones.
     ///
     /// # Errors
     /// A file that the scenario names has changed.
@@ -233,8 +233,9 @@ fn described(
     })
 }
 
-/// The parameters of a scheme that are searched, in the order in which they are drawn: key, values, and a key that a scenario must
-/// have beside it.
+/// Returns the parameters of a scheme that are searched, in the order of drawing.
+///
+/// Each has a key, its values, and a key that a scenario must have next to it.
 pub fn scheme_searches(choice: SchemeChoice) -> Value {
     let searched = choice.scheme().searched().into_iter();
     searched

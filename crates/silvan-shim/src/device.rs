@@ -92,7 +92,7 @@ pub(crate) fn name_of(fd: c_int) -> Option<Vec<u8>> {
     name.starts_with(NAME).then_some(name)
 }
 
-/// Whether the number is that of an ioctl of umad files.
+/// Returns true if the number is that of an ioctl of umad files.
 pub(crate) fn is_umad_ioctl(request: c_ulong) -> bool {
     request >> 8 & 0xff == 0x1b
 }

@@ -13,7 +13,7 @@ pub(crate) const IOCTL: u32 = 3;
 const TREE: u32 = 4;
 const READ: u32 = 5;
 
-/// How names of this library's sockets start.
+/// Prefix of the names of this library's sockets.
 pub(crate) const NAME: &[u8] = b"silvan-file-";
 /// Longest wait for the server.
 const PATIENCE_S: libc::time_t = 60;

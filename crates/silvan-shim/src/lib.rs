@@ -30,7 +30,7 @@ use libc::{DIR, FILE, mode_t, off_t, size_t, ssize_t};
 
 use paths::{Location, at, current, locate, mark_current_stale};
 
-/// What a file descriptor is: 0, or a file of the fabric.
+/// Kind of each file descriptor: 0, or a file of the fabric.
 static KINDS: [AtomicU8; 1 << 16] = [const { AtomicU8::new(0) }; 1 << 16];
 const MAD: u8 = 1;
 const ISSM: u8 = 2;

@@ -1,4 +1,4 @@
-//! Which paths are the fabric's, and where their folders are.
+//! Paths of the fabric, and their folders.
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStringExt;
@@ -15,7 +15,7 @@ pub(crate) enum Location {
     Mad(u8),
     /// `issmN`.
     IsSm(u8),
-    /// A file or folder of sysfs: its path below `/sys/class`, and the one that stands for it.
+    /// A file or folder of sysfs: its path below `/sys/class`, and its substitute.
     Class { name: Vec<u8>, real: CString },
     /// Another file of the folder of devices.
     Other { real: CString },
@@ -24,9 +24,9 @@ pub(crate) enum Location {
 /// The folder that the server has made for this program's node; null before the first request.
 static ROOT: AtomicPtr<Vec<u8>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// How the names of the server's folders start.
+/// Prefix of the names of the server's folders.
 const FOLDER: &[u8] = b"/silvan-fabric-";
-/// Whether the current folder is one of the fabric's.
+/// State of the current folder: in the fabric, elsewhere or unknown.
 static CURRENT: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const ELSEWHERE: u8 = 1;
@@ -48,7 +48,8 @@ fn root() -> Result<&'static [u8], c_int> {
     Ok(root)
 }
 
-/// Asks the kernel itself, because this library replaces the functions of libc.
+/// Checks the existence by a direct system call, because this library replaces the functions of
+/// libc.
 fn exists(path: &[u8]) -> bool {
     let Ok(path) = CString::new(path) else {
         return false;
@@ -72,7 +73,7 @@ fn below_root(name: &[u8]) -> Option<CString> {
 }
 
 impl Location {
-    /// The file or folder that stands for it.
+    /// Returns the substitute file or folder.
     pub fn real(&self) -> CString {
         let device = |name: String| below_root(name.as_bytes()).unwrap_or_default();
         match self {
@@ -83,7 +84,7 @@ impl Location {
     }
 }
 
-/// What a path of a program is; `None` if it is not the fabric's, or there is no fabric.
+/// Returns the location of a program's path; `None` outside the fabric or without a fabric.
 ///
 /// # Safety
 ///
@@ -116,7 +117,7 @@ pub(crate) fn current() -> Option<Vec<u8>> {
     }
     let folder = std::fs::read_link("/proc/self/cwd").ok()?;
     let folder = OsString::from(folder).into_vec();
-    // The server is asked only if this may be its folder.
+    // The server is queried only if this may be its folder.
     let may_be = folder
         .windows(FOLDER.len())
         .any(|part| part == FOLDER)
@@ -129,7 +130,6 @@ pub(crate) fn current() -> Option<Vec<u8>> {
     name.map(<[u8]>::to_vec)
 }
 
-/// What a relative path is.
 fn below_current(path: &[u8]) -> Option<Location> {
     let mut whole = current()?;
     let path = match path {
@@ -143,7 +143,7 @@ fn below_current(path: &[u8]) -> Option<Location> {
     of_bytes(&whole)
 }
 
-/// The same of a path below an open folder.
+/// Returns the location of a path below an open folder.
 ///
 /// # Safety
 ///
@@ -190,7 +190,7 @@ fn of_bytes(path: &[u8]) -> Option<Location> {
     }
     let name = std::str::from_utf8(rest).ok()?.trim_start_matches('/');
     let number = |prefix: &str| name.strip_prefix(prefix)?.parse().ok();
-    // Without a fabric, the real device is meant; one that refuses this user is no reason for that.
+    // Without a fabric, the path means the real device; a fabric that refuses this user does not.
     let real = match root() {
         Ok(_) => below_root(&clean)?,
         Err(libc::EACCES) => CString::default(),

@@ -1,8 +1,8 @@
-//! How long programs take alone in the empty fabric.
+//! Times of programs alone in the empty fabric.
 //!
-//! A flow alone has a formula ([`crate::ideal`]); the messages of a program wait for each other, and
-//! compete for its own hosts. So its own fabric simulates it once more, without other load and without
-//! congestion control: all schemes are compared with the same time.
+//! A flow alone has a formula ([`crate::ideal`]). Messages of a program wait for each other and compete for the
+//! program's hosts. So the program is simulated once more, without other load and without congestion control: all
+//! schemes are compared with one time.
 
 use silvan_core::{Span, Time};
 use silvan_model::Engines;

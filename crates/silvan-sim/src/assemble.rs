@@ -1,4 +1,4 @@
-//! From a scenario to a simulation: control and workload built, and an engine started with them.
+//! Assembly of a simulation from a scenario: control, workload and engine.
 
 use silvan_cc::hooks::{Chain, Settings};
 use silvan_cc::schemes::{Control, Scheme, SchemeError, SchemeName, Separate};
@@ -22,12 +22,13 @@ pub(crate) fn build_control(scenario: &Scenario, seed: u64) -> Result<Control, R
     Ok(control)
 }
 
-/// InfiniBand's congestion control and the rest of the scheme of a scenario, as a run with this seed starts with it. Where
-/// the scheme has no part of InfiniBand's, switches mark nothing for it, and hosts do not answer the marks of others by it.
+/// Builds InfiniBand's congestion control and the rest of a scenario's scheme for the start of a run with this seed. If
+/// the scheme has no InfiniBand part, that part marks no packets at switches, and hosts do not react to marks.
 ///
 /// # Errors
 ///
-/// [`RunError::Control`] or [`RunError::Setting`] for parameters that are not possible, and for functions of a Python file.
+/// [`RunError::Control`] or [`RunError::Setting`] for parameters that are not possible, and for functions of a Python
+/// file.
 pub fn build_live_control(
     scenario: &Scenario,
     seed: u64,
@@ -83,7 +84,6 @@ pub(crate) fn assemble_alone(
 /// window has some hundred events.
 const RATE_PER_THREAD: f64 = 5e12;
 
-/// How many threads simulate a scenario.
 fn threads(scenario: &Scenario) -> usize {
     match scenario.threads() {
         Threads::Count(count) => usize::from(count.get()),
@@ -96,7 +96,7 @@ fn threads(scenario: &Scenario) -> usize {
     }
 }
 
-/// Processors that no other process uses, at least one. Where the system does not state its load, it
+/// Returns the number of processors that no other process uses, at least one. A system that does not state its load
 /// counts as idle.
 fn idle_processors() -> usize {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
@@ -127,7 +127,6 @@ fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> 
     }
 }
 
-/// Name of the class of a driver's packets.
 const DRIVER_CLASS: &str = "external";
 
 /// The traffic and the programs of a scenario, and a driver next to them if there is one.

@@ -1,4 +1,4 @@
-//! What the DCMS decided, as a table.
+//! Decisions of the DCMS, as a table.
 
 use silvan_cc::dcms::{DcmsController, Decision, Reason};
 use silvan_core::PortId;
@@ -25,8 +25,8 @@ fn evidence(reason: &Reason) -> [u64; 3] {
     }
 }
 
-/// One row per decision, by time: the congested port, why, the victim if there is one, the
-/// Marking_Rate that holds at the congested port from then on, and the counters.
+/// Returns a row per decision, by time. It has the congested port, the reason, the victim if there is one, the
+/// Marking_Rate at the congested port from then on, and the counters.
 pub(crate) fn table(scenario: &Scenario, controller: &DcmsController) -> Table {
     let fabric = scenario.fabric();
     let log = controller.log();

@@ -9,14 +9,13 @@ use silvan_model::{FabricChange, Simulation};
 use silvan_scenario::Scenario;
 use silvan_scenario::faults::{Fault, FaultTimes};
 
-/// The faults that come during a run.
 #[derive(Debug)]
 pub(crate) struct RunFaults {
     times: FaultTimes,
     /// Faults at this instant and later are left out.
     end: Time,
     fabric: Arc<Fabric>,
-    /// How many faults keep the link out of a port down.
+    /// Number of faults that keep the link out of a port down.
     down: HashMap<PortId, u32>,
 }
 
@@ -38,7 +37,7 @@ impl RunFaults {
         self
     }
 
-    /// When the next fault begins or ends; [`Time::MAX`] if there is none.
+    /// Returns the time of the next beginning or end of a fault; [`Time::MAX`] if there is none.
     pub fn next(&self) -> Time {
         let next = self.times.next().filter(|next| *next < self.end);
         next.unwrap_or(Time::MAX)
@@ -66,7 +65,7 @@ impl RunFaults {
                     let fabric = Arc::clone(&self.fabric);
                     for port in fabric.switch(switch).ports() {
                         self.set_cable(simulation, port, begins);
-                        // Without a time, the switch is on again at once.
+                        // Without a duration, the switch is on again at once.
                         if begins && lasts.is_none() {
                             self.set_cable(simulation, port, false);
                         }

@@ -5,7 +5,7 @@ use silvan_model::{PacketHop, PacketKind};
 
 use crate::table::{Table, TableSchema};
 
-/// One row per packet and port that it leaves; `ports` are the rows of the table `ports`.
+/// Returns a row per packet and port that it leaves; `ports` are the rows of the table `ports`.
 pub(super) fn table(hops: &[PacketHop], ports: &[PortId]) -> Table {
     let row = |port: PortId| {
         ports
@@ -75,7 +75,7 @@ pub(crate) const PACKET_HOPS: TableSchema = TableSchema {
         ),
         (
             &["born_ps"],
-            "When its injection started; with the source it identifies a data packet. Of other packets `time_ps` at their host.",
+            "Start of injection; with the source it identifies a data packet. For other packets, `time_ps` at their host.",
         ),
         (
             &["kind"],
@@ -86,8 +86,8 @@ pub(crate) const PACKET_HOPS: TableSchema = TableSchema {
             &["sl", "vl"],
             "Service level, and virtual lane on the link.",
         ),
-        (&["last"], "Whether it is the last packet of its message."),
-        (&["fecn", "becn"], "Whether it has these marks on the link."),
+        (&["last"], "True for the last packet of its message."),
+        (&["fecn", "becn"], "True if it has these marks on the link."),
         (
             &["sent_before"],
             "Packets that the port has sent since `arrived_ps`.",

@@ -1,8 +1,8 @@
-//! How long a flow takes on an empty fabric.
+//! Times of flows on an empty fabric.
 //!
-//! The flow's packets go one after the other through the stages of its path, as `docs/model.md` states
-//! the recursion. Buffers are never full and nothing else is on the way; so this is a lower bound for
-//! any run, and what a flow takes that is alone, as long as its buffers cover the round trip of credits.
+//! The flow's packets pass the stages of its path one after the other; `docs/model.md` has the recursion. Buffers are
+//! never full and there is no other traffic, so this is a lower bound for any run. It is the time of a flow alone, as
+//! long as its buffers cover the round trip of credits.
 
 use silvan_core::{Bytes, HostId, Rate, Span};
 use silvan_fabric::{Fabric, ForwardingTables};
@@ -12,15 +12,14 @@ use silvan_workload::traffic::FiniteFlow;
 /// Bytes of a flit: a sink that cuts through begins with the first one.
 const FLIT: u64 = 64;
 
-/// One output on the path.
+/// An output on the path.
 struct Stage {
     rate: Rate,
-    /// From the start of a packet at the output before to its head being eligible here.
+    /// Time from the start of a packet at the output before to its head being eligible here.
     delay: u64,
-    /// What the output waits for not to run dry: a packet at this rate. The same as `rate` but at a
-    /// crossbar that cuts through.
+    /// Rate of the packet for which the output waits, so as not to run dry. Equal to `rate`, except at a crossbar that
+    /// cuts through.
     passing: Rate,
-    /// Whether this is a crossbar that cuts through.
     cuts_through: bool,
     /// The output is busy until then.
     free: u64,
@@ -30,14 +29,14 @@ struct Stage {
 struct Chain<'a> {
     config: &'a EngineConfig,
     stages: Vec<Stage>,
-    /// Of the last link.
+    /// Propagation of the last link.
     propagation: u64,
-    /// Whether the host sends to itself: nothing but the injection takes time then.
+    /// True if the host sends to itself: only the injection takes time then.
     is_loopback: bool,
     sink_free: u64,
 }
 
-/// When the last byte of the flow is delivered on an empty fabric, after its start; `None` if it has no
+/// Returns the delivery time of a flow's last byte on an empty fabric, after its start. `None` means that it has no
 /// path, or ends before it has sent all of its bytes.
 pub(crate) fn completion(
     fabric: &Fabric,
@@ -56,8 +55,8 @@ pub(crate) fn completion(
     (delivered == flow.bytes()).then(|| Span::from_ps(done - flow.start().as_ps()))
 }
 
-/// When the last byte of so many is delivered on an empty fabric after their start, from one host to another, in packets of MTU
-/// size and a shorter last one that follow each other at once; `None` if there is no path.
+/// Returns the delivery time of a message's last byte on an empty fabric, after its start; `None` without a path. The
+/// message goes in packets of MTU size and a shorter last packet, without gaps.
 pub(crate) fn message(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -77,7 +76,7 @@ pub(crate) fn message(
         left -= payload;
         let steps = old.iter().zip(chain.times(start, done));
         let steps: Vec<u64> = steps.map(|(old, new)| new - old).collect();
-        // From here on each output goes on at the rate of the slowest before it: equal packets take equal steps.
+        // From here on each output has the rate of the slowest before it: equal packets take equal steps.
         if steps == before && steps.is_sorted() {
             let whole = left.saturating_sub(1) / mtu;
             chain.advance(&steps, whole);
@@ -91,7 +90,7 @@ pub(crate) fn message(
 }
 
 impl<'a> Chain<'a> {
-    /// When the host and each output are free, the sink is, and the last packet was delivered.
+    /// Returns the times at which the host, each output and the sink are free, and that of the last delivery.
     fn times(&self, start: u64, done: u64) -> Vec<u64> {
         let outputs = self.stages.iter().map(|stage| stage.free);
         let ends = [self.sink_free, done];

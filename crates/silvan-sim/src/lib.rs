@@ -1,9 +1,8 @@
 //! Running a scenario: engine, traffic and control together, from the start to the end.
 //!
-//! The engine is driven in steps that end at every sample of the time series, at the end of the
-//! warm-up, at every change of settings and every sweep of a controller, and otherwise so often
-//! that the observer is asked many times a second. A change at an instant holds for everything that
-//! happens at that instant. The steps are a function of the scenario alone, and results do not
+//! The engine is driven in steps. A step ends at every sample of the time series, at the end of the warm-up, at every
+//! change of settings and every sweep of a controller. Further steps call the observer many times a second. A change at
+//! an instant holds for all events at that instant. The steps are a function of the scenario alone, and results do not
 //! depend on them.
 //!
 //! No engine is compiled here: the caller that starts a run passes [`Engines`], those of `silvan-instances`.
@@ -79,7 +78,7 @@ use silvan_scenario::Scenario;
 use steps::RunSteps;
 use trees::TreeLog;
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
     /// Simulated time so far.
@@ -94,7 +93,7 @@ pub struct Progress {
     pub wall_s: f64,
 }
 
-/// What a run cost and where it came from.
+/// Cost and origin of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// The scenario's name.
@@ -120,7 +119,7 @@ pub struct Summary {
     pub events: u64,
     /// Delivered packets, each times the links it crossed, the warm-up included.
     pub packet_hops: u64,
-    /// Of these, how many were leapt over because they repeat others.
+    /// Packet-hops that were leapt over because they repeat others.
     pub leapt_packet_hops: u64,
     /// Why nothing was leapt over; `None` if the run could.
     pub no_leaps: Option<&'static str>,
@@ -143,11 +142,11 @@ pub struct Summary {
     pub ports: u64,
     /// Memory of the data plane at the end, in bytes.
     pub memory_bytes: u64,
-    /// The same per port, in bytes.
+    /// Memory per port, in bytes.
     pub bytes_per_port: f64,
 }
 
-/// What a run delivered, counted and sampled.
+/// Results of a run: deliveries, counters and samples.
 ///
 /// | table | rows | covers |
 /// |---|---|---|
@@ -196,7 +195,7 @@ pub enum RunError {
     /// Packets wait for each other's buffers in a cycle.
     #[error("{description}")]
     Deadlock {
-        /// When and where, in the fabric's names.
+        /// Time and place, in the fabric's names.
         description: String,
         /// Ports of the cycle in the order of travel, as `switch:port (VL n)`.
         cycle: Vec<String>,
@@ -204,9 +203,9 @@ pub enum RunError {
     /// A buffer under PFC had no room for a packet.
     #[error("{description}")]
     Loss {
-        /// When, where, and by how many bytes, in the fabric's names.
+        /// Time, place and number of bytes, in the fabric's names.
         description: String,
-        /// What prevents it.
+        /// Settings that prevent the loss.
         hint: String,
     },
     /// The engine cannot go on.
@@ -235,7 +234,7 @@ pub enum RunError {
         "program {job:?} has not ended after {duration}: {left} of its {ranks} ranks are at work"
     )]
     Unfinished {
-        /// Its name.
+        /// Name of the job.
         job: String,
         /// Simulated time.
         duration: Span,
@@ -250,16 +249,16 @@ pub enum RunError {
         congestion control holds them back for good"
     )]
     Stalled {
-        /// How many.
+        /// Number of pending requests.
         pending: u32,
-        /// When the last event happened.
+        /// Time of the last event.
         since: Time,
     },
 }
 
 /// Runs a scenario with a seed; the scenario's own is [`Scenario::seed`].
 ///
-/// The observer is told of progress many times a second, and stops the run by breaking.
+/// The observer is called many times a second with the progress, and stops the run by breaking.
 ///
 /// # Errors
 ///
@@ -358,7 +357,6 @@ fn engine_error(error: EngineError, fabric: &Fabric) -> RunError {
     }
 }
 
-/// A run in progress.
 struct Run<'a> {
     engines: &'a dyn Engines,
     scenario: &'a Scenario,
@@ -400,7 +398,7 @@ impl<'a> Run<'a> {
                 false => EndCheck::Periodic,
             };
             let ran = schedule.advance(self.engine.as_mut(), step.until, check);
-            // What the engine did after the scheme's failure does not count, errors included.
+            // Later results of the engine do not count after the scheme's failure, errors included.
             self.check_callbacks()?;
             ran.map_err(|error| engine_error(error, self.scenario.fabric()))?;
             if step.sample {
@@ -468,7 +466,8 @@ impl<'a> Run<'a> {
                     }),
                 },
             )?;
-            tables.extend(programs::tables(programs, &alone, self.engine.now()));
+            let plans = self.scenario.programs().map_or(&[][..], |plan| &plan.jobs);
+            tables.extend(programs::tables(programs, plans, &alone, self.engine.now()));
         }
         Ok(RunOutput { tables, summary })
     }
@@ -484,7 +483,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Checks once that nothing was lost or made on the way, whatever the run was compiled for.
+    /// Checks once that nothing was lost or made on the way, in any compiled engine.
     fn check_invariants(&self) -> Result<(), RunError> {
         let at = self.engine.now();
         let audited = self.engine.audit();

@@ -9,12 +9,11 @@ use super::tables::{PortSeries, Series};
 use silvan_model::{ClassTotals, HostCounters, Simulation};
 use silvan_scenario::Scenario;
 
-/// What has been measured of a run so far.
+/// Measurements of a run so far.
 pub(super) struct Measurement<'a> {
     pub scenario: &'a Scenario,
     /// Instants of the samples of the time series.
     times: Vec<Time>,
-    /// Ports with a cable.
     pub ports: Vec<PortId>,
     /// Counters at the end of the warm-up.
     pub hosts_before: Vec<HostCounters>,

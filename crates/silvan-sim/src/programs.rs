@@ -1,21 +1,20 @@
-//! What programs have done, as tables.
+//! Results of programs, as tables.
 
 use std::collections::BTreeMap;
 
 use silvan_core::{Span, Time};
 use silvan_workload::programs::{
-    Fault, JobRecord, MessageRecord, OpTimes, Programs, RankRecord, StepRecord,
+    Fault, JobPlan, JobRecord, MessageRecord, OpTimes, Programs, RankRecord, StepRecord, Work,
 };
 
 use crate::table::{Table, TableSchema};
 
-/// How far programs have come.
 pub(crate) enum ProgramState {
-    /// There are none to wait for, or they are at work.
+    /// There are no programs to wait for, or they are in progress.
     Running,
     /// All that the run waits for have ended.
     Finished,
-    /// One of them cannot go on.
+    /// A program cannot continue.
     Failed(Fault),
 }
 
@@ -44,10 +43,15 @@ fn push_ends(table: &mut Table, ends: impl Iterator<Item = Option<Time>>) {
 }
 
 /// The tables of the programs at `now`, with their completion times alone where these are known.
-pub(crate) fn tables(programs: &Programs, alone: &[Option<Span>], now: Time) -> Vec<Table> {
+pub(crate) fn tables(
+    programs: &Programs,
+    plans: &[JobPlan],
+    alone: &[Option<Span>],
+    now: Time,
+) -> Vec<Table> {
     let records: Vec<RankRecord> = programs.ranks(now).collect();
     let mut tables = vec![
-        jobs(programs, &records, alone),
+        jobs(programs, &records, plans, alone),
         ranks(&records),
         marks(programs, &records),
     ];
@@ -112,7 +116,12 @@ fn places(ranks: &[RankRecord]) -> (Vec<u32>, Vec<u32>) {
     ranks.iter().map(|rank| (rank.job, rank.rank)).unzip()
 }
 
-fn jobs(programs: &Programs, ranks: &[RankRecord], alone: &[Option<Span>]) -> Table {
+fn jobs(
+    programs: &Programs,
+    ranks: &[RankRecord],
+    plans: &[JobPlan],
+    alone: &[Option<Span>],
+) -> Table {
     let mut table = Table::new(&PROGRAMS);
     table.push(
         "program",
@@ -162,17 +171,47 @@ fn jobs(programs: &Programs, ranks: &[RankRecord], alone: &[Option<Span>]) -> Ta
         .iter()
         .map(|rounds| Some(sum(rounds) as f64 / rounds.len() as f64));
     let means = means.map(|mean| mean.filter(|mean| mean.is_finite()));
-    table.push("iteration_mean_ps", means.collect::<Vec<_>>());
+    let means: Vec<Option<f64>> = means.collect();
+    let bandwidths = bandwidths(programs, plans, &means);
+    table.push("iteration_mean_ps", means);
     table.push(
         "iteration_max_ps",
         of(|rounds| Some(rounds.iter().max()?.as_ps())),
     );
     let shares = (0..programs.jobs().len()).map(|job| exposed_share(programs, ranks, job));
     table.push("exposed_share", shares.collect::<Vec<_>>());
+    table.push(
+        "algbw_gb_per_s",
+        column(&bandwidths, |one| one.map(|of| of.0)),
+    );
+    table.push(
+        "busbw_gb_per_s",
+        column(&bandwidths, |one| one.map(|of| of.1)),
+    );
     table
 }
 
-/// How long all ranks together took for each measurement, where a job measures one thing.
+/// Bandwidths of each job in GB/s, of the algorithm and of the bus, if it repeats one collective operation.
+fn bandwidths(
+    programs: &Programs,
+    plans: &[JobPlan],
+    means: &[Option<f64>],
+) -> Vec<Option<(f64, f64)>> {
+    // The benchmarks among the jobs, which come last, have no plan.
+    let plans = plans.iter().map(Some).chain(std::iter::repeat(None));
+    let jobs = programs.jobs().zip(plans).zip(means);
+    jobs.map(|((job, plan), mean)| {
+        let Work::Collective { collective, .. } = &plan?.work else {
+            return None;
+        };
+        let (bytes, bus_bytes) = collective.bandwidth_bytes(job.ranks)?;
+        let gb_per_s = |bytes: f64| Some(bytes * 1e3 / (*mean)?);
+        Some((gb_per_s(bytes)?, gb_per_s(bus_bytes)?))
+    })
+    .collect()
+}
+
+/// Returns the time of all ranks together for each measurement, if a job has a single label.
 fn rounds(programs: &Programs, ranks: &[RankRecord], job: usize) -> Vec<Span> {
     let (jobs, _) = places(ranks);
     let is_single = programs
@@ -281,7 +320,7 @@ pub(crate) const PROGRAMS: TableSchema = TableSchema {
             &["start_ps", "end_ps"],
             "Start of the program, and end of its last rank.",
         ),
-        (&["finished"], "Whether all ranks have ended."),
+        (&["finished"], "True if all ranks have ended."),
         (&["completion_ps"], "`end_ps` - `start_ps`."),
         (
             &["ideal_ps"],
@@ -297,6 +336,10 @@ pub(crate) const PROGRAMS: TableSchema = TableSchema {
             &["exposed_share"],
             "Share of the time of the ranks in which none of their processors computes: communication that computing does not hide. Null for a program that has not ended.",
         ),
+        (
+            &["algbw_gb_per_s", "busbw_gb_per_s"],
+            "Bandwidths of a collective operation in GB/s as nccl-tests defines them, from `iteration_mean_ps`. `algbw` is the size of the operation per time: the vector, all parts, or the messages of a rank with its own. `busbw` is `algbw` times 2 (n - 1) / n for an allreduce, (n - 1) / n for a reduce-scatter, allgather, all-to-all, incast or scatter, 1 for a broadcast or reduction. Null for other programs.",
+        ),
     ],
     has_counters: false,
 };
@@ -308,7 +351,7 @@ pub(crate) const RANKS: TableSchema = TableSchema {
         (&["program"], "Row of `programs`."),
         (&["rank"], "Number of the rank."),
         (&["host"], "Row of `hosts`."),
-        (&["finished"], "Whether the rank has ended."),
+        (&["finished"], "True if the rank has ended."),
         (&["end_ps"], "Its end."),
         (&["sends", "sent_bytes"], "Messages sent, and their bytes."),
         (&["receives"], "Messages received."),
@@ -330,7 +373,7 @@ pub(crate) const PROGRAM_MARKS: TableSchema = TableSchema {
     columns: &[
         (&["program"], "Row of `programs`."),
         (&["rank"], "Number of the rank."),
-        (&["label"], "What is measured."),
+        (&["label"], "Label of the measurement."),
         (
             &["index"],
             "Number of the measurement among those with this label.",

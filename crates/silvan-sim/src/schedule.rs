@@ -11,7 +11,7 @@ use silvan_cc::dcms::DcmsController;
 
 use crate::faults::RunFaults;
 
-/// How an engine is checked at the end of a call.
+/// Checks of an engine at the end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCheck {
     /// Looks for deadlocks and losses, see [`Simulation::run_until`].
@@ -29,7 +29,7 @@ pub enum EndCheck {
 pub struct Schedule<C> {
     changes: VecDeque<(Time, SettingChange)>,
     controller: Option<C>,
-    /// When the controller sweeps next; [`Time::MAX`] for never.
+    /// Time of the controller's next sweep; [`Time::MAX`] for never.
     sweep_at: Time,
     /// The switch ports that the controller reads.
     ports: Vec<PortId>,
@@ -136,7 +136,7 @@ impl<C: Controller> Schedule<C> {
         Ok(&self.applied)
     }
 
-    /// Has the controller read the counters of all switch ports, and applies the changes that it returns.
+    /// Calls the controller with the counters of all switch ports, and applies its changes.
     fn sweep<S: Simulation + ?Sized>(&mut self, simulation: &mut S) -> Result<(), UnknownSetting> {
         let Some(controller) = &mut self.controller else {
             return Ok(());

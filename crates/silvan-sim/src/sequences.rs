@@ -1,4 +1,4 @@
-//! How far the closed loops of a run have come, as a table.
+//! Progress of a run's closed loops, as a table.
 
 use silvan_core::Time;
 use silvan_model::Simulation;
@@ -59,7 +59,7 @@ pub(crate) const SEQUENCES: TableSchema = TableSchema {
             &["iterations"],
             "Passes through the list that were completed.",
         ),
-        (&["finished"], "Whether all iterations were completed."),
+        (&["finished"], "True if all iterations were completed."),
         (&["start_ps"], "Start of the sequence."),
         (
             &["last_delivery_ps"],

@@ -16,7 +16,7 @@ use crate::schedule::{EndCheck, Schedule};
 /// Simulated time between two checks whether anything moves.
 const CHECK: Span = Span::from_ms(1);
 
-/// When nothing has moved for this long, nothing will.
+/// Time without any movement after which the simulation is stalled.
 const STALLED: Span = Span::from_secs(1);
 
 /// Why a call that runs the simulation has returned.
@@ -26,9 +26,11 @@ pub enum Pause {
     Reached,
     /// The driver has requested it.
     Stopped,
+    /// The caller's check has refused to go on.
+    Interrupted,
 }
 
-/// What a session has done so far.
+/// Totals of a session so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionTotals {
     /// Events processed.
@@ -45,8 +47,9 @@ pub struct SessionTotals {
 
 /// A simulation that a [`Driver`] steers.
 ///
-/// The fabric, the congestion control with its changes at given times, the DCMS, and the load are those of the scenario;
-/// its warm-up, duration and probes have no effect. The scenario's own load runs next to what the driver requests.
+/// The fabric, the congestion control with its changes at given times, the DCMS, and the load are those of the
+/// scenario; its warm-up, duration and probes have no effect. The scenario's own load runs next to the driver's
+/// requests.
 ///
 /// ```
 /// use silvan_core::{HostId, Span, Time};
@@ -122,7 +125,7 @@ impl Session {
         self.engine.now()
     }
 
-    /// What has been done so far.
+    /// Returns the totals so far.
     pub fn totals(&self) -> SessionTotals {
         let programs = self.engine.programs();
         SessionTotals {
@@ -149,7 +152,7 @@ impl Session {
     ///
     /// [`RunError`]; further calls return one, too.
     pub fn run_until_idle(&mut self) -> Result<Pause, RunError> {
-        self.run(Time::MAX, true)
+        self.run(None, &mut || true)
     }
 
     /// Runs until `end`; what happens at `end` itself belongs to the next call.
@@ -158,13 +161,26 @@ impl Session {
     ///
     /// As [`run_until_idle`](Self::run_until_idle).
     pub fn run_until(&mut self, end: Time) -> Result<Pause, RunError> {
-        if end >= LATEST {
-            return Err(RunError::Engine(EngineError::TooLate(end)));
-        }
-        self.run(end, false)
+        self.run(Some(end), &mut || true)
     }
 
-    fn run(&mut self, end: Time, when_idle: bool) -> Result<Pause, RunError> {
+    /// Runs until `end` as [`run_until`](Self::run_until) does, or without one as
+    /// [`run_until_idle`](Self::run_until_idle) does. After each millisecond of simulated time at most, `goes_on` decides
+    /// between going on and [`Pause::Interrupted`].
+    ///
+    /// # Errors
+    ///
+    /// As [`run_until_idle`](Self::run_until_idle).
+    pub fn run(
+        &mut self,
+        end: Option<Time>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Pause, RunError> {
+        let when_idle = end.is_none();
+        let end = end.unwrap_or(Time::MAX);
+        if end >= LATEST && !when_idle {
+            return Err(RunError::Engine(EngineError::TooLate(end)));
+        }
         self.engine
             .change_programs(&mut |programs, _| programs.start_call(when_idle));
         self.moved = (self.engine.events(), self.now());
@@ -177,6 +193,9 @@ impl Session {
             let now = engine.now();
             if now >= end {
                 return Ok(Pause::Reached);
+            }
+            if !goes_on() {
+                return Ok(Pause::Interrupted);
             }
             let next = now.saturating_add(CHECK).min(end);
             let ran = self.schedule.advance(engine, next, EndCheck::Full);
@@ -241,8 +260,7 @@ pub fn request<S: Simulation + ?Sized>(
     Ok(())
 }
 
-/// Whether packets from one host to another have a route, which they have in all scenarios but those that allow missing
-/// routes.
+/// Returns true if packets from one host to another have a route. Only scenarios that allow missing routes lack routes.
 pub fn has_route(scenario: &Scenario, from: HostId, to: HostId) -> bool {
     if scenario.routes().unreachable == 0 || from == to {
         return true;

@@ -1,4 +1,4 @@
-//! When a run observes its engine: samples, the end of the warm-up, checks and the end.
+//! Steps of a run between observations of its engine: samples, the end of the warm-up, checks and the end.
 
 use silvan_core::{Span, Time};
 
@@ -144,7 +144,7 @@ impl Ticks {
         }
     }
 
-    /// Whether there is a tick at `now`; if so, the next one is due.
+    /// Returns true if there is a tick at `now`; if so, the next tick is due.
     fn take(&mut self, now: Time) -> bool {
         let is_due = self.next == now;
         if is_due {
@@ -217,12 +217,12 @@ impl RunSteps {
         })
     }
 
-    /// Whether the last sample of a run that ends early covers its rest.
+    /// Returns true if the last sample of a run that ends early covers its rest.
     pub fn closes_series(&self) -> bool {
         matches!(self.sample, Samples::Spread(_))
     }
 
-    /// Whether no sample of the trees is due after those up to now.
+    /// Returns true if no further sample of the trees is due.
     pub fn is_last_tree_sample(&self) -> bool {
         self.trees.is_none_or(|trees| trees.next > self.end)
     }

@@ -33,7 +33,7 @@ impl ColumnData {
         }
     }
 
-    /// Whether there are no values.
+    /// Returns true if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -68,15 +68,15 @@ pub struct Column {
     pub data: ColumnData,
 }
 
-/// What a row of a table is, and the meaning of its columns: the reference of tables is made of it.
+/// Meaning of a table's rows and columns; the reference of tables is generated from it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TableSchema {
     pub name: &'static str,
-    /// What a row is, in Markdown.
+    /// Meaning of a row, in Markdown.
     pub rows: &'static str,
     /// Columns with one meaning, and the meaning in Markdown.
     pub columns: &'static [(&'static [&'static str], &'static str)],
-    /// Whether counters of a port are further columns.
+    /// True if counters of a port are further columns.
     pub has_counters: bool,
 }
 

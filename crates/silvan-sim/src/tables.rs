@@ -86,7 +86,6 @@ impl Series {
 
 /// Counters per port and probe interval, in columns.
 pub(super) struct PortSeries {
-    /// Of the samples.
     times: Vec<Time>,
     /// By counter of the table; the ports of one sample after the other.
     counted: [Vec<u64>; PortCounters::SAMPLED],
@@ -425,11 +424,8 @@ pub(crate) const HOSTS: TableSchema = TableSchema {
         (&["host"], "Number of the host: its row in this table."),
         (&["name"], "Name of the host."),
         (&["lid"], "Local identifier (LID) of its port."),
-        (
-            &["role"],
-            "What the host does: [roles](../guide/results.md).",
-        ),
-        (&["receives"], "Whether any traffic is sent to it."),
+        (&["role"], "Role of the host: [roles](../guide/results.md)."),
+        (&["receives"], "True if any traffic is sent to it."),
         (&["delivered_bytes"], "Payload that it received."),
         (
             &["injected_bytes"],
@@ -510,7 +506,7 @@ pub(crate) const CLASSES: TableSchema = TableSchema {
         (&["name"], "Name of the traffic entry."),
         (&["delivered_bytes"], "Payload that was delivered."),
         (&["delivered_packets"], "Packets that were delivered."),
-        (&["marked_packets"], "Of these, packets with a mark (FECN)."),
+        (&["marked_packets"], "Delivered packets with a mark (FECN)."),
         (
             &["latency_mean_ns", "latency_min_ns", "latency_max_ns"],
             "Mean, smallest and largest latency; exact.",

@@ -106,9 +106,8 @@ fn the_parking_lot_shares() {
     );
 }
 
-/// On a lane of its own the victim gets half of the link between the switches, as the arbitration
-/// weights the lanes equally and the contributors could use all of it; on the contributors' lane
-/// it waits behind their packets.
+/// On a separate lane the victim gets half of the link between the switches. The arbitration weights the lanes equally,
+/// and the contributors could use the whole link. On the contributors' lane the victim waits behind their packets.
 #[test]
 fn a_lane_of_its_own_saves_the_victim() {
     let half = link_payload("8 Gbit/s", Span::from_ms(2)) / 2.0;
@@ -339,7 +338,7 @@ fn congestion_control_marks_and_throttles() {
     let on = run_through(&scenario(MINIMAL, &[("control.scheme", "ib-cc")]));
     let marked = sum(&on, "ports", "fecn_marked");
     assert!(marked > 0);
-    // One switch: what it marks is what arrives marked, but for packets still on their way.
+    // With one switch, its marked packets are those that arrive marked, except for packets still on their way.
     let received = sum(&on, "hosts", "fecn_received");
     assert!(
         received <= marked && marked - received < 10,
@@ -512,9 +511,9 @@ fn a_credit_loop_ends_as_an_error_that_names_it() {
     }
 }
 
-/// An incast across a torus with congestion control: every mark becomes a notification for the flow
-/// that it is about, whose service level tells its path, and all senders are throttled, as much as
-/// on the same torus without datelines, where service levels tell nothing.
+/// An incast across a torus with congestion control: every mark becomes a notification for its flow, whose service
+/// level encodes the path. All senders are throttled, as much as on the torus without datelines, whose service levels
+/// have no such meaning.
 #[test]
 fn congestion_control_works_on_service_levels_that_tell_the_path() {
     let text = r#"

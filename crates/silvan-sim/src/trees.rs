@@ -1,12 +1,14 @@
-//! Congestion trees over time: one sample after the other, and which tree is which.
+//! Congestion trees over time: identities of trees from sample to sample.
 //!
-//! A tree is known by the Port VL of its root. It is born at the first sample that finds it, and dies
-//! at the first one that does not; a root that comes back later is another tree. A root that was a
-//! branch of another tree at the look before has split from that one; a tree whose root is a branch of
-//! another one at the sample at which it dies has merged into that one. A tree has moved from another
-//! one if it faces another host and at least half of the hosts that contributed to either of them, each
-//! taken when it had most, contributed to both: "contributors changing focus from one hotspot to
-//! another" (gran2012, footnote 4).
+//! A tree is identified by the Port VL of its root.
+//!
+//! - It is born at the first sample that finds it, and dies at the first sample without it; a root that comes back
+//!   later is another tree.
+//! - A root that was a branch of another tree at the sample before has split from that tree.
+//! - A tree whose root is a branch of another tree at the sample of its death has merged into that tree.
+//! - A tree has moved from another tree if it faces another host, and at least half of the contributing hosts of either
+//!   tree, each at its maximum, contributed to both: "contributors changing focus from one hotspot to another"
+//!   (gran2012, footnote 4).
 
 mod columns;
 
@@ -24,8 +26,8 @@ use crate::table::{Table, TableSchema};
 
 type PortVl = (PortId, Vl);
 
-/// Packets that a sample may read whatever the run does: they take less than a millisecond. Small fabrics, which
-/// forward few packets between two samples, keep all of their samples.
+/// Packets that a sample may read in any run: they take less than a millisecond. Small fabrics, which forward few
+/// packets between two samples, keep all of their samples.
 const FEW_READS: u64 = 4096;
 
 /// All samples of a run.
@@ -47,12 +49,10 @@ pub(super) struct TreeLog<'a> {
     due_at_hops: u64,
 }
 
-/// What becomes of one tree.
 struct Life {
     root: PortVl,
     destination: Option<HostId>,
     birth: Time,
-    /// Time of the look before the birth.
     before_birth: Time,
     death: Option<Time>,
     last_seen: Time,
@@ -205,8 +205,8 @@ impl<'a> TreeLog<'a> {
         ids
     }
 
-    /// The tree that this one has moved from: of those that stood at the look before its birth and
-    /// were older, the one with most contributors in common; of equals, the youngest.
+    /// Returns the tree that this tree has moved from. Candidates are older trees of the sample before its birth. The
+    /// tree with most contributors in common wins; on a tie, the youngest.
     fn moved_from(&self, id: usize) -> Option<u32> {
         let life = &self.lives[id];
         life.destination?;

@@ -12,15 +12,14 @@ use silvan_mad::{Body, Class, LOG_BYTE, MAD_LEN, Mad, Method, Packet, Status};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
-/// Where the attribute is in the classes that are asked.
+/// Byte of the attribute in the requested classes.
 const DATA_AT: usize = 64;
 /// The wait before a request that came back at once is sent again: this part of its timeout.
 const PAUSE_SHARE: u64 = 8;
-/// How long after the system's timeout a request counts as lost without a word from the system: this
-/// part of its timeout.
+/// Part of a request's timeout after which it counts as lost, beyond the system's timeout.
 const GRACE_SHARE: u64 = 4;
 
-/// How much is asked at once, and how patiently.
+/// Limits on requests in flight, timeouts and retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Requests in flight, at most.
@@ -29,7 +28,7 @@ pub struct Limits {
     pub per_node: usize,
     /// Time to wait for the first answer; doubled at every retry.
     pub timeout: Span,
-    /// How often an unanswered request is sent again.
+    /// Number of retries of an unanswered request.
     pub retries: u32,
 }
 
@@ -47,14 +46,14 @@ impl Limits {
 /// volume 1, chapter 7).
 pub const BYTES_ON_LINK: u64 = MAD_LEN as u64 + 34;
 
-/// How many requests may be sent per second.
+/// Rate of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
-    /// As many as are answered.
+    /// As many requests as are answered.
     #[default]
     Unlimited,
-    /// So long from one request to the next on average; as many as may be [in flight](Limits::in_flight) may follow
-    /// each other at once.
+    /// This span from one request to the next on average; a burst may have as many as may be [in
+    /// flight](Limits::in_flight).
     Every(Span),
 }
 
@@ -72,7 +71,7 @@ impl Pace {
 pub struct Query {
     /// A small number that represents the node asked, for [`Limits::per_node`].
     pub node: u32,
-    /// Where to.
+    /// Destination LID.
     pub destination: Lid,
     /// The datagram; its TransactionID is set when it is sent.
     pub mad: [u8; MAD_LEN],
@@ -141,15 +140,15 @@ impl Query {
 /// An answer that belongs to its request.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// When it came.
+    /// Arrival time.
     pub at: MonotonicTime,
-    /// When the request that it answers was sent.
+    /// Send time of the answered request.
     pub sent: MonotonicTime,
     mad: [u8; MAD_LEN],
 }
 
 impl Answer {
-    /// An answer of these bytes.
+    /// Makes an answer of these bytes.
     pub fn new(sent: MonotonicTime, at: MonotonicTime, mad: [u8; MAD_LEN]) -> Self {
         Self { at, sent, mad }
     }
@@ -168,7 +167,7 @@ impl Answer {
 /// Why a request has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// There is no answer to any of its transmissions.
+    /// No transmission was answered.
     Unanswered,
     /// Refused with this status.
     Refused(Status),
@@ -191,10 +190,10 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What has become of a request.
+/// Result of a request.
 pub type RequestResult = Result<Answer, Failure>;
 
-/// What has been sent and come in since the start, in datagrams.
+/// Datagrams sent and received since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Requests sent, retries included.
@@ -220,24 +219,24 @@ struct InFlight {
 struct NodeQueue {
     waiting: VecDeque<usize>,
     in_flight: usize,
-    /// Whether it is in the queue of nodes.
+    /// True if it is in the queue of nodes.
     queued: bool,
     /// Requests given up one after the other since its last answer.
     misses: usize,
-    /// Whether no retry is worth its time until it answers.
+    /// True if retries are pointless until the node answers.
     is_silent: bool,
 }
 
-/// Asks nodes.
+/// Queries nodes by management datagrams.
 pub struct Client<T> {
     transport: T,
     /// The latest reading of the clock.
     read: MonotonicTime,
-    /// How often the clock has gone back.
+    /// Number of backward jumps of the clock.
     jumps: u64,
     limits: Limits,
     pace: Pace,
-    /// When the requests that were sent would have been sent, each at its turn of the pace.
+    /// Theoretical send time of the next request, each at its turn of the pace.
     turn: MonotonicTime,
     sequence: u32,
     statistics: Statistics,
@@ -245,7 +244,7 @@ pub struct Client<T> {
     silent: Option<BTreeSet<Lid>>,
 }
 
-/// One call of [`Client::ask`].
+/// State of one call of [`Client::ask`].
 struct Round<'a> {
     queries: &'a [Query],
     attempts: Vec<u32>,
@@ -278,7 +277,7 @@ impl<'a> Round<'a> {
         round
     }
 
-    /// Whether a deadline has passed.
+    /// Returns true if a deadline has passed.
     fn is_late(&self, now: MonotonicTime) -> bool {
         let first = self.deadlines.peek();
         first.is_some_and(|Reverse((deadline, _))| *deadline <= now)
@@ -356,8 +355,8 @@ impl<'a> Round<'a> {
         self.open -= 1;
     }
 
-    /// A request has no answer. A node that has left as many unanswered as it may have in flight is
-    /// asked nothing more in this round: all its requests would wait as long.
+    /// Gives up a request without an answer. A node with as many unanswered requests as it may have in flight gets no
+    /// more requests in this round, because all of them would wait as long.
     fn give_up(&mut self, query: usize, most: usize) {
         self.finish(query, Err(Failure::Unanswered));
         let location = self.queries[query].node as usize;
@@ -398,7 +397,7 @@ impl<T: Transport> Client<T> {
         self.turn = MonotonicTime::ZERO;
     }
 
-    /// When the next request may be sent, if not now (the generic cell rate algorithm, ITU-T I.371).
+    /// Returns the time of the next request, if it is not now (the generic cell rate algorithm, ITU-T I.371).
     fn held_until(&mut self) -> Option<MonotonicTime> {
         let Pace::Every(span) = self.pace else {
             return None;
@@ -427,7 +426,7 @@ impl<T: Transport> Client<T> {
         now
     }
 
-    /// How often the clock has gone back so far. Deadlines from before the last time mean nothing.
+    /// Returns the number of backward jumps of the clock so far. Deadlines from before the last jump are invalid.
     pub fn clock_jumps(&self) -> u64 {
         self.jumps
     }
@@ -580,7 +579,7 @@ impl<T: Transport> Client<T> {
             return;
         }
         round.attempts[lost.query] += 1;
-        // One that came back at once waits; one that has waited already does not.
+        // A request that came back at once pauses; a request that has waited already does not.
         let pause = Span::from_ps(lost.timeout.as_ps() / PAUSE_SHARE);
         let at = lost.sent.min(self.read).saturating_add(pause);
         round.pauses.push(Reverse((at, lost.query)));
@@ -621,7 +620,7 @@ impl<T: Transport> Client<T> {
     }
 }
 
-/// Whether a datagram is the answer to a request, or that request come back.
+/// Returns true if a datagram is the answer to a request, or the returned request itself.
 fn belongs(packet: &Packet<&[u8; MAD_LEN]>, incoming: &Incoming, asked: &Query) -> bool {
     let request = Packet::new(&asked.mad);
     let same = packet.class() == request.class()

@@ -1,8 +1,7 @@
-//! What the subnet looks like, asked by directed routes.
+//! Discovery of the subnet by directed routes.
 //!
-//! Directed routes need no forwarding tables, so that a subnet that is being set up is seen, too.
-//! Everything that nodes say of themselves is taken as a claim: numbers are bounded, and what
-//! contradicts itself is left out.
+//! Directed routes need no forwarding tables, so a subnet that is being set up is visible, too. Answers of nodes are
+//! untrusted: numbers are bounded, and contradictions are omitted.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +15,7 @@ use crate::transport::{Transport, TransportError};
 /// Most switches that are followed; LIDs for more would not fit with one host each.
 const MOST_SWITCHES: usize = 24_000;
 
-/// What a switch port is cabled to.
+/// Other end of a switch port's cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// Nothing, or something that has not answered.
@@ -30,13 +29,13 @@ pub enum Peer {
 /// A port of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchPort {
-    /// Whether it carries data: its state is Active.
+    /// True if the port carries data: its state is Active.
     pub is_active: bool,
     /// Words of four bytes that its link can carry, per second.
     pub words_per_second: u64,
-    /// What it is cabled to.
+    /// Other end of the port's cable.
     pub peer: Peer,
-    /// What it has answered, all zeros if it has not.
+    /// Answer of the port; all zeros without an answer.
     pub info: PortInfo,
 }
 
@@ -49,7 +48,7 @@ pub struct AdapterPort {
     pub guid: Guid,
     /// PortGUID.
     pub port_guid: Guid,
-    /// Its number on the adapter.
+    /// Number of the port on the adapter.
     pub number: PortNumber,
     /// Vendor and device of the adapter.
     pub device: DeviceId,
@@ -77,11 +76,11 @@ pub struct Switch {
 /// The port that everything goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalPort {
-    /// Its LID.
+    /// LID of the port.
     pub lid: Lid,
     /// LID of the master subnet manager, as it knows.
     pub sm_lid: Lid,
-    /// Whether it carries data.
+    /// True if the port carries data.
     pub is_active: bool,
     /// Data that its link carries, in bytes per second.
     pub bytes_per_second: u64,
@@ -98,7 +97,7 @@ pub struct Subnet {
     pub hosts: BTreeMap<Guid, String>,
     /// Ports of adapters and routers, by the switch ports that they are cabled to.
     pub adapters: Vec<AdapterPort>,
-    /// Whether all that was asked has answered, without contradictions.
+    /// True if all queried nodes have answered, without contradictions.
     pub is_complete: bool,
 }
 
@@ -118,7 +117,7 @@ struct Discovery {
     is_complete: bool,
 }
 
-/// Asks for the state of the local port.
+/// Queries the state of the local port.
 ///
 /// # Errors
 ///
@@ -209,8 +208,7 @@ impl Discovery {
         Some(number)
     }
 
-    /// Asks who is at the end of each cable, then the new switches for their ports; gives the cables
-    /// that lead on.
+    /// Queries the node at the end of each cable, then the ports of new switches; returns the cables that lead on.
     fn follow<T: Transport>(
         &mut self,
         client: &mut Client<T>,
@@ -283,7 +281,7 @@ impl Discovery {
         self.inspect(client, &new)
     }
 
-    /// Whether it is not known yet what a cable leads to.
+    /// Returns true if the end of a cable is unknown.
     fn is_open(&self, probe: &Probe) -> bool {
         let Some(from) = probe.from else {
             return true;
@@ -324,7 +322,7 @@ impl Discovery {
         Ok(())
     }
 
-    /// Asks new switches for name, LID and ports; gives the cables that leave them.
+    /// Queries new switches for name, LID and ports; returns the cables that leave them.
     fn inspect<T: Transport>(
         &mut self,
         client: &mut Client<T>,

@@ -1,9 +1,8 @@
 //! Serves the metrics over HTTP.
 //!
-//! One thread serves all connections, one request each, with [`EndpointLimits`] on their number and their
-//! time. It needs nothing of the process but the page, so that no client can hold the process up. At a loopback
-//! address it answers only requests to loopback hosts, so that no web site can read the metrics by a name of its
-//! own for this machine (DNS rebinding).
+//! One thread serves all connections, one request each, with [`EndpointLimits`] on their number and their time. It
+//! needs only the page from the process, so no client can block the process. At a loopback address it answers only
+//! requests to loopback hosts, so no web site can read the metrics by a name for this machine (DNS rebinding).
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -42,7 +41,7 @@ const LONGEST_HEADER: usize = 8 << 10;
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// What clients may take up.
+/// Limits on clients.
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointLimits {
     /// Open connections; one more closes the oldest.
@@ -162,7 +161,7 @@ impl Endpoint {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the endpoint.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -187,7 +186,7 @@ struct Server {
 }
 
 impl Server {
-    /// Accepts connections, whatever happens to them.
+    /// Accepts connections, also after errors.
     async fn run(mut self) {
         let mut open: VecDeque<Connection<()>> = VecDeque::new();
         let mut errors = 0_u64;
@@ -292,7 +291,7 @@ fn weight(headers: &HeaderMap, media_type: &str) -> f64 {
     ranges.filter_map(weight).fold(0.0, f64::max)
 }
 
-/// Whether a client reads OpenMetrics, and does not prefer the older text format.
+/// Returns true if a client reads OpenMetrics and does not prefer the older text format.
 fn wants_open_metrics(headers: &HeaderMap) -> bool {
     let open = weight(headers, "application/openmetrics-text");
     open > 0.0 && open >= weight(headers, "text/plain")

@@ -36,7 +36,7 @@ pub enum KeyError {
         /// Whose it is, or who may read it.
         what: &'static str,
     },
-    /// It holds no key.
+    /// The file holds no key.
     #[error("the key file {path} holds no CC_Key")]
     Content {
         /// The file.
@@ -45,7 +45,7 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// What to do about it.
+    /// Returns the hint.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Io { .. } => "name a file that the user who runs silvan dcms owns",

@@ -22,11 +22,11 @@ pub enum Level {
 
 /// An event for a log: text for people, and a map of values for JSON.
 pub trait LogEvent: fmt::Display + Serialize {
-    /// Its severity.
+    /// Returns the severity.
     fn level(&self) -> Level;
 }
 
-/// How events are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// A line that people read.

@@ -41,12 +41,12 @@ impl ClosedLabels {
     pub const TOO_MANY: Self = Self { reason: "too-many" };
 }
 
-/// What an endpoint serves.
+/// Page of an endpoint.
 pub trait Page: Send + Sync {
     /// The text that Prometheus reads (OpenMetrics 1.0).
     fn text(&self) -> String;
 
-    /// Where the endpoint counts what becomes of connections.
+    /// Returns the counters of the endpoint's connections.
     fn connections(&self) -> &ConnectionMetrics;
 }
 
@@ -58,8 +58,10 @@ pub fn open_metrics(registry: &Registry) -> String {
     text
 }
 
-/// The same metrics in Prometheus's text format 0.0.4, which clients read that do not name another: there a
-/// counter is described by the name of its samples, and a unit only by the name.
+/// Converts metrics to Prometheus's text format 0.0.4, the default of clients.
+///
+/// In this format the description of a counter has the name of its samples, and a unit is only in
+/// the name.
 pub fn plain_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = None;
@@ -92,14 +94,14 @@ pub fn plain_text(open_metrics: &str) -> String {
 /// Connections to an endpoint.
 #[derive(Debug, Default)]
 pub struct ConnectionMetrics {
-    /// Those that could not be accepted.
+    /// Connections that could not be accepted.
     pub accept_errors: Counter,
-    /// Those that the endpoint has closed.
+    /// Connections that the endpoint has closed.
     pub closed: Family<ClosedLabels, Counter>,
 }
 
 impl ConnectionMetrics {
-    /// Has them in what is read, for each reason from the start: a rate needs a first value.
+    /// Registers the counters, for each reason from the start: a rate needs a first value.
     pub fn register(&self, registry: &mut Registry) {
         for labels in [
             ClosedLabels::NO_REQUEST,
@@ -126,7 +128,7 @@ impl ConnectionMetrics {
 pub struct DatagramMetrics([Counter; 5]);
 
 impl DatagramMetrics {
-    /// Has them in what is read.
+    /// Registers the counters.
     pub fn register(&self, registry: &mut Registry) {
         let names = [
             ("mads_sent", "Requests sent, retries included"),

@@ -18,7 +18,7 @@ pub type PortKey = (Guid, u8);
 pub struct Round {
     /// The subnet; the same object as long as it has not changed.
     pub subnet: Arc<Subnet>,
-    /// Whether the manager changes Marking_Rates.
+    /// True if the manager changes Marking_Rates.
     pub act: bool,
     /// The tick in which growth of counters of time is given.
     pub tick: Span,
@@ -35,8 +35,8 @@ pub struct LowRound {
     pub port: PortKey,
     /// The ports that wait for it.
     pub victims: Vec<PortKey>,
-    /// How long it has been low.
+    /// Time since the Marking_Rate was lowered.
     pub low_for: Span,
-    /// What the links of the victims could have carried in this time while the victims waited.
+    /// Bytes that the victims' links could have carried in this time while the victims waited.
     pub victims_lost_bytes: f64,
 }

@@ -196,9 +196,11 @@ impl PortAnswers {
         }
     }
 
-    /// Reads a counter from the attribute that has it in the widest field; `None` if that was not answered. A counter
-    /// that PortCountersExtended has on some devices only comes from there on these devices, and from PortCounters on
-    /// all others: a device that changes between both would seem to reset it. A device without PortXmitWait answers 0.
+    /// Reads a counter from the attribute that has it in the widest field; `None` if that was not answered.
+    ///
+    /// If PortCountersExtended has a counter on some devices only, it comes from there on these devices, and from
+    /// PortCounters on all others. A device that changes between both would seem to reset the counter. A device without
+    /// PortXmitWait answers 0.
     pub fn counter(&self, source: &CounterSource) -> Option<CounterValue> {
         fn read<const N: usize>(
             location: Option<FieldLocation>,
@@ -257,9 +259,9 @@ impl PortAnswers {
 /// A port whose counters are read.
 #[derive(Clone, Copy, Debug)]
 pub struct SweptPort {
-    /// Its number on its node.
+    /// Number of the port on its node.
     pub number: PortNumber,
-    /// Reads PortCountersExtended, besides PortCounters.
+    /// True to read PortCountersExtended, in addition to PortCounters.
     pub extended: bool,
     /// Reads PortXmitConCtrl.
     pub congestion: bool,
@@ -290,13 +292,12 @@ pub enum Identity {
 /// The answers of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeAnswers {
-    /// Its identity.
+    /// Identity of the node.
     pub identity: Identity,
     /// The node has answered a request for counters.
     pub has_answered: bool,
 }
 
-/// A request of a sweep.
 #[derive(Clone, Copy)]
 enum Request {
     Identity,
@@ -315,9 +316,9 @@ pub struct SweepPlan {
 /// The answers to a sweep.
 #[derive(Clone, Debug)]
 pub struct CounterSweep {
-    /// In the order of the plan.
+    /// Answers of nodes, in the order of the plan.
     pub nodes: Vec<NodeAnswers>,
-    /// In the order of the plan.
+    /// Answers of ports, in the order of the plan.
     pub ports: Vec<PortAnswers>,
 }
 
@@ -336,8 +337,8 @@ impl SweepPlan {
         self.ports.push((self.nodes.len() - 1, port));
     }
 
-    /// Asks each node for its identity, and then for the counters of its ports. Answers that took longer than
-    /// `slowest` are dropped: they do not tell when the counters were read.
+    /// Queries each node for its identity, and then for the counters of its ports. Answers slower than `slowest` are
+    /// dropped, because the time of their counters is unknown.
     ///
     /// # Errors
     ///

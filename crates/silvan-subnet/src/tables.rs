@@ -79,8 +79,9 @@ pub fn read_tables<T: Transport>(
 /// LIDs of ports of adapters and routers, by the switch ports that they are cabled to.
 pub type HostLids = BTreeMap<(Guid, PortNumber), Lid>;
 
-/// Finds the LID of each host: the lowest that its switch sends to it. Where the switch's table does not say, the host is asked
-/// by a directed route; a host that does not answer either has none.
+/// Finds the LID of each host: the lowest LID that its switch sends to it.
+///
+/// If the switch's table has no entry, the host is queried by a directed route. A host without an answer has no LID.
 ///
 /// # Errors
 ///
@@ -257,7 +258,7 @@ mod tests {
         let at = |switch: u64, port| (Guid::new(switch), PortNumber::new(port));
         let wanted = [(at(2, 2), 18), (at(2, 3), 19), (at(3, 1), 10)];
         assert_eq!(lids, wanted.map(|(at, lid)| (at, Lid::new(lid))).into());
-        // One each for 18 and 19, and all attempts for the host that does not answer.
+        // One query each for 18 and 19, and all attempts for the silent host.
         assert_eq!(
             client.transport().sent,
             2 + 1 + Limits::DEFAULT.retries as usize

@@ -16,7 +16,7 @@ pub struct TickQuery {
     pub node: u32,
     /// LID of its node.
     pub lid: Lid,
-    /// Its number on the node.
+    /// Number of the port on the node.
     pub port: PortNumber,
 }
 

@@ -1,4 +1,4 @@
-//! How management datagrams leave and arrive, and what time it is.
+//! Transport of management datagrams, and its clock.
 
 use silvan_core::{Lid, MonotonicTime, Span};
 use silvan_mad::MAD_LEN;
@@ -7,20 +7,20 @@ use thiserror::Error;
 /// A request on its way out.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
-    /// Where to; the permissive LID 0xffff for a directed route.
+    /// Destination LID; the permissive LID 0xffff for a directed route.
     pub destination: Lid,
     /// The datagram. Of its TransactionID, only the low 32 bits come back.
     pub mad: &'a [u8; MAD_LEN],
-    /// How long the system waits for the answer before it gives the request back.
+    /// Time that the system waits for the answer before it returns the request.
     pub timeout: Span,
 }
 
 /// A datagram that has come in.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming {
-    /// Where from, as the packet said.
+    /// Source LID in the packet.
     pub source: Lid,
-    /// Whether this is a request of ours without an answer.
+    /// True for a returned request without an answer.
     pub unanswered: bool,
     /// The datagram.
     pub mad: [u8; MAD_LEN],
@@ -64,7 +64,7 @@ pub enum TransportError {
     /// The kernel shows no InfiniBand adapter.
     #[error("this machine has no InfiniBand port: {0} cannot be opened")]
     NoModule(&'static str),
-    /// This user may not open the port's file.
+    /// The user has no permission to open the port's file.
     #[error("this user may not open {0}")]
     Denied(String),
     /// The port cannot be opened.
@@ -84,7 +84,7 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// What to do about it.
+    /// Returns the hint.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Library(_) => "install the package libibumad3 (Debian) or libibumad (Fedora)",

@@ -65,7 +65,7 @@ struct Functions {
     _library: Library,
 }
 
-/// The classes that are asked, with their versions.
+/// Queried classes, with their versions.
 const CLASSES: [(Class, c_int); 4] = [
     (Class::SUBNET_DIRECTED, 1),
     (Class::SUBNET_LID, 1),
@@ -307,7 +307,7 @@ impl Transport for UmadTransport {
                 return Ok(None);
             }
             let ms = left.as_ps().div_ceil(1_000_000_000).min(LONGEST_POLL_MS);
-            // SAFETY: the port is open. What it returns does not matter: the next pass looks.
+            // SAFETY: the port is open. The result does not matter: the next pass checks for datagrams.
             unsafe { (self.functions.poll)(self.port, ms as c_int) };
         }
     }

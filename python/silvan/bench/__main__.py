@@ -42,10 +42,9 @@ def bench(
 ) -> None:
     """Measure speed and memory, sweeps, and the live fabric; print the medians.
 
-    Those of the live fabric (live-..., dcms-..., diagnose-..., whatif-...) need OpenSM, ibsim and
-    infiniband-diags.
-    Speeds differ from machine to machine and from hour to hour; compare only what was measured
-    side by side.
+    Benchmarks of the live fabric (live-..., dcms-..., diagnose-..., whatif-...) need OpenSM, ibsim
+    and infiniband-diags. Speeds differ from machine to machine and from hour to hour; compare only
+    results measured side by side.
     """
     from silvan.bench.diagnosis import DIAGNOSIS_BENCHMARKS
     from silvan.bench.endurance import ENDURANCE_BENCHMARKS

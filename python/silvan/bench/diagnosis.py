@@ -1,4 +1,4 @@
-"""How fast a congested live fabric is diagnosed."""
+"""Speed of the diagnosis of a congested live fabric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the live fabric lasts: a day of simulated time, and many tools at once."""
+"""Endurance of the live fabric: a day of simulated time, and many tools at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def grown_megabytes(simulated_s: float, scenario: Scenario, time_scale: float) -
     Returns
     -------
     float
-        What the memory of this process has grown by after the first tenth of the time, in MB.
+        Growth of the memory of this process after the first tenth of the time, in MB.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def all_clients_seconds(fabric: dict[str, object], clients: int) -> float:
     fabric : dict
         The section of a scenario.
     clients : int
-        How many.
+        Number of tools.
 
     Returns
     -------

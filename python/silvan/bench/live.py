@@ -1,4 +1,4 @@
-"""How fast the live fabric is: next to ibsim, and next to the wall clock."""
+"""Speed of the live fabric: next to ibsim, and next to the wall clock."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROGRAMS: Mapping[str, str] = {
     "ibsim": "ibsim-utils",
     "libumad2sim.so": "libumad2sim0",
 }
-"""What the benchmarks call, and the Debian package that it is in."""
+"""Programs of the benchmarks, and their Debian packages."""
 
 MAD_SECONDS = 3.0
 """For how long datagrams are counted."""
@@ -55,7 +55,7 @@ class LiveBenchmark:
     name, what, unit : str
         Short name, description, and the unit of what is measured.
     goal : float, optional
-        What the goal is; ``None`` for no more than ibsim takes, if it is compared.
+        The goal; ``None`` for at most the time of ibsim, if it is compared.
     measure : callable
         Measures once: the value, and that of ibsim if it is compared.
     """
@@ -76,13 +76,13 @@ class MeasuredLive:
     name, what, unit : str
         The benchmark.
     repeats : int
-        How often it was run.
+        Number of runs.
     value, lowest, highest : float
         Median and range.
     ibsim : float, optional
         The median of ibsim, measured in turns with it.
     goal : float, optional
-        What the goal is.
+        The goal.
     """
 
     name: str
@@ -122,9 +122,9 @@ def measure_live(
     Parameters
     ----------
     benchmark : LiveBenchmark
-        What to run.
+        Benchmark to run.
     repeats : int
-        How often.
+        Number of runs.
     on_repeat : callable
         Called with the number of each repeat before it starts.
 
@@ -211,9 +211,9 @@ def _ibsim(scenario: Scenario, sockname: str) -> Iterator[None]:
 
 
 class _BesideIbsim:
-    """Lets OpenSM bring up a fabric of ours and one of ibsim; each is first every other time."""
+    """Lets OpenSM bring up a fabric of silvan and a fabric of ibsim, in alternating order."""
 
-    # What all generators call it.
+    # All generators have a host of this name.
     _FIRST_HOST = "host-0000"
 
     def __init__(self, fabric: Mapping[str, Any]) -> None:
@@ -324,7 +324,7 @@ def datagrams_per_second(
     scenario : Scenario
         The fabric and its traffic.
     meanwhile : callable
-        What else the fabric has to do: called with it, entered before the measurement.
+        Additional load of the fabric: called with it, entered before the measurement.
     clock : callable
         Returns seconds.
 

@@ -1,4 +1,4 @@
-"""How fast a subnet's counters are swept: `silvan dcms` next to the common tools."""
+"""Speed of sweeps of a subnet's counters: `silvan dcms` next to the common tools."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def sweep_seconds(data: str, scenario: Scenario) -> float:
             assert process.stderr is not None
             for line in process.stderr:
                 event = json.loads(line) if line.startswith("{") else {"event": line}
-                # One more sweep may be going on when it is stopped, and is not finished then.
+                # Another sweep may be in progress at the stop, and does not finish.
                 if event["event"] != "swept" or len(seconds) == SWEEPS:
                     continue
                 sweeps += 1
@@ -122,7 +122,7 @@ def tool_seconds(tool: str, scenario: Scenario) -> float:
         facts = scenario.describe()
         expected = 36 * facts["switches"]
         if tool == "ibqueryerrors":
-            # It asks the subnet manager who is where.
+            # The tool queries the subnet manager for the nodes.
             stack.enter_context(opensm(emulation, folder))
             calls = [[tool, "--counters", "--switch"]]
             line = r"^   GUID 0x\w+ port \d+: .*PortXmitData"

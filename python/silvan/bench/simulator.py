@@ -1,4 +1,4 @@
-"""How fast and how small the simulator is, each scenario in a process of its own."""
+"""Speed and memory of the simulator, each scenario in a separate process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Benchmark:
     name : str
         Short name.
     what : str
-        What it exercises.
+        Subject of the benchmark.
     study : str
         Its scenario.
     paper : str, optional
@@ -80,7 +80,7 @@ class Measured:
     scenario_hash : str
         Digest of the effective scenario.
     repeats : int
-        How often it was run.
+        Number of runs.
     threads : int
         Threads that it used.
     barrier_s : float, optional
@@ -141,9 +141,9 @@ def measure(
     Parameters
     ----------
     benchmark : Benchmark
-        What to run.
+        Benchmark to run.
     repeats : int
-        How often.
+        Number of runs.
     on_repeat : callable
         Called with the number of each repeat before it starts.
 
@@ -231,7 +231,7 @@ def _peak_memory() -> int:
 
         largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return largest if sys.platform == "darwin" else largest * 1024  # macOS counts bytes
-    # What getrusage says counts the parent's memory, too, from which the process was started.
+    # The memory in getrusage includes that of the parent from which the process was started.
     (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(kib) * 1024
 

@@ -1,4 +1,4 @@
-"""How many runs a second a sweep makes, with one worker and with two."""
+"""Runs per second of a sweep, with one worker and with two."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def measure_sweep(
     Parameters
     ----------
     benchmark : SweepBenchmark
-        What to measure.
+        Benchmark to measure.
     repeats : int
-        How often.
+        Number of runs.
     on_repeat : callable
         Called with the number of each repeat before it starts.
 

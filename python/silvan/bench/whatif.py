@@ -1,4 +1,4 @@
-"""How long ``silvan whatif`` takes for a fabric."""
+"""Times of ``silvan whatif`` for fabrics."""
 
 from __future__ import annotations
 

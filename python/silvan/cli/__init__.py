@@ -17,7 +17,7 @@ from pathlib import Path
 _NOT_PRINTED = 2
 INTERRUPTED = 130
 """Exit status after Ctrl-C."""
-# As a shell has it of programs that SIGPIPE ends.
+# Status of a shell for programs that SIGPIPE ends.
 _UNREAD = 141
 
 

@@ -47,7 +47,7 @@ from silvan.errors import (
 
 
 class Status(IntEnum):
-    """What the exit status means."""
+    """Exit status of the program."""
 
     FINE = 0
     RUN_FAILED = 1
@@ -124,7 +124,7 @@ def root(
 
 
 def _advice(error: SilvanError) -> str | None:
-    """Say what helps with any mistake in a scenario, where the error itself knows no better."""
+    """Return general advice on a scenario for errors without advice."""
     if isinstance(error, ScenarioError):
         return "silvan schema describes every key with its unit and its default"
     return None
@@ -212,7 +212,7 @@ def run_command(
         fail(f"{error.object!r} is not UTF-8 text", "write it with characters of Unicode")
         return Status.COULD_NOT_RUN
     except Exception as error:
-        # Libraries turn Ctrl-C into errors of their own.
+        # Libraries turn Ctrl-C into their own errors.
         if not _is_interrupt(error):
             raise
         status = Status.INTERRUPTED

@@ -1,4 +1,4 @@
-"""What `silvan compare --arena` does and prints."""
+"""Execution and output of `silvan compare --arena`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def compare_arena(
             arena = arena.only(_names(cases), kinds)
         elif kinds:
             arena = arena.on_links(kinds)
-        # Of cases that take part: others need not know the keys.
+        # Only for cases that take part: other cases need not have the keys.
         arena = arena.override(overrides)
         if seeds is not None:
             arena = _with_seeds(arena, seeds)
@@ -307,9 +307,9 @@ def _table(result: ArenaResult) -> Table:
     seeds = "one seed" if len(arena.seeds) == 1 else f"{len(arena.seeds)} seeds"
     table = Table(
         title=f"{arena.name}: {_count(len(arena.cases), 'case')} on links with {kinds}, {seeds}",
-        caption="Share of the best: what a scheme reaches of what the best one reaches in a case; "
-        "0 where a run failed or did not reach it at all. Common cases: those that all schemes on "
-        "such links take part in.",
+        caption="Share of the best: value of a scheme's objective in a case over that of the best "
+        "scheme; 0 if a run failed or has no value. Common cases: those that all schemes on such "
+        "links take part in.",
     )
     table.add_column("scheme", no_wrap=True)
     table.add_column("links", no_wrap=True)

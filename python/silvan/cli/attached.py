@@ -42,7 +42,7 @@ def attach(
     sockname : str, optional
         Name of the sockets of the fabric; by default those that this process is attached to.
     options, flags : mapping
-        What the command was given, by option.
+        Values on the command line, by option.
     """
     from contextlib import closing
 
@@ -63,7 +63,7 @@ def attach(
     words += [flag for flag, given in flags.items() if given]
     preload = {"LD_PRELOAD": str(preload_library()), "IBSIM_SOCKNAME": sockname}
     sys.stdout.flush()
-    # In a process group of its own, so that Ctrl-C reaches it once, by way of this process.
+    # In a separate process group, so that Ctrl-C reaches it once, through this process.
     with child(
         words,
         env=os.environ | preload,

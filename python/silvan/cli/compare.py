@@ -135,11 +135,11 @@ def compare(
     Finished runs are kept under --out and not run again. Prints a table and draws it as dots. A
     scheme whose run fails has no numbers; the exit status is then 1.
 
-    --arena runs all schemes in some twenty cases, on links with credits and on links with PFC: with
-    published settings, and with settings tuned on other seeds with the same number of trials for
-    each. Prints the share that each scheme
-    reaches of the best one in each case, and writes a page with all numbers; what options choose
-    has a folder of its own. The same command goes on with an arena that was stopped or killed.
+    --arena runs all schemes in some twenty cases, on links with credits and on links with PFC. It
+    uses published settings, and settings tuned on other seeds with an equal number of trials for
+    each scheme. It prints the share of the best scheme that each scheme reaches in each case, and
+    writes a page with all numbers. Each choice of options has a separate folder. The same command
+    continues an arena that was stopped or killed.
     """
     names, added = chosen_schemes(schemes)
     if arena:
@@ -316,5 +316,5 @@ def _cell(entry: RankingRow, measure: Measure) -> str:
     if math.isnan(value):
         return ""
     text = "never" if math.isinf(value) else f"{value:.{measure.digits}f}"
-    # On a line of its own: the table has many columns.
+    # On a separate line: the table has many columns.
     return text if math.isnan(deviation) else f"{text}\n±{deviation:.{measure.digits}f}"

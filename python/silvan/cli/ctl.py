@@ -12,7 +12,7 @@ from silvan.cli.printer import put, put_json, put_table
 
 # Ports of a list that is printed for people; --json has all.
 _SHOWN = 12
-# How the names of quantities end, and their units.
+# Suffixes of the names of quantities, and their units.
 _UNITS = {"s": "s", "gbps": "Gbit/s", "bytes": "bytes", "percent": "%"}
 
 ctl = typer.Typer(

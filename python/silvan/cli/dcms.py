@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class LogFormat(StrEnum):
-    """How events are written."""
+    """Format of events."""
 
     TEXT = "text"
     JSON = "json"
@@ -157,7 +157,7 @@ def dcms(
     except ManagerError as error:
         if not service.has_started:
             raise
-        # What it has changed is in its journal.
+        # The journal has the changes of the manager.
         fail(str(error), error.hint)
         raise typer.Exit(1) from error
     if not is_clean:
@@ -334,7 +334,7 @@ class LiveView:
     Parameters
     ----------
     address : tuple of str and int
-        Where it is served.
+        Address of the live page.
     """
 
     def __init__(self, address: tuple[str, int]) -> None:
@@ -376,11 +376,11 @@ class Service:
     opened : callable
         Starts a manager with the text of a configuration.
     log : LogFormat
-        How what is reloaded is logged.
+        Format of log lines on reloaded settings.
     page : LiveView, optional
         The page that shows what the manager does.
     can_reload : bool
-        Whether SIGHUP has the configuration reloaded; otherwise it ends the manager.
+        True if SIGHUP has the configuration reloaded; otherwise it ends the manager.
     """
 
     def __init__(
@@ -400,8 +400,7 @@ class Service:
         self._is_ending = self._is_reloading = False
         # The configuration in effect.
         self._text = ""
-        # Whether all changes of the manager that was stopped last are restored and its journal
-        # states that.
+        # True if all changes of the last stopped manager are restored and its journal states that.
         self._is_clean = True
         self.has_started = False
 
@@ -460,7 +459,7 @@ class Service:
         manager.stop()
         while manager.is_running():
             time.sleep(_NAP_S)
-        # What it could not restore is in its journal, which the next one reads.
+        # The journal has the changes that could not be restored; the next manager reads it.
         try:
             self._is_clean = manager.join() == 0
         except ManagerError as error:
@@ -483,7 +482,7 @@ class Service:
     def _restarted(self, new: str | None) -> Manager | None:
         """Start a manager with a new configuration, with the old one if that fails.
 
-        Where neither starts, tries again until one does; ``None`` if the service ends meanwhile.
+        If neither starts, it tries again until one does; ``None`` if the service ends meanwhile.
         """
         logged = ""
         while not self._is_ending:

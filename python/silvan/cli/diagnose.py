@@ -91,17 +91,28 @@ def diagnose(
             show_default=False,
         ),
     ] = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="Write a scenario that behaves as the subnet does, and a record next to it: "
+            "silvan whatif tries changes on it.",
+            show_default=False,
+        ),
+    ] = None,
     ring: Annotated[
         Path,
         typer.Option(
             metavar="FILE",
-            help="With --watch: the ring file that keeps the last sweeps, at most 256 MiB.",
+            help="With --watch: the ring file that keeps the last sweeps, at most 256 MiB. "
+            "Else: add this diagnosis to the ring file.",
         ),
     ] = _RING,
     keep: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="With --watch: what the ring file keeps, such as 30 min."
+            metavar="TIME",
+            help="With --watch or --ring: what the ring file keeps, such as 30 min.",
         ),
     ] = _KEEP,
     from_ring: Annotated[
@@ -119,6 +130,15 @@ def diagnose(
             metavar="TIME",
             help="With --from: only the last sweep at or before this time, such as "
             '"2026-01-31 14:05:00".',
+            show_default=False,
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RING[@TIME]",
+            help="Compare with the last sweep of a ring file, or with the last one at or before a "
+            "time: what has changed, in the order of what it explains.",
             show_default=False,
         ),
     ] = None,
@@ -160,27 +180,35 @@ def diagnose(
     from silvan.live.host_jobs import HostJobs
 
     if topology is None and before is not None and before.suffix == _DATABASE:
-        # It has nodes and cables as well as counters.
+        # The database has nodes and cables as well as counters.
         topology = before
     files = {"--routes": routes, "--before": before, "--after": after}
     _check(
         {
             "needs --topology": ([] if topology else [n for n, given in files.items() if given]),
-            "needs --watch": []
-            if watch
-            else ["--live"] * live + ["--ring"] * (ring != _RING) + ["--keep"] * (keep != _KEEP),
+            "needs --watch": [] if watch else ["--live"] * live,
+            "needs --watch or --ring": []
+            if watch or ring != _RING
+            else ["--keep"] * (keep != _KEEP),
+            "not with --from": ["--ring"] * (ring != _RING) if from_ring else [],
             "needs --live": [] if live else ["--dcms-log"] * (dcms_log is not None),
             "needs --from": [] if from_ring else ["--at"] * (at is not None),
             "not with --slurm": ["--jobs"] * (jobs is not None and slurm),
             "not with --topology": (["--watch"] * watch + ["--from"] * (from_ring is not None))
             if topology
             else [],
-            "not with --watch": (["--from"] * (from_ring is not None) + ["--html"] * bool(html))
+            "not with --watch": (
+                ["--from"] * (from_ring is not None)
+                + ["--html"] * bool(html)
+                + ["--scenario"] * bool(scenario)
+                + ["--against"] * bool(against)
+            )
             if watch
             else [],
         }
     )
     on_hosts = HostJobs(jobs, slurm=slurm)
+    old = _old(against) if against is not None else None
     if from_ring is not None:
         moments = _stored(from_ring, at)
     elif topology is not None:
@@ -209,6 +237,8 @@ def diagnose(
             "--port": port or None,
             "--jobs": jobs,
             "--html": html,
+            "--scenario": scenario,
+            "--against": against,
             "--ring": ring,
             "--keep": keep,
             "--dcms-log": dcms_log,
@@ -259,6 +289,25 @@ def diagnose(
         warn([f"{number} not in the subnet, such as {strangers[0]}"])
     for one in moments:
         on_hosts.add_to(one.report)
+    last = moments[-1]
+    hosts = [node["name"] for node in last.subnet.nodes if node["is_host"]]
+    if ring != _RING and from_ring is None:
+        _keep_moment(ring, last, keep)
+    if scenario is not None:
+        from silvan.live.twin.scenario import make_twin
+
+        jobs_of = on_hosts.of(hosts)
+        twin = make_twin(last, jobs_of, history=moments[:-1], name=scenario.stem)
+        twin.write(scenario)
+        last.report["twin"] = {"scenario": str(scenario), **twin.summary}
+    if old is not None:
+        from silvan.live.comparison import compare_moments
+
+        if old.at_ns == last.at_ns:
+            raise typer.BadParameter(
+                "names the sweep that it is compared with; add @TIME", param_hint="--against"
+            )
+        last.report["against"] = compare_moments(old, last, on_hosts.of(hosts))
     is_stored = from_ring is not None
     _print(moments, html, is_stored=is_stored, whole=is_stored and at is None, as_json=as_json)
     if any(one.report["trees"] for one in moments):
@@ -305,6 +354,34 @@ def _stored(ring: Path, at: str | None) -> list[Moment]:
         return _some(ring, file.moments(found[-1], found[-1]))
 
 
+def _old(against: str) -> Moment:
+    """Read the moment to compare with."""
+    from silvan.errors import DiagnosisError
+    from silvan.live.ring import RingFile
+
+    ring, found, at = against.rpartition("@")
+    if not found or Path(against).exists():
+        ring, at = against, ""
+    path = Path(ring)
+    if at:
+        return _stored(path, at)[0]
+    with RingFile(path) as file:
+        times = file.times_ns()
+        if not times:
+            raise DiagnosisError(f"{path}: no sweeps are kept", "name another ring file")
+        return _some(path, file.moments(times[-1], times[-1]))[0]
+
+
+def _keep_moment(ring: Path, moment: Moment, keep: str) -> None:
+    """Add a moment to a ring file."""
+    from silvan.cli.watch import keep_span_ns
+    from silvan.live.ring import RingFile
+
+    kept_ns = keep_span_ns(keep)
+    with RingFile(ring, writable=True) as file:
+        file.add(moment, kept_ns)
+
+
 def _some(ring: Path, moments: Iterable[Moment]) -> list[Moment]:
     """Refuse to report on nothing: a writer may have removed what was to be read."""
     from silvan.errors import DiagnosisError
@@ -318,7 +395,14 @@ def _print(
     moments: Sequence[Moment], html: Path | None, *, is_stored: bool, whole: bool, as_json: bool
 ) -> None:
     """Print the report, and write the page if there is to be one."""
-    from silvan.cli.diagnosis_tables import report_tables, span_report, span_tables, stamp
+    from silvan.cli.diagnosis_tables import (
+        comparison_tables,
+        report_tables,
+        span_report,
+        span_tables,
+        stamp,
+        twin_table,
+    )
 
     last = moments[-1]
     if html is not None:
@@ -336,5 +420,10 @@ def _print(
         put(f"The {'' if summary is None else 'last '}sweep of {stamp(last.at_ns)}:")
     for table in report_tables(last.report):
         put_table(table)
+    if "against" in last.report:
+        for table in comparison_tables(last.report["against"]):
+            put_table(table)
+    if "twin" in last.report:
+        put_table(twin_table(last.report["twin"]))
     if html is not None:
         put(str(html))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from silvan.live.moments import Moment, Report
 
 _SHOWN = 6
+_MOST_CHANGES = 20
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 
@@ -104,6 +105,98 @@ def report_tables(report: Report) -> list[Table]:
     return tables
 
 
+def comparison_tables(comparison: dict[str, Any]) -> list[Table]:
+    """Lay out what has changed between two moments."""
+    from rich.table import Table
+    from rich.text import Text
+
+    changes = comparison["changes"]
+    since = stamp(comparison["old_ns"])
+    found = Table(
+        "explains Gbit/s",
+        "change",
+        "",
+        "trees",
+        title=f"Changes since {since}" if changes else f"No changes since {since}",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 2),
+        show_header=bool(changes),
+    )
+    for one in changes[:_MOST_CHANGES]:
+        explains = f"{one['explains_gbps']:.3g}" if one["explains_gbps"] else "-"
+        found.add_row(explains, one["kind"], Text(one["what"]), Text(", ".join(one["roots"])))
+    more = len(changes) - _MOST_CHANGES
+    if more > 0:
+        found.add_row("", Text(f"and {more} more; --json lists all", "dim"), "", "")
+    tables = [found]
+    if comparison["trees"]:
+        trees = Table(
+            "root",
+            "",
+            "lost Gbit/s",
+            "victims",
+            title="Trees before and now",
+            title_justify="left",
+            title_style="bold",
+            box=None,
+            padding=(0, 2),
+        )
+        for one in comparison["trees"]:
+            trees.add_row(
+                Text(one["root"]),
+                one["state"],
+                f"{one['lost_gbps_before']:.3g} -> {one['lost_gbps']:.3g}",
+                f"{one['victims_before']} -> {one['victims']}",
+            )
+        tables.append(trees)
+    notes = [f"not compared: {one}" for one in comparison["not_compared"]]
+    if comparison["unexplained_gbps"]:
+        notes.append(f"growth that no change explains: {comparison['unexplained_gbps']:.3g} Gbit/s")
+    if notes:
+        rest = Table.grid()
+        for text in notes:
+            rest.add_row(Text(text, "dim"))
+        tables.append(rest)
+    return tables
+
+
+def twin_table(twin: dict[str, Any]) -> Table:
+    """Lay out what a twin explains, and what it does not have."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=f"Twin: {twin['scenario']}",
+        title_justify="left",
+        title_style="bold",
+        show_header=False,
+        box=None,
+        padding=(0, 2),
+    )
+    rank = "not computed" if twin["rank"] is None else f"{twin['rank']:,}"
+    kind = "as few as possible" if twin["is_sparse"] else "of largest entropy"
+    table.add_row(
+        "flows",
+        f"{twin['flows']:,} {kind}; the counters decide {twin['decided_flows']:,} of them",
+    )
+    table.add_row(
+        "counters",
+        f"rank {rank} of {twin['equations']:,} loaded ports for {twin['pairs']:,} pairs of hosts; "
+        f"{twin['unexplained']:.1%} of the load is not explained",
+    )
+    if fit := twin["agreement"]:
+        table.add_row(
+            "agreement",
+            f"simulated loads differ by {fit['median']:.1%} (median), {fit['p95']:.1%} "
+            f"(95th percentile); waiting times by {fit['wait']:.1%} of the time",
+        )
+    for place, text in enumerate(twin["missing"]):
+        table.add_row("missing" if place == 0 else "", Text(text, "dim"))
+    return table
+
+
 @dataclass
 class RootSummary:
     """A root over the span of a ring file.
@@ -113,11 +206,11 @@ class RootSummary:
     root : str
         The port.
     first_ns, last_ns : int
-        When it was seen for the first and for the last time, in nanoseconds since 1970.
+        Times of the first and the last moment with it, in nanoseconds since 1970.
     moments : int
         In how many moments.
     causes : dict
-        How often it had which cause.
+        Number of moments with each cause.
     contributors, victims : dict
         The sum of what each host sent in these moments, in Gbit/s.
     """

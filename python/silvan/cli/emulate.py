@@ -77,7 +77,7 @@ Faults = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.toml",
-        help="Faults that come about at instants of simulated time.",
+        help="Faults at instants of simulated time.",
         show_default=False,
     ),
 ]
@@ -256,7 +256,7 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
                     descendants.reap(process.pid)
                     _pass_on_notices(emulation)
                     if not emulation.is_running:
-                        # What is attached would wait for answers without end.
+                        # Attached programs would wait for answers without end.
                         process.terminate()
                 except KeyboardInterrupt:
                     # The command has got the same signal, and decides.

@@ -24,7 +24,9 @@ from silvan.cli.printer import note
 def exporter(
     listen: Annotated[
         str,
-        typer.Option(metavar="ADDRESS:PORT", help="Where metrics are served; port 0 is any free."),
+        typer.Option(
+            metavar="ADDRESS:PORT", help="Address of the metrics; port 0 is any free port."
+        ),
     ] = "127.0.0.1:9685",
     interval: Annotated[
         str, typer.Option(metavar="TIME", help="Time from one sweep of the counters to the next.")

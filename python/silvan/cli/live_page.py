@@ -1,4 +1,4 @@
-"""The live page of moments that another loop makes, served in a thread of its own."""
+"""The live page of moments that another loop makes, served in a separate thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from silvan.errors import SilvanError
 from silvan.live.moments import Moment
 
 _END_S = 2.0
-"""How long open pages may take to hear that the command ends."""
+"""Seconds that open pages have to receive the end of the command."""
 
 if TYPE_CHECKING:
     from silvan.viewer.dcms_log import EventSource
@@ -31,7 +31,7 @@ class LivePage:
     announce : callable
         Called with the address of the page when it can be opened.
     events : EventSource, optional
-        What a DCMS does.
+        Source of the decisions of a DCMS.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ _SIMILAR = 0.75
 """Least similarity of an option's name to a scenario key; words of options differ less."""
 
 _NEARLY_EQUAL = 0.9
-"""Similarity from which on an option is meant whatever keys there are, as a plural is."""
+"""Similarity from which on an option is meant for any keys, such as a plural."""
 
 
 def suggestion(option: str, command: Any) -> str | None:

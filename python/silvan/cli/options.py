@@ -92,7 +92,7 @@ SockName = Annotated[
 Bind = Annotated[
     str,
     typer.Option(
-        metavar="ADDRESS:PORT", help="Where --live serves the page; port 0 is any free port."
+        metavar="ADDRESS:PORT", help="Address of the page with --live; port 0 is any free port."
     ),
 ]
 WaitTick = Annotated[
@@ -162,7 +162,7 @@ def load(
     scheme: str | None = None,
     overrides: Mapping[str, TomlValue] | None = None,
 ) -> Scenario:
-    """Read a scenario file with its ``--set`` words and the ``--scheme`` in place of its own.
+    """Read a scenario file with its ``--set`` words, and with ``--scheme`` instead of its scheme.
 
     ``overrides`` hold whatever these say.
     """
@@ -233,7 +233,7 @@ def is_scheme_file(scheme: str) -> bool:
 
 
 def chosen_schemes(listed: str | None) -> tuple[list[str], str | None]:
-    """Split the value of ``--schemes`` into names and a Python file; no names stand for all.
+    """Split the value of ``--schemes`` into names and a Python file; no names means all.
 
     Examples
     --------
@@ -345,10 +345,10 @@ _READS_PER_HOP = 0.1
 
 
 def view_keys(scenario: Scenario) -> dict[str, TomlValue]:
-    """Return the keys that make a scenario record all that `silvan view` shows.
+    """Return the keys that make a scenario record all data of `silvan view`.
 
-    Where it has no ``[probe.trees]``, samples of trees that stand still and hold more than 4,096
-    packets are left out (``reads-per-hop``): in a full fabric, each of them reads as many packets
+    Without a ``[probe.trees]`` in the scenario, samples of static trees with more than 4,096
+    packets are omitted (``reads-per-hop``). In a full fabric, such a sample reads as many packets
     as the run forwards meanwhile.
     """
     probe = scenario.to_dict()["probe"]

@@ -30,7 +30,7 @@ _MOST_PANELS = 8
 
 
 class Figure(StrEnum):
-    """What can be drawn, by the names of the methods of ``result.plot``."""
+    """Figures to draw, by the names of the methods of ``result.plot``."""
 
     RECEIVE_RATES = "receive-rates"
     QUEUES = "queues"
@@ -89,9 +89,7 @@ def plot(
         typer.Option(help="Width: that of a column (3.5 in) or a page (7.16 in) of a paper."),
     ] = Width.SCREEN,
     *,
-    title: Annotated[
-        bool, typer.Option("--title/--no-title", help="Whether figures have a title.")
-    ] = True,
+    title: Annotated[bool, typer.Option("--title/--no-title", help="Give figures a title.")] = True,
     animate: Annotated[
         bool, typer.Option("--animate", help="Write an animated GIF of the trees, too.")
     ] = False,

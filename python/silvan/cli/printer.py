@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from silvan.execution.simulation import Progress
     from silvan.execution.workers import OnProgress
 
-# Wide enough for every table here; a pipe has no width of its own.
+# Wide enough for every table here; a pipe has no width.
 _PIPE_WIDTH = 150
 # A real fabric may have hundreds of links whose ends differ.
 _WARNINGS = 5
@@ -98,7 +98,7 @@ def warn(warnings: Sequence[str]) -> None:
 
 
 def fail(message: str, hint: str | None) -> None:
-    """Print an error, and its advice on a line of its own."""
+    """Print an error, and its advice on a separate line."""
     note(f"error: {message}")
     if hint:
         note(f"hint: {hint}")

@@ -170,7 +170,7 @@ def _put_plan(plan: ReproductionPlan, root: Path, *, as_json: bool) -> None:
 def _carry_out(plan: ReproductionPlan, root: Path, figures: Path) -> list[Outcome]:
     """Do all runs that are not finished yet, and evaluate each experiment.
 
-    What cannot be evaluated stops nothing else; the first such error is raised at the end.
+    An error of an evaluation stops no other work; the first such error is raised at the end.
     """
     from silvan.reproduce.execution import Evaluated, Evaluating, Failed, carry_out
 

@@ -72,7 +72,7 @@ _LATENCIES = {
 
 
 class Records(StrEnum):
-    """What a run can be asked to record in addition."""
+    """Additional records of a run."""
 
     VIEW = "view"
 
@@ -123,7 +123,7 @@ def run(
         typer.Option(
             "--record",
             metavar="view",
-            help="What to record in addition: view records all that silvan view shows "
+            help="Additional records: view records all data of silvan view "
             "(samples of ports, congestion trees, latencies by host).",
             show_default=False,
         ),
@@ -191,7 +191,7 @@ def run(
         if size is not None:
             note(size)
         for index, result in finished:
-            # What is printed is small, and a thousand results may be too large to keep.
+            # The printed text is small, and a thousand results may be too large for memory.
             reports[index] = _report(jobs[index], result, whole=as_json)
             shown = result
     ordered = [reports[index] for index in range(len(jobs))]
@@ -238,7 +238,7 @@ def run(
 
 
 def _leaps(scenario: Scenario, summaries: Sequence[Mapping[str, Any]]) -> str | None:
-    """Say in a line how much of some runs was leapt over, or why nothing was if that is asked."""
+    """Return a line on the leaps of some runs, or on the reason for none if requested."""
     reasons = {summary["no_leaps"] for summary in summaries} - {None}
     if reasons and scenario.to_dict()["run"].get("fast-forward") == "on":
         return f"note: run.fast-forward has no effect: {'; '.join(sorted(reasons))}"
@@ -498,10 +498,15 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
         table.add_column(heading, justify="right")
     for heading in ("completion, µs", "slowdown", "iteration, µs", "exposed"):
         table.add_column(heading, justify="right")
+    # In the units of nccl-tests.
+    collective = any(program["busbw_gb_per_s"] is not None for program in programs)
+    for heading in ("algbw, GB/s", "busbw, GB/s") if collective else ():
+        table.add_column(heading, justify="right")
     for program in programs[:_MOST_LINES]:
         ends = [end for end in program["rank_end_ps"] if end is not None]
         # A rank without operations ends at the start: other ranks may still write into its memory.
         first = min((end for end in ends if end > program["start_ps"]), default=None)
+        bandwidths = (program["algbw_gb_per_s"], program["busbw_gb_per_s"])
         table.add_row(
             program["name"],
             str(program["ranks"]),
@@ -513,6 +518,7 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
             "" if program["slowdown"] is None else f"{program['slowdown']:.3f}",
             _or_blank(program["iteration_mean_ps"], lambda ps: f"{ps / 1e6:.3f}"),
             _or_blank(program["exposed_share"], lambda share: f"{share:.3%}"),
+            *(_or_blank(one, lambda rate: f"{rate:.2f}") for one in bandwidths if collective),
         )
     return table
 
@@ -619,7 +625,7 @@ def some_flows(result: Result, most: int) -> dict[str, Any]:
     result : Result
         A run with the table ``flows``.
     most : int
-        How many flows to list.
+        Number of flows to list.
 
     Returns
     -------

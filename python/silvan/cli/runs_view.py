@@ -21,7 +21,7 @@ _LOG_STEP = 0.1
 
 
 class RunsView:
-    """How far many runs have come together.
+    """Common progress of many runs.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class RunsView:
     weights : sequence of float
         About how long each takes next to the others.
     bars : rich.progress.Progress, optional
-        Where to draw; None writes a line from time to time instead.
+        Progress bars to draw; None writes a line from time to time instead.
     """
 
     def __init__(

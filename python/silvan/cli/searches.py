@@ -37,7 +37,7 @@ TimeLimit = Annotated[
     typer.Option(
         metavar="DURATION",
         help="Time on the wall clock after which no further trials begin, such as '10 min'. The "
-        "same command goes on later.",
+        "same command continues later.",
         show_default=False,
     ),
 ]
@@ -52,9 +52,9 @@ Scheduler = Annotated[
 
 
 def begin_on(scheduler: str) -> None:
-    """Say that a scheduler is asked, which may not answer for a while.
+    """Print that the command waits for a scheduler, which may take a while.
 
-    What Dask logs about a lost scheduler or worker is said by the command in one line.
+    The command reports a lost scheduler or worker in one line, in place of Dask's log.
     """
     logging.disable()
     if "://" in scheduler:

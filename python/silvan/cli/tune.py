@@ -47,7 +47,7 @@ def tune(
         typer.Option(
             metavar="FORMULA",
             help="maximize or minimize, and a formula of measures, such as 'maximize "
-            "other_receivers_gbps'; those without congestion control begin with off. May be "
+            "other_receivers_gbps'; measures without congestion control begin with off. May be "
             "repeated: several objectives have a Pareto front. By default the rate of receivers "
             "that are no hotspots, less in proportion where hotspots get less than 95 % of "
             "their rate without congestion control.",
@@ -104,7 +104,7 @@ def tune(
     The scheme is control.scheme, or ib-cc if that is none. Each trial is simulated with several
     seeds. The settings found are then judged with seeds that the search has not used. If they are
     better there than the scenario's own, and than none, silvan writes them to tuned.toml in the
-    output folder, and those of ib-cc to opensm.conf, too. The same command goes on with a search
+    output folder, and settings of ib-cc to opensm.conf, too. The same command continues a search
     that was stopped or killed.
     """
     from silvan.comparing.tuning.runs import STUDY
@@ -119,7 +119,8 @@ def tune(
     folder = out or Path("out") / f"tune-{scenario.name}"
     if pick is not None and not (folder / STUDY).exists():
         raise typer.BadParameter(f"there is no search in {folder}", param_hint="--pick")
-    # Those without control once on the seeds of the search, and three settings on those held out.
+    # Runs without control on the seeds of the search, and runs of three settings on the held-out
+    # seeds.
     runs = (trials + 1) * seeds + 3 * held_out_seeds
     size = require_size([(scenario, runs)], is_wanted=yes or timeout is not None, workers=workers)
     if size is not None:
@@ -152,7 +153,7 @@ def tune(
 
 
 def _read(path: Path, set_: list[str] | None) -> Scenario:
-    """Read a fabric; without traffic of its own, it gets one random hotspot."""
+    """Read a fabric; without traffic in the scenario, it gets one random hotspot."""
     from silvan.inputs.toml_text import parse_assignments
     from silvan.planning.changes import read_fabric
     from silvan.planning.whatif import with_hotspots

@@ -22,7 +22,7 @@ SOCKNAME = "sim"
 """The fabric that is shown without another name."""
 
 BIND = "127.0.0.1:0"
-"""Where a page is served: on the loopback, at any free port."""
+"""Address of a served page: on the loopback, at any free port."""
 
 MOST_RUNS = 12
 """Runs of one page; each adds its data to the file."""
@@ -77,11 +77,11 @@ def view(
 ) -> None:
     """Show runs or a live fabric in a browser: map, trees, time.
 
-    The page of finished runs is one file that needs neither server nor network. What it can show
-    depends on what the run recorded: silvan run --record view records all of it. With --live, this
+    The page of finished runs is one file that needs neither server nor network. Its content depends
+    on the records of the run: silvan run --record view records everything. With --live, this
     process serves the page until Ctrl-C, at an address that holds a token; the page changes nothing
-    in the fabric. Of a sweep, a comparison or a reproduction, the page shows tables and curves, the
-    paper's numbers next to those measured, and the runs behind each point.
+    in the fabric. For a sweep, a comparison or a reproduction, the page shows tables and curves,
+    the paper's numbers next to measured numbers, and the runs behind each point.
     """
     if live:
         if results or out or perfetto:

@@ -1,4 +1,4 @@
-"""What ``silvan diagnose --watch`` does: sweep after sweep, into a ring file, until Ctrl-C."""
+"""Loop of ``silvan diagnose --watch``: sweep after sweep, into a ring file, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Show = Callable[[Moment], None]
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a subnet is watched.
+    """Options of watching a subnet.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class WatchOptions:
     interval : str
         Time between two sweeps.
     address : tuple of str and int, optional
-        Where the live page is served, if it is.
+        Address of the live page, if it is served.
     dcms_log : Path, optional
         The log of a DCMS, for the live page.
     as_json : bool
@@ -86,7 +86,7 @@ def watch_subnet(
     device, port, tick, link_percent, clock
         See :class:`silvan.live.diagnosis.SubnetWatcher`.
     """
-    keep_ns, interval_s = _hours_ns(options.keep), span_ps("interval", options.interval) / 1e12
+    keep_ns, interval_s = keep_span_ns(options.keep), span_ps("interval", options.interval) / 1e12
     if options.address is not None:
         from silvan.extras import require_extra
 
@@ -129,7 +129,7 @@ def _moments(watcher: SubnetWatcher, interval_s: float) -> Iterator[Moment]:
         time.sleep(max(0.0, due - time.monotonic()))
 
 
-def _hours_ns(text: str) -> int:
+def keep_span_ns(text: str) -> int:
     """Read a time with the units of days and hours."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|min|h|d)", text.strip())
     nanoseconds = round(float(found[1]) * _SECONDS[found[2]] * 1e9) if found else 0
@@ -187,7 +187,7 @@ def _put_line(text: str) -> None:
 
 @contextmanager
 def _served(options: WatchOptions, addresses: list[str]) -> Iterator[Show]:
-    """Serve the live page from the first moment on, in a thread of its own."""
+    """Serve the live page from the first moment on, in a separate thread."""
     if options.address is None:
         yield lambda _moment: None
         return

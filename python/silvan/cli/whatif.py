@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,13 +41,21 @@ FabricPath = Annotated[
 
 
 def what_if(
-    fabric: FabricPath,
+    fabric: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FABRIC",
+            help="A scenario file (.toml), the output of ibnetdiscover, or a twin that silvan "
+            "diagnose --scenario has written.",
+            show_default=False,
+        ),
+    ],
     engine: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ENGINE",
-            help="OpenSM's routing engine; may be repeated. By default all that need no file of "
-            "their own, and torus-2QoS on generated meshes and tori.",
+            help="OpenSM's routing engine; may be repeated. By default all that need no file, "
+            "and torus-2QoS on generated meshes and tori.",
             show_default=False,
         ),
     ] = None,
@@ -92,6 +100,27 @@ def what_if(
         str, typer.Option(metavar="TIME", help="Simulated time of each row.")
     ] = DURATION,
     set_: Assignments = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Of a twin: runs of each change. 3 by default.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Of a twin: folder for a figure.", show_default=False),
+    ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Of a twin: file for the best change, in the form in which it is applied.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     cc: Annotated[
         bool,
@@ -101,13 +130,40 @@ def what_if(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a fabric under each routing engine of OpenSM.
+    """Judge a fabric before it is changed.
 
-    OpenSM routes the fabric by each engine. Each row of the table states whether the routes connect
-    all hosts without loops and deadlocks, how evenly they use the cables, their effective bisection
-    bandwidth, and the rates next to a hotspot in a short simulation. Where OpenSM refuses, a line
+    OpenSM routes the fabric by each engine. Each row of the table states if the routes connect all
+    hosts without loops and deadlocks, how evenly they use the cables, their effective bisection
+    bandwidth, and the rates next to a hotspot in a short simulation. If OpenSM refuses, a line
     states why.
+
+    Of a twin, changes are tried side by side, and ranked by what the victims of congestion regain
+    and the contributors lose: congestion control, routing engines, throttled and moved flows, moved
+    jobs, cables and switches repaired or taken out.
     """
+    record = _record(fabric)
+    if record is not None:
+        _refuse({"--add-leaf": add_leaf, "--hotspot": hotspot, "--cc": cc}, "not with a twin")
+        from silvan.cli.remedies import TwinOptions, try_on_twin
+
+        _require_engines(engine or [])
+        try_on_twin(
+            TwinOptions(
+                path=fabric,
+                record=record,
+                engines=engine,
+                failures=fail or [],
+                files=guid_files(root_guid_file, cn_guid_file),
+                assignments=set_ or [],
+                duration=None if duration == DURATION else duration,
+                seeds=seeds,
+                out=out,
+                write=write,
+                as_json=as_json,
+            )
+        )
+        return
+    _refuse({"--seeds": seeds, "--out": out, "--write": write}, "needs a twin")
     from silvan.planning.whatif import engines_for, variants
     from silvan.planning.whatif import what_if as judge
 
@@ -142,6 +198,21 @@ def what_if(
                 note(f"{row.fabric}, {row.engine}: {reason}")
     if all(row.refused for row in rows[own is not None :]):
         raise typer.Exit(1)
+
+
+def _record(path: Path) -> dict[str, Any] | None:
+    """Read the record next to the scenario of a twin, if it is one."""
+    if path.suffix != ".toml":
+        return None
+    from silvan.live.twin.scenario import read_record
+
+    return read_record(path)
+
+
+def _refuse(options: Mapping[str, object], reason: str) -> None:
+    for option, given in options.items():
+        if given:
+            raise typer.BadParameter(reason, param_hint=option)
 
 
 def _require_engines(engines: Sequence[str]) -> None:
@@ -179,7 +250,7 @@ def _read(
     hotspots: Sequence[str],
     files: GuidFiles,
 ) -> tuple[Scenario, Scenario | None]:
-    """Read the fabric without routes and, where it has routes of its own, with them."""
+    """Read the fabric without routes and, if it has routes, also with them."""
     from silvan.inputs.toml_text import parse_assignments
     from silvan.planning.changes import read_fabric, stated
     from silvan.planning.whatif import ANY_ROUTES, with_hotspots

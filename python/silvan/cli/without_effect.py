@@ -26,7 +26,7 @@ def without_effect(scenario: Scenario, assignments: Sequence[str] = ()) -> list[
     Parameters
     ----------
     scenario : Scenario
-        What is simulated.
+        Scenario that is simulated.
     assignments : sequence of str
         The ``--set`` words of the command.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a scheme needs in addition to the data path.
+    """Resources of a scheme in addition to the data path.
 
     Bytes are what the registers and counters of its description add up to, not what the simulator
     uses.
@@ -36,11 +36,11 @@ class Cost:
         State of a host for each flow that is held back, or with a window for each flow; for
         congestion isolation, state of each switch that a congesting flow passes.
     messages : str
-        What travels: ``none``, ``notifications``, ``acknowledgements``, ``pulls``,
+        Kind of the scheme's messages: ``none``, ``notifications``, ``acknowledgements``, ``pulls``,
         ``reservations`` and their grants, ``refusals``, ``isolation messages`` or ``queue
         messages`` between switches, or those with ``sweeps``.
 
-    What is not reported, of a scheme without published settings, is None.
+    Resources that a scheme without published settings does not report are None.
     """
 
     switch_bytes: int | None
@@ -58,12 +58,12 @@ class Baseline:
     name : str
         Its name, as ``control.scheme`` takes it.
     summary : str
-        Which settings these are.
+        Description of the settings.
     overrides : Mapping
         Keys that choose it. Its published settings are the defaults of what the scenario does not
         write.
     cost : Cost
-        What it needs.
+        Resources of the scheme.
     """
 
     name: str
@@ -74,18 +74,18 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Which schemes a scenario suits.
+    """Schemes that a scenario suits.
 
     Attributes
     ----------
     every : tuple of Baseline
         The schemes with their settings, no control first.
     unsuited : Mapping of str to str
-        Why the other schemes with published settings take no part, by their names.
+        Reasons of the other schemes with published settings, by their names.
     on_links : frozenset of str
-        Those of them that the links leave out.
+        Names of schemes in ``unsuited`` that the kind of links excludes.
     by_hand : Mapping of str to str
-        What to write for variants that need settings that no rule gives, by their names.
+        Advice on variants that need settings that no rule gives, by their names.
     """
 
     every: tuple[Baseline, ...]
@@ -178,7 +178,7 @@ def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Base
                 f"scheme {name!r} takes no part on links with PFC: {fits.unsuited[name]}",
                 'leave it out, or set link.flow-control to "credits"',
             )
-        # One that is registered takes part as the scenario has it.
+        # A registered scheme takes part with the settings of the scenario.
         if name in fits.unsuited and name not in others:
             raise SilvanError(
                 f"scheme {name!r} takes no part: {fits.unsuited[name]}", "leave it out"

@@ -60,7 +60,7 @@ COMPARED: Sequence[Measure] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class RankingRow:
-    """How one scheme did.
+    """Results of one scheme.
 
     Attributes
     ----------
@@ -75,9 +75,9 @@ class RankingRow:
         The sample standard deviation over the seeds of every measure: not a number with one seed,
         or where a seed has no finite value.
     failure : str
-        Why a run has no result; then no number is one. Empty if all have.
+        Reason for a run without result; then no number is one. Empty if all have one.
     idle : str
-        Why the scheme never acted in any run. Empty if it did in one.
+        Reason why the scheme never acted in any run. Empty if it did in one.
     folders : tuple of Path
         Folders of the results of its runs.
     """
@@ -188,7 +188,7 @@ def _finish(
             for index, result in finished:
                 outcomes[index] = Sampled.at(result)
     except SimulationError:
-        # It has stopped the others; which one it was shows when it fails again.
+        # A failed run has stopped the others; it fails again when repeated.
         for index, run in enumerate(runs):
             if index not in outcomes:
                 try:
@@ -332,7 +332,7 @@ def with_probes(scenario: Scenario) -> Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What is kept of a run, so that not all of them are in memory at once.
+    """Stored part of a run, so that not all runs are in memory at once.
 
     Attributes
     ----------
@@ -343,7 +343,7 @@ class Sampled:
     own : Mapping of str to float
         The measures of the run.
     idle : str, optional
-        Why the scheme never acted; None if it did.
+        Reason why the scheme never acted; None if it did.
     """
 
     times_ms: FloatArray

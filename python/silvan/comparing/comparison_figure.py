@@ -40,9 +40,9 @@ def draw_comparison(
     Parameters
     ----------
     ranking : sequence of RankingRow
-        What was measured; no control first.
+        Results of the schemes; no control first.
     title : str
-        What was run.
+        Title.
     folder : Path
         A folder that exists.
     stem : str
@@ -118,7 +118,7 @@ def _panel(
     right = axis_end = max([1.55 * top, *(1.05 * end for end in ends)])
     axes.set_xlim(-0.05 * top, right)
     if any(map(math.isinf, values)):
-        # What is not within the run has a place of its own, right of the axis.
+        # Values beyond the run have a place right of the axis.
         right *= _BEYOND
         axes.set_xlim(-0.05 * top, right)
         axes.axvspan(axis_end, right, color=_BAND, zorder=0)

@@ -14,7 +14,7 @@ _ALONE_MS: Final = 1.0
 
 
 def part(scenario: Scenario, name: Part) -> Scenario:
-    """Give one part of the benchmark as a scenario of its own.
+    """Give one part of the benchmark as a separate scenario.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def measure(
     Returns
     -------
     Report
-        What was measured. Printed, it is the benchmark's own table.
+        Measurements. Printed, it is the benchmark's table.
     """
     jobs = [Job(part(scenario, name), scenario.seed if seed is None else seed) for name in PARTS]
     with closing(run_jobs(jobs, on_progress=on_progress)) as finished:

@@ -127,7 +127,7 @@ def orphans() -> set[int]:
         fields = _stat(pid)
         return fields is None or fields[19] != start
 
-    # Of several marks the last one is that of who has started it.
+    # Of several marks, the last is that of the process that has started it.
     return {pid for pid in _processes() if (names := _marks(pid)) and is_orphan(names[-1])}
 
 
@@ -135,7 +135,7 @@ def _marks(pid: int) -> list[str]:
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
-        # It has ended, or is another user's.
+        # The process has ended, or belongs to another user.
         return []
     start = f"{_VARIABLE}=".encode()
     for variable in environment.split(b"\0"):

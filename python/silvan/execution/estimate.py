@@ -29,7 +29,7 @@ _HINT = "--yes starts it all the same; choose fewer hosts, samples, flows or see
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What runs take.
+    """Resources of runs.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def estimate(scenario: Scenario, runs: int = 1) -> Estimate:
     Parameters
     ----------
     scenario : Scenario
-        What is to be run.
+        Scenario to run.
     runs : int, optional
         Number of runs of this size.
 
@@ -145,7 +145,7 @@ def require_room(size: Estimate, *, is_wanted: bool, memory: float | None = None
     size : Estimate
         The size of the runs.
     is_wanted : bool
-        Whether they are to start all the same.
+        True if they are to start all the same.
     memory : float, optional
         Memory that they can have in bytes, by default what is available.
 

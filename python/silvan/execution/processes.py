@@ -1,4 +1,4 @@
-"""Worker processes: told what to call, watched, and replaced when they die.
+"""Worker processes: they get calls, are watched, and are replaced when they die.
 
 Each worker is a fresh interpreter at the other end of a socket, so it shares no state with the
 caller, a script needs no ``if __name__ == "__main__"`` to start some, and a worker that is killed
@@ -25,7 +25,7 @@ from silvan.execution.simulation import Progress
 from silvan.schemes.foreign_code import END_NOW
 
 _PATIENCE_S = 10.0
-"""How long a worker may take to stop by itself: a result that is being written is finished."""
+"""Seconds in which a worker may stop by itself: a result that is being written is finished."""
 
 _GRACE_S = 0.5
 """Time between the signals that end a worker while it runs code of a scheme file."""
@@ -33,7 +33,7 @@ _GRACE_S = 0.5
 _STANDARD_ERROR = 2
 
 _LONGEST_WAIT_S = 86_400.0
-"""What the system can be asked to wait at once: it counts milliseconds in 32 bits."""
+"""Longest wait of a system call: it counts milliseconds in 32 bits."""
 
 
 def cores() -> int:
@@ -53,7 +53,7 @@ class Report:
     key : int
         The call.
     progress : Progress
-        How far it has come.
+        Progress of the call.
     """
 
     key: int
@@ -69,7 +69,7 @@ class Returned:
     key : int
         The call.
     value : Any
-        What it returned.
+        Value that the call returned.
     """
 
     key: int
@@ -85,7 +85,7 @@ class Raised:
     key : int
         The call.
     error : Exception
-        What it raised.
+        Exception that the call raised.
     """
 
     key: int
@@ -109,7 +109,7 @@ class Died:
 
 
 Event: TypeAlias = Report | Returned | Raised | Died
-"""What a worker has to tell."""
+"""Message of a worker."""
 
 
 class Pool:
@@ -150,12 +150,12 @@ class Pool:
 
     @property
     def has_room(self) -> bool:
-        """Whether another call can be submitted now."""
+        """Return true if another call can be submitted now."""
         return len(self._busy) < self._size
 
     @property
     def is_idle(self) -> bool:
-        """Whether no call is going on."""
+        """Return true if no call is in progress."""
         return not self._busy
 
     def submit(self, key: int, function: Callable[..., Any], *arguments: Any) -> None:
@@ -164,7 +164,7 @@ class Pool:
         Parameters
         ----------
         key : int
-            What the events of this call are told by.
+            Key of the events of this call.
         function : callable
             A function of a module of this package. Besides the arguments it is given a function
             that takes reports of its progress, and that raises an exception when it is to stop.
@@ -190,7 +190,7 @@ class Pool:
         Returns
         -------
         list of Event
-            What the workers told, empty after the timeout.
+            Events of the workers, empty after the timeout.
 
         Raises
         ------
@@ -233,7 +233,7 @@ class Pool:
 
 
 class _Worker:
-    """One process and the connection to it."""
+    """A process and the connection to it."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -244,7 +244,7 @@ class _Worker:
                     # -P: what lies in the current folder must not pass for a module.
                     [sys.executable, "-P", "-m", "silvan.execution.worker_process", str(theirs_fd)],
                     stdin=subprocess.DEVNULL,
-                    # What code of a scheme file prints is no part of the caller's output.
+                    # Output of a scheme file's code is no part of the caller's output.
                     stdout=_STANDARD_ERROR,
                     pass_fds=[theirs_fd],
                 )
@@ -275,7 +275,7 @@ class _Interrupts:
     """Keeps in mind that Ctrl-C was pressed.
 
     The exception that it raises can be lost: compiled modules clear it while they are imported or
-    look attributes up. What was lost is raised again here.
+    look attributes up. A lost exception is raised again here.
     """
 
     def __init__(self) -> None:
@@ -307,7 +307,7 @@ class _Interrupts:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Start a process that never hears of Ctrl-C.
+    """Start a process that never receives Ctrl-C.
 
     A terminal sends Ctrl-C to all processes; only the caller decides what it means.
     """

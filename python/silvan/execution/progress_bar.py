@@ -24,7 +24,7 @@ def progress_bar(label: str) -> Iterator[Update]:
     Parameters
     ----------
     label : str
-        What goes on.
+        Activity.
 
     Yields
     ------
@@ -41,7 +41,7 @@ def progress_bar(label: str) -> Iterator[Update]:
 
 
 def _in_notebook() -> bool:
-    # What has not been imported does not run this program.
+    # A module that has not been imported does not run this program.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return type(shell).__name__ == _NOTEBOOK_SHELL

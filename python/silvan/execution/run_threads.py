@@ -1,4 +1,4 @@
-"""How many threads simulate a run: the number that is asked for, and that of several at once."""
+"""Threads that simulate a run: the requested number, and the number of several runs at once."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def checked_threads(threads: SupportsIndex | str) -> int:
 
 
 def requested_threads(scenario: Scenario, threads: int | None = None) -> int:
-    """Give the number of threads that a run is asked to use, 0 for ``"auto"``.
+    """Give the requested number of threads of a run, 0 for ``"auto"``.
 
     Parameters
     ----------
     scenario : Scenario
-        What is simulated.
+        Scenario that is simulated.
     threads : int, optional
         A number in place of the scenario's ``run.threads``.
     """
@@ -62,7 +62,7 @@ def requested_threads(scenario: Scenario, threads: int | None = None) -> int:
 
 
 def fewer_threads(wanted: int, used: int, why: str | None = None) -> str | None:
-    """Say in one line that a run uses fewer threads than it is asked to use, if it does.
+    """Return a line saying that a run uses fewer threads than requested, if it does.
 
     With ``"auto"`` silvan chooses the number, so that no number is too small.
 
@@ -121,7 +121,7 @@ def useful_threads(scenario: Scenario, most: int) -> int:
     Parameters
     ----------
     scenario : Scenario
-        What is simulated.
+        Scenario that is simulated.
     most : int
         Most threads, at least one.
     """

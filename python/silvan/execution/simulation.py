@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come.
+    """Progress of a run.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ def run(
     Parameters
     ----------
     scenario : Scenario
-        What to simulate.
+        Scenario to simulate.
     seed : int, optional
         Seed of every random choice; by default the scenario's own. Equal seeds give equal
         results, to the bit.
@@ -88,7 +88,7 @@ def run(
     Returns
     -------
     Result
-        What was delivered, counted and sampled.
+        Counts, samples and deliveries.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def run(
         The scheme is in Python, and its file or one of its functions fails. The error of a
         function has ``hook`` and ``time_ps``.
     ScenarioError
-        What is given is no scenario, no seed, or no number of threads.
+        An argument is no scenario, no seed, or no number of threads.
 
     Warns
     -----
@@ -162,7 +162,7 @@ def simulate(
     control: Callbacks | None = None,
     threads: int | None = None,
 ) -> Result:
-    """Simulate a scenario that has been checked, as :func:`run` does; 0 threads stand for auto."""
+    """Simulate a scenario that has been checked, as :func:`run` does; 0 threads means auto."""
     report: Callable[[dict[str, Any]], object] | None = None
     if progress is not None:
 

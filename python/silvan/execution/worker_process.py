@@ -1,4 +1,4 @@
-"""What a worker process does: it takes calls from a socket and sends back what came of them."""
+"""A worker process: it takes calls from a socket and returns their results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from silvan.folders import WRITING
 from silvan.schemes.foreign_code import ignore_end_now
 
 _GRACE_S = 0.25
-"""How long a call may take to stop by itself once the caller is gone."""
+"""Seconds in which a call may stop by itself once the caller is gone."""
 
 
 class _Stopped(Exception):
-    """The caller wants no more of this."""
+    """The caller has cancelled the call."""
 
 
 def echo(value: object, report: Callable[[Progress], object]) -> object:
@@ -37,7 +37,7 @@ def serve(connection: Connection) -> None:
     Parameters
     ----------
     connection : Connection
-        Where functions with their arguments come from, and where their results go.
+        Connection for functions with their arguments, and for their results.
     """
     calls: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None]
     calls = queue.SimpleQueue()
@@ -80,9 +80,9 @@ def serve(connection: Connection) -> None:
 
 
 def _end_soon() -> None:
-    """End the process, whatever it does: compiled code may never come back from a call.
+    """End the process in any case: compiled code may never return from a call.
 
-    What is being written is finished first.
+    A file that is being written is finished first.
     """
     time.sleep(_GRACE_S)
     WRITING.acquire()

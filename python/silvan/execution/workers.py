@@ -29,16 +29,16 @@ OnProgress = Callable[[int, Progress], object]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run to do.
+    """A run to do.
 
     Attributes
     ----------
     scenario : Scenario
-        What to simulate.
+        Scenario to simulate.
     seed : int
         Seed of the run.
     folder : Path, optional
-        Where to write the result as soon as it is there.
+        Folder for the result, which is written at the end of the run.
     threads : int, optional
         Threads of the run, 0 for as many as suit it; by default the scenario's. Of several runs
         at once each uses one, and the last few as many as there are cores for them, but no more
@@ -67,7 +67,7 @@ def run_jobs(
     Parameters
     ----------
     jobs : sequence of Job
-        What to run.
+        Jobs to run.
     workers : int, optional
         Processes at once; by default one per core. A single run, or a single worker, needs
         no other process, unless its scheme is in Python: a loop in it that does not end can be

@@ -47,16 +47,16 @@ _SWITCH = "#9A9A9A"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One sample of the trees of one run.
+    """A sample of the trees of one run.
 
     Attributes
     ----------
     title : str
-        What it shows; the time is added.
+        Title; the time is added.
     drawing : Drawing
         The run.
     index : int
-        Which look.
+        Index of the look.
     since : int, optional
         An earlier look: what has changed since then is drawn, instead of each tree in its colour.
     """
@@ -68,7 +68,7 @@ class Panel:
 
 
 class Drawing:
-    """Draws samples of the trees of one run, each lineage of trees in a colour of its own.
+    """Draws samples of the trees of one run, each lineage of trees in a separate colour.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Drawing:
     forests : Forests
         The looks.
     layout : Layout
-        Where the parts of the fabric stand.
+        Places of the parts of the fabric.
     """
 
     def __init__(self, forests: Forests) -> None:
@@ -127,7 +127,7 @@ class Drawing:
         Parameters
         ----------
         axes : Axes
-            Where :meth:`fabric` has drawn.
+            Axes in which :meth:`fabric` has drawn.
         snapshot : Snapshot
             The instant.
 
@@ -156,7 +156,7 @@ class Drawing:
         Parameters
         ----------
         axes : Axes
-            Where :meth:`fabric` has drawn.
+            Axes in which :meth:`fabric` has drawn.
         before, after : Snapshot
             The instants.
         """
@@ -168,7 +168,7 @@ class Drawing:
             return CHANGE_COLOURS[place[one in which[0], one in which[1]]]
 
         colours = {row: colour(ports, row) for row in ports[0] | ports[1]}
-        # What has changed is above what has not.
+        # Changed parts are drawn above unchanged parts.
         for zorder, snapshot in ((4, after), (3.5, before)):
             self._branches(axes, snapshot, colours, zorder=zorder)
             self._hotspots(axes, snapshot, colours)
@@ -271,7 +271,7 @@ class Drawing:
     def _has_room(
         self, axes: Axes, name: str, place: tuple[float, float], others: Sequence[Any]
     ) -> bool:
-        """Whether a name is shorter than the way to the next place in the row."""
+        """Return true if a name is shorter than the distance to the next place in the row."""
         ways = [abs(x - place[0]) for x, y in others if y == place[1] and x != place[0]]
         points = min(ways, default=math.inf) * self._unit(axes)
         return points > 0.65 * _NAME_SIZE * len(name) + 0.5 * self._column(axes)
@@ -324,7 +324,7 @@ def draw_forests(
     Parameters
     ----------
     rows : sequence of sequence of Panel
-        What to draw, row by row; rows may differ in length.
+        Panels, row by row; rows may differ in length.
     title : str
         Title of the figure.
     folder : Path
@@ -425,7 +425,7 @@ def legend(
     figure : Figure
         The figure.
     change : bool
-        Whether some panel shows what has changed.
+        True if some panel shows what has changed.
     widths : tuple of Drawing and Axes, optional
         A drawing whose widths of lines are explained, and where it is.
     """
@@ -525,7 +525,7 @@ def _apart(sizes: Mapping[float, float]) -> dict[float, float]:
     Returns
     -------
     dict of float to float
-        Where the middle of each is.
+        Centre of each.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def draw_steps(
     drawing : Drawing
         The run.
     indexes : sequence of int
-        Which looks.
+        Indexes of looks.
     title : str
         Title of the figure.
     folder : Path
@@ -67,7 +67,7 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
     drawing : Drawing
         The run.
     indexes : sequence of int
-        Which looks, in order; at least one.
+        Indexes of looks, in order; at least one.
     title : str
         Title in each frame; the time is added.
     path : Path
@@ -88,7 +88,7 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
         canvas = figure.canvas
         assert isinstance(canvas, FigureCanvasAgg)
         canvas.draw()  # type: ignore[no-untyped-call]
-        # What never changes is drawn once.
+        # Parts that never change are drawn once.
         empty = canvas.copy_from_bbox(figure.bbox)  # type: ignore[no-untyped-call]
         heading = axes.set_title("", fontsize=11)
         for index in indexes:

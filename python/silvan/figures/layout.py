@@ -1,4 +1,4 @@
-"""Where the parts of a fabric are in a drawing of it, unfolded.
+"""Places of the parts of a fabric in an unfolded drawing.
 
 Packets travel downwards: all hosts as senders on top, below them the switches on the way up from
 the hosts, in the middle the highest switches, then the switches on the way down, at the bottom all
@@ -43,9 +43,9 @@ class Layout:
     lines : list of tuple, by row of the table ``ports``
         Both ends of the cable as that output port uses it.
     is_uplink : ndarray of bool, by row of the table ``ports``
-        Whether the port is a host's own.
+        True if the port is a host's own.
     is_last : ndarray of bool, by row of the table ``ports``
-        Whether the port faces a host.
+        True if the port faces a host.
     width, height : float
         Extent of the drawing.
     """

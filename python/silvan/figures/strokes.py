@@ -79,15 +79,15 @@ def strokes(
     Parameters
     ----------
     axes : Axes
-        Where to draw, in units of its data.
+        Axes to draw in, in units of their data.
     paths : sequence of Path
-        What to draw. Where a path crosses itself, it is not drawn twice.
+        Paths to draw. A crossing of a path with itself is not drawn twice.
     colours : sequence of str
         Colour of each.
     widths : sequence of float
         Width of each, in points.
     zorder : float
-        What is higher is above.
+        Order of drawing: higher is above.
     alpha : float, optional
         Opacity of all; 1 by default.
 
@@ -119,15 +119,15 @@ def symbol(
     Parameters
     ----------
     axes : Axes
-        Where to draw, in units of its data. Neither its place nor its limits may change.
+        Axes to draw in, in units of their data. Neither their place nor their limits may change.
     path : Path
-        What to draw.
+        Path to draw.
     colour : str
         Its colour.
     width : float
         Its width, in points.
     zorder : float
-        What is higher is above.
+        Order of drawing: higher is above.
     alpha : float, optional
         Opacity; 1 by default.
     """

@@ -36,7 +36,7 @@ SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#E69F00")
 VIOLET = "#7A35D8"
 REFERENCE = "#000000"
 INK = "#333333"
-# For many curves: each of them has a colour of its own on the page of a report, too.
+# Colours of many curves; on the page of a report, too, each curve has a separate colour.
 CURVES = (CC_COLOURS["on"], CC_COLOURS["off"], *SHADES[1:3], VIOLET, REFERENCE)
 FAINT = "#8C8C8C"
 
@@ -86,7 +86,7 @@ WIDTHS_IN: Mapping[str, float | None] = {"screen": None, "column": 3.5, "page": 
 _DPI = 200
 # A third of the time of Pillow's default, and hardly larger files.
 _PNG = {"compress_level": 3}
-# Where things are in an SVG. A thousandth of a point is finer than any screen or printer.
+# Coordinates in an SVG. A thousandth of a point is finer than any screen or printer.
 _PLACE = re.compile(rb'\b(?:d|x|y)="[^"]*"')
 _PART = re.compile(rb"<(use|path)\b([^>]*)/>")
 # Points of a curve that have names in an SVG, and how far from one the pointer may be.
@@ -98,7 +98,7 @@ _TOO_FINE = re.compile(rb"(?<=\.\d\d\d)\d+")
 
 
 Numbers: TypeAlias = tuple[Sequence[str], Sequence[Sequence[object]]]
-"""What is behind a figure: names of the columns with their units, and the rows."""
+"""Data behind a figure: names of the columns with their units, and the rows."""
 
 
 class NotebookFigure(Figure):
@@ -126,7 +126,7 @@ class NotebookFigure(Figure):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Where a figure is shown: its width, and whether it has a title.
+    """Page of a figure: its width, and if it has a title.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ def styled(
 
 
 def run_colours(is_controlled: Sequence[bool]) -> list[str]:
-    """Choose colours of runs: vermilion stands for no control where some runs have control.
+    """Choose colours of runs: vermilion for runs without control if other runs have control.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def name_point(axes: Axes, x: float, y: float, name: str) -> None:
     Parameters
     ----------
     axes : Axes
-        Where it is.
+        Axes of the text.
     x, y : float
         The place, in units of the data.
     name : str
@@ -293,11 +293,11 @@ def legend_below(
     axes : Axes
         One of the panels.
     handles : Mapping, optional
-        What to explain, by name; by default what is labelled in these axes.
+        Artists to explain, by name; by default those with labels in these axes.
     columns : int, optional
         Columns of the legend; by default all names are in one row.
     note : str, optional
-        What else a reader must know, in small type above the names.
+        Note in small type above the names.
     **spacing : float
         Lengths of matplotlib's legend, such as ``handlelength``.
     """
@@ -494,7 +494,7 @@ def _named(drawing: bytes, named_parts: Sequence[Sequence[str]]) -> bytes:
             title = f"<title>{escape(name)}</title>".encode()
             return b"<%s%s>%s</%s>" % (part[1], part[2], title, part[1])
 
-        # What is drawn once and used many times has no name of its own.
+        # Definitions, which are drawn once and used many times, have no names.
         definitions = _DEFINITIONS.match(after)
         start = definitions.end() if definitions else 0
         drawing = before + opening + after[:start]

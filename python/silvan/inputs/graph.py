@@ -15,7 +15,7 @@ _SIMILAR = 0.75
 """Least similarity of a misspelt attribute."""
 
 MOST_PORTS = 254
-"""Ports of a switch besides port 0: IBA specification, volume 1, chapter 18."""
+"""Highest number of a port of a switch: IBA specification, volume 1, chapter 18."""
 
 
 def fabric_lists(graph: Any) -> dict[str, TomlInput]:

@@ -34,7 +34,7 @@ def read_bytes(path: str | Path, limit: int, what: str, hint: str) -> bytes:
     limit : int
         Its largest size in bytes.
     what : str
-        What the file is, as errors name it.
+        Noun for the file in errors.
     hint : str
         Advice if it cannot be read.
 

@@ -55,7 +55,7 @@ class Request:
 
 @dataclass(slots=True)
 class Rank:
-    """One rank of a program: what it does, in order.
+    """A rank of a program: its operations, in order.
 
     Blocking operations (:meth:`compute`, :meth:`send`, :meth:`recv`) follow each other.
     :meth:`isend` and :meth:`irecv` only start; what comes after does not wait for them until
@@ -72,7 +72,7 @@ class Rank:
     number: int
     size: int
     _lines: list[str] = field(default_factory=list)
-    # What the next operation waits for.
+    # Labels that the next operation waits for.
     _after: list[str] = field(default_factory=list)
     _count: int = 0
 
@@ -140,7 +140,7 @@ class Rank:
                     started.append(self._add(f"recv {count}b from {partner} tag {tag}"))
                 case _:
                     self.wait(*started)
-                    # What follows waits for this, so for all that was before it, too.
+                    # Later operations wait for this one, and so for all earlier ones.
                     self._after = [request.label for request in started] or self._after
                     started = []
 
@@ -188,7 +188,7 @@ class Program:
     Parameters
     ----------
     ranks : int
-        How many ranks it has.
+        Number of ranks.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def whole_number(text: str) -> int | None:
 
 
 class Quantity(str):
-    """A text of a scenario. Where it is a number with a unit, its value in a base unit.
+    """A text of a scenario. For a number with a unit, it also has the value in a base unit.
 
     The text is read as that of a scenario file is. A text that is no such quantity raises
     :class:`silvan.ScenarioError`.

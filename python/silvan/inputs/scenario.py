@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # The start of a comment of a scenario's text about a plug-in.
 _PLUG_IN = "# plug-in: "
 
-# How errors name a value within the sweep's table, before they name its key.
+# Prefix of errors on a value within the sweep's table, before the key of the value.
 _IN_SWEEP = re.compile(r"^sweep\.vary\.(?:.*?\.\d+: )?")
 
 # A node in the output of ibnetdiscover, also with lost tabs.
@@ -153,7 +153,7 @@ class Scenario:
         text : str
             The text of a scenario file.
         source : str, optional
-            Where the text comes from, for error messages.
+            Origin of the text, for error messages.
         overrides : Mapping, optional
             Values by dotted key, set over those in the text.
 
@@ -347,7 +347,7 @@ class Scenario:
         try:
             return self._changed([("sweep.vary", vary)])
         except ScenarioError as error:
-            # What is at fault is one key of the grid, not the whole that is set here.
+            # The error concerns one key of the grid, not the whole grid that is set here.
             message = _IN_SWEEP.sub("", error.message)
             raise ScenarioError(message, "grid", hint=error.hint, key=error.key) from None
 
@@ -428,7 +428,7 @@ class Scenario:
         return f"{size} B" if size % 1024 else f"{size // 1024} KiB"
 
     def __getattr__(self, name: str) -> Table:
-        # One whose text was refused has no tables, and debuggers ask for its name.
+        # An object whose text was refused has no tables, and debuggers ask for its name.
         if name.startswith("_") or not hasattr(self, "_native"):
             raise AttributeError(name)
         value = getattr(self.tables, name)
@@ -447,7 +447,7 @@ class Scenario:
 
     @property
     def warnings(self) -> list[str]:
-        """What is odd about the files that the scenario names, and what was decided."""
+        """Oddities of the files that the scenario names, and the choices made for them."""
         return self._native.warnings
 
     @property
@@ -481,12 +481,12 @@ class Scenario:
 
     @property
     def has_python_scheme(self) -> bool:
-        """Whether its congestion control is in a Python file."""
+        """True if the congestion control is in a Python file."""
         return self._native.python_scheme() is not None
 
     @property
     def has_traffic(self) -> bool:
-        """Whether any host sends anything."""
+        """True if any host sends anything."""
         return self._native.has_traffic
 
     @property
@@ -498,8 +498,8 @@ class Scenario:
         """Write the scenario as TOML text, with every default as a comment.
 
         Reading the text gives an equal scenario, which :meth:`override` changes equally: defaults
-        that depend on other values follow them. What the scenario took from files and plug-ins is
-        in the text, and comments at its start name the plug-ins. Keys of plug-ins are not in it.
+        that depend on other values follow them. The text contains all values from files and
+        plug-ins, and comments at its start name the plug-ins. Keys of plug-ins are not in it.
 
         Examples
         --------
@@ -576,8 +576,8 @@ class Scenario:
         Returns
         -------
         dict of str to bytes
-            By switch a number for each host, in the order of the hosts; 0 where the switch has no
-            entry. Where switches choose among ports (``fabric.path-choice``), it is one of them.
+            By switch a number for each host, in the order of the hosts; 0 if the switch has no
+            entry. If switches choose among ports (``fabric.path-choice``), it is one of them.
 
         Examples
         --------

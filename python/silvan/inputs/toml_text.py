@@ -28,7 +28,7 @@ TomlInput: TypeAlias = (
     "str | int | float | bool | os.PathLike[str] | SupportsToList | Sequence[object]"
     " | Mapping[str, object]"
 )
-"""A value that a program can give for one. What is in lists and tables is checked at run time."""
+"""A Python value for a value of TOML. The contents of lists and tables are checked at run time."""
 
 _DEEPEST = 64
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")

@@ -1,4 +1,4 @@
-"""What a running DCMS does, from its state folder, and what one has done, from its log."""
+"""Current state of a DCMS, from its state folder, and past events, from its log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_status(folder: Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        What the manager has written after its last sweep, and as ``running`` whether it runs.
+        State of the manager after its last sweep, and as ``running`` if the manager runs.
 
     Raises
     ------
@@ -88,27 +88,27 @@ def damaged_status(folder: Path) -> ManagerError:
 
 @dataclass(slots=True)
 class LowPort:
-    """What was decided about a port.
+    """Decisions about a port.
 
     Attributes
     ----------
     port : str
         The port.
     far_end : str
-        What is at the other end of its cable.
+        Far end of the cable.
     lowered : int
-        How often its Marking_Rate was lowered, or would have been.
+        Number of times that its Marking_Rate was lowered, or would have been.
     low_s : float
-        How long it was low.
+        Time that it was low.
     lost_bytes : float
-        What its victims lost by waiting, without what is unknown.
+        Bytes that its victims lost by waiting, as far as known.
     known_s : float
         The part of the time for which that is known.
     unknown : int
-        How often the log does not show what they lost, because the manager was killed, or because
+        Number of times that the log lacks the loss, because the manager was killed, or because
         the Marking_Rate is low at the end of the log.
     is_low : bool
-        Whether it is low at the end of the log.
+        True if it is low at the end of the log.
     victims : set of str
         The ports that waited for it.
     since : float, optional
@@ -129,14 +129,14 @@ class LowPort:
 
 @dataclass(slots=True)
 class DcmsReport:
-    """What the log of a DCMS shows.
+    """Contents of the log of a DCMS.
 
     Attributes
     ----------
     first_s, last_s : float
         Times of the first and of the last line, in seconds since 1970.
     dry_run : bool
-        Whether nothing was changed in any of it.
+        True if nothing was changed in any of it.
     ports : list of LowPort
         Ports whose Marking_Rate was lowered or would have been, the largest loss first.
     reasons : dict
@@ -159,7 +159,7 @@ def read_report(path: Path) -> DcmsReport:
     Parameters
     ----------
     path : Path
-        What ``silvan dcms --log json`` has written.
+        Log that ``silvan dcms --log json`` has written.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def read_report(path: Path) -> DcmsReport:
                     _end(one, time_s, float(event["victims-lost-bytes"]))
             elif kind == "started":
                 report.dry_run &= not event["act"]
-                # What was low before was restored, or is by this run.
+                # Ports that were low before were restored, or are restored by this run.
                 for one in ports.values():
                     _end(one, times[-1] if times else time_s)
         except NO_RECORD:
@@ -215,7 +215,7 @@ def _take(ports: dict[str, LowPort], event: dict[str, Any], time_s: float) -> No
     victim = port_name(event["victim"]) if event["reason"] == "victim-found" else None
     if event["action"] == "lower":
         one = ports.setdefault(name, LowPort(name, event["port"].get("far-end") or ""))
-        # Where lines are missing, an end may be.
+        # If lines of the log are missing, the end may be among them.
         _end(one, time_s)
         one.lowered += 1
         one.since = time_s

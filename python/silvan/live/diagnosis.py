@@ -114,7 +114,7 @@ class SubnetWatcher:
         Returns
         -------
         Moment, optional
-            What has happened since the sweep before; ``None`` for the first sweep, and for the
+            Changes since the previous sweep; ``None`` for the first sweep, and for the
             first one after the subnet has changed.
 
         Raises
@@ -283,7 +283,7 @@ def is_undecided(report: Report) -> bool:
     Returns
     -------
     bool
-        Whether ports wait although no cause is found and ports are not known, or more than a tenth
+        True if ports wait although no cause is found and ports are not known, or more than a tenth
         of the ports is not known.
     """
     unknown = report["unknown_ports"]
@@ -362,7 +362,7 @@ def span_ps(name: str, text: str) -> int:
 
 
 def _placed(path: Path | None, text: str) -> str:
-    """Put a file before what is wrong in a line of it."""
+    """Put the name of the file before an error in a line of the file."""
     found = re.match(r"line (\d+): ", text)
     if found:
         return f"{path}:{found[1]}: {text[found.end() :]}"

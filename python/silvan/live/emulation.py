@@ -55,7 +55,7 @@ _HINTS = {
     "scale": "give a factor above 0",
     "query-paths": "start a subnet manager, e.g. with silvan emulate --opensm",
 }
-"""What to do about a command that the fabric refuses."""
+"""Advice for commands that the fabric refuses."""
 
 _LIBRARIES = (
     "/usr/lib/*/umad2sim/libumad2sim.so",
@@ -144,7 +144,7 @@ class Emulation:
     Parameters
     ----------
     scenario : Scenario
-        What to emulate. Its duration plays no role. A scheme in a Python file has
+        Scenario to emulate. Its duration plays no role. A scheme in a Python file has
         no effect.
     sockname : str, optional
         Name of the sockets (IBSIM_SOCKNAME of the tools).
@@ -229,7 +229,7 @@ class Emulation:
 
     @property
     def is_running(self) -> bool:
-        """Whether the fabric is still served."""
+        """True while the fabric is served."""
         return self._inner.is_running()
 
     def take_notices(self) -> list[str]:
@@ -440,7 +440,7 @@ def _cut_off(sockname: str, server_user: int | None) -> EmulationError:
             "start it again with silvan emulate, then repeat this command",
         )
     return EmulationError(
-        f"the fabric {sockname!r} has closed the connection, and goes on", "repeat this command"
+        f"the fabric {sockname!r} has closed the connection, but still runs", "repeat this command"
     )
 
 

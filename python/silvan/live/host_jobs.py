@@ -1,4 +1,4 @@
-"""Which jobs run on which hosts: from a file or from Slurm."""
+"""Jobs of hosts: from a file or from Slurm."""
 
 from __future__ import annotations
 
@@ -244,3 +244,24 @@ class HostJobs:
             self._jobs, self._read_s = slurm_jobs(), time.monotonic()
         if self._jobs is not None:
             add_jobs(report, self._jobs)
+
+    def of(self, hosts: Iterable[str]) -> dict[str, list[str]]:
+        """Return the jobs of these hosts, as far as they are known.
+
+        Parameters
+        ----------
+        hosts : iterable of str
+            Hosts of a subnet.
+
+        Returns
+        -------
+        dict
+            Jobs by host; hosts without a job are left out.
+        """
+        jobs = self._jobs or {}
+        found = {}
+        for host in hosts:
+            named = next((jobs[key] for key in _names(host) if key in jobs), None)
+            if named:
+                found[host] = named
+        return found

@@ -15,7 +15,7 @@ from silvan.errors import EmulationError
 from silvan.live.emulation import Emulation
 
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-"""Where Debian puts the tools, besides the user's own path."""
+"""Search path: the user's path, and the folders of Debian's tools."""
 
 INSTALL = "apt-get install opensm infiniband-diags"
 """Installs OpenSM and the tools."""
@@ -82,11 +82,11 @@ def attached(
     host : str, optional
         The host to attach it to.
     stdout : int
-        What its standard output is.
+        Standard output of the program.
     stderr : int
-        What its standard error is; a pipe unless said otherwise.
+        Standard error of the program; a pipe by default.
     is_waited_for : bool
-        Whether the thread that enters the block leaves it, too. Only then, or if it is the main
+        True if the thread that enters the block leaves it, too. Only then, or if it is the main
         thread, the kernel ends the program with this process.
     grace_s : float
         Seconds between SIGTERM and SIGKILL after the block.
@@ -123,7 +123,7 @@ def opensm_words(folder: Path, *options: str) -> list[str]:
     Parameters
     ----------
     folder : Path
-        Where the log is: :func:`opensm_log`.
+        Folder of the log: see :func:`opensm_log`.
     *options : str
         Further options.
     """
@@ -178,7 +178,7 @@ def opensm(
     folder : Path
         For OpenSM's log and files.
     host : str, optional
-        Where it runs.
+        Host of the program.
 
     Yields
     ------
@@ -197,7 +197,7 @@ def opensm(
         folder,
         opensm_words(folder),
         host=host,
-        # Its log has what it prints.
+        # The log has the same lines.
         stderr=subprocess.DEVNULL,
         grace_s=OPENSM_GRACE_S,
     ) as process:

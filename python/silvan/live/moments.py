@@ -15,7 +15,7 @@ Report = dict[str, Any]
 """A diagnosis as plain values, as ``silvan diagnose --json`` prints it."""
 
 LOADS = ("load", "wait", "congested")
-"""What is known of each port: parts of its link's rate and of the time."""
+"""Loads of each port: parts of its link's rate and of the time."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Subnet:
 
 @dataclass(frozen=True)
 class Moment:
-    """What two sweeps say.
+    """Results of two sweeps.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Moment:
     values : bytes
         The loads of the ports, as ``loads`` gives them.
     at_ns : int
-        When the second sweep was done, in nanoseconds since 1970.
+        End of the second sweep, in nanoseconds since 1970.
     """
 
     subnet: Subnet

@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from silvan.inputs.toml_text import TomlValue
 
 LEVELED = {"lash": "switches", "torus-2QoS": "switches", "dfsssp": "hosts", "nue": "hosts"}
-"""Engines whose routes cannot deadlock only if each path has the service level that they give it,
-and whether all hosts of a switch have the same, or each its own."""
+"""Engines that avoid deadlocks only with a service level for each path.
+
+The value says if the hosts of a switch share a level, or each host has a separate one.
+"""
 
 MAPPED = ("torus-2QoS", "dfsssp", "nue")
-"""Engines of these that want OpenSM to set SL to VL tables."""
+"""Engines with service levels that need SL to VL tables of OpenSM."""
 
 ROOTED = ("updn", "ftree")
 """Engines that read a file of roots."""
@@ -45,13 +47,13 @@ WITH_COMPUTE_NODES = ("ftree", "sssp", "dfsssp")
 _SECONDS = 3600
 
 _numbers = itertools.count()
-"""Of the fabrics and files of this process, since several may be routed at once."""
+"""Numbers of the fabrics and files of this process, since several may be routed at once."""
 
 _LOG_OPTIONS = {"file": ("-D", "0x07")}
-"""What makes OpenSM log that it has routed otherwise than its log claims."""
+"""Option that makes OpenSM log that its routing differs from its claim."""
 
 _NO_FILE = "LFTs file name is not given; using default routing algorithm"
-"""What it logs then."""
+"""Line of that log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +234,9 @@ class _Routed:
     reason : str
         The first error.
     has_no_file : bool
-        Whether OpenSM has found no file of tables.
+        True if OpenSM has found no file of tables.
     is_up : bool
-        Whether the subnet is up.
+        True if the subnet is up.
     """
 
     engine: str = "none"
@@ -269,7 +271,7 @@ def with_tables(
     Parameters
     ----------
     scenario : Scenario
-        What to change.
+        Scenario to change.
     tables : str
         The tables, in the form of ``dump_lfts``.
     folder : Path
@@ -308,7 +310,7 @@ def _absolute(option: str) -> str:
 def _options(
     fabric: Mapping[str, Any], engine: str, emulation: Emulation, folder: Path
 ) -> list[str]:
-    """Give what an engine needs to be told."""
+    """Give the options that an engine needs."""
     options = ["--qos"] if engine in MAPPED else []
     if engine != "torus-2QoS" or fabric.get("generator") not in ("mesh", "torus"):
         return options

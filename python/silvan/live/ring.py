@@ -1,8 +1,8 @@
-"""The ring file: what a watched subnet has shown in the last hours.
+"""The ring file: moments of a watched subnet in the last hours.
 
 It is an SQLite database with a rollback journal: a moment is in it as a whole or not at all, also
-after ``kill -9`` or a loss of power, and other processes read it while it is written. What is older
-than the ring keeps is removed, and so are the oldest moments where the file would grow beyond its
+after ``kill -9`` or a loss of power, and other processes read it while it is written. Rows older
+than the ring keeps are removed, and so are the oldest moments if the file would grow beyond its
 largest size. Each row has a digest, which is checked before anything of the row is used.
 """
 
@@ -75,7 +75,7 @@ class RingFile:
     path : Path
         The file.
     writable : bool
-        Whether moments are added. The file is then made if there is none.
+        True if moments are added. The file is then made if there is none.
     largest : int
         Largest size in bytes.
 

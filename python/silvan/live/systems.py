@@ -13,7 +13,7 @@ def require_linux(what: str) -> None:
     Parameters
     ----------
     what : str
-        What needs it, as the subject of a sentence in the singular.
+        Feature that needs the system, as the subject of a sentence in the singular.
 
     Raises
     ------

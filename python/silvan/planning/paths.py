@@ -49,7 +49,7 @@ def cable_gbps(cable: Cable) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How many paths use each cable between switches, when each host sends to each other.
+    """Paths on each cable between switches, if each host sends to each other host.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """Rates of random pairs of hosts, relative to the rate of their own cables.
+    """Rates of random pairs of hosts, relative to the rates of the hosts' cables.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Bisection:
     lowest : float
         Mean over the pairs of the worst of the permutations.
     permutations : int
-        How many were drawn.
+        Number of drawn pairings.
     """
 
     mean: float
@@ -108,7 +108,7 @@ class Paths:
         switch = {name: place for place, name in enumerate(self.switches)}
         host = {name: place for place, name in enumerate(self.hosts)}
         most = max((int(lists.nodes[name]["ports"]) for name in self.switches), default=0) + 1
-        # Of each port of a switch: the switch behind it, and the channel there.
+        # For each port of a switch: the switch behind it, and the channel to that switch.
         self._peer = np.full((len(self.switches), most), -1, dtype=np.int64)
         self._channel = np.full((len(self.switches), most), -1, dtype=np.int64)
         self._leaf = np.full(len(self.hosts), -1, dtype=np.int64)

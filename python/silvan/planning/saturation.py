@@ -16,12 +16,12 @@ _LEAST_LOAD = 1 / 256
 """Loads below are not tried."""
 
 _MESSAGES = 10
-"""Messages under way, besides one for each busy sender, that must not exceed the tolerance."""
+"""Messages under way that must not exceed the tolerance, without one for each busy sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """What was measured at a load.
+    """Measurements at a load.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class LoadPoint:
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """Where a fabric saturates.
+    """Saturation of a fabric.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Saturation:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the runs had enough messages to tell the tolerance from those under way.
+        """True if the runs had enough messages to tell the tolerance from messages under way.
 
         At the beginning and at the end of what is measured, up to one message is on its way from
         each sender that is busy, and a few are in the fabric.
@@ -135,7 +135,7 @@ def saturate(
     Parameters
     ----------
     scenario : Scenario
-        What to simulate; its loads are replaced.
+        Scenario to simulate; its loads are replaced.
     keys : sequence of str, optional
         Keys of the loads, such as ``traffic.uniform.0.load``; by default all loads of its traffic
         that are a share of the injection rate.

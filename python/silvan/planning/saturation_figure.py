@@ -32,9 +32,9 @@ def draw_saturation(
     Parameters
     ----------
     found : Mapping
-        What :func:`silvan.saturate` has found, by the name of the curve.
+        Results of :func:`silvan.saturate`, by the name of the curve.
     title : str
-        What was run.
+        Title.
     folder : Path
         A folder that exists.
     stem : str

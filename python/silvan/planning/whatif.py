@@ -28,12 +28,13 @@ from silvan.planning.paths import Paths
 from silvan.scratch import scratch_folder
 
 ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "lash", "sssp", "dfsssp", "nue")
-"""Routing engines of OpenSM that need no file of their own."""
+"""Routing engines of OpenSM that need no file."""
 
 _GRIDS = ("mesh", "torus")
 
 ALL_ENGINES = (*ENGINES, "torus-2QoS")
-"""Those, and the one that silvan writes a file for: of generated meshes and tori."""
+"""Engines without a file, and torus-2QoS, whose file silvan writes for generated meshes and tori.
+"""
 
 PERMUTATIONS = 1000
 """Random permutations that effective bisection is averaged over."""
@@ -48,7 +49,7 @@ _PATIENCE_S = 1.0
 """For how long Ctrl-C waits for jobs in other threads to end their programs."""
 
 AS_IS = "as is"
-"""What an unchanged fabric is called."""
+"""Name of an unchanged fabric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Variant:
     Attributes
     ----------
     name : str
-        What was changed, in words.
+        Change of the fabric, in words.
     scenario : Scenario
         The fabric with the load to simulate; its routes have no effect.
     """
@@ -74,17 +75,17 @@ class WhatIfRow:
     Attributes
     ----------
     fabric : str
-        What was changed in the fabric.
+        Change of the fabric.
     engine : str
         The routing engine.
     refused : str, optional
-        Why there are no routes; all that follows is then None.
+        Reason for no routes; all that follows is then None.
     hosts : int
         Hosts of the fabric.
     unconnected_pairs, looping_pairs : int
         Ordered pairs of hosts whose path does not arrive; those of them whose path never ends.
     deadlock_free : bool, optional
-        Whether the channel dependencies of the routes, on their lanes, have no cycle.
+        True if the channel dependencies of the routes, on their lanes, have no cycle.
     service_levels : int
         Different service levels of the paths.
     most_cables : int
@@ -99,9 +100,9 @@ class WhatIfRow:
     hotspots_gbps, other_receivers_gbps : float, optional
         Mean receive rates of the hotspots and of the other receivers, in Gbit/s.
     cc_hotspots_gbps, cc_other_receivers_gbps : float, optional
-        The same with InfiniBand's congestion control.
+        Rates with InfiniBand's congestion control.
     not_simulated : str, optional
-        Why there are no rates.
+        Reason for no rates.
     """
 
     fabric: str
@@ -130,7 +131,7 @@ class WhatIfRow:
 
 
 def with_hotspots(scenario: Scenario, hosts: Sequence[str] | int) -> Scenario:
-    """Give a scenario the load of a storage hotspot in place of its own.
+    """Replace the load of a scenario by that of a storage hotspot.
 
     80 % of the hosts send to the hotspots as fast as they can, the others to random hosts: those
     are the victims.
@@ -138,7 +139,7 @@ def with_hotspots(scenario: Scenario, hosts: Sequence[str] | int) -> Scenario:
     Parameters
     ----------
     scenario : Scenario
-        What to change.
+        Scenario to change.
     hosts : sequence of str or int
         The hotspots, or how many hosts drawn by the seed are hotspots.
 
@@ -189,7 +190,7 @@ def _variant(scenario: Scenario, lists: FabricLists, name: str, option: str) -> 
     try:
         return Variant(name, with_fabric(scenario, lists))
     except ScenarioError as error:
-        # Its lines are those of a text that the user has not written.
+        # The lines of the error are those of a text that the user has not written.
         raise ScenarioError(f"{name}: {error.message}", option, hint=error.hint) from None
 
 
@@ -305,7 +306,7 @@ def _results(futures: Sequence[Future[WhatIfRow]], stop: _Stop) -> list[WhatIfRo
     wait(running)
     for future in done:
         if not future.cancelled():
-            # That of the job that has failed.
+            # Raises the error of the failed job.
             future.result()
     return [future.result() for future in futures]
 

@@ -1,4 +1,4 @@
-"""What a plug-in package declares: schemes, topologies, traffic, routings and trace readers.
+"""Declarations of a plug-in package: schemes, topologies, traffic, routings and trace readers.
 
 A package announces each plug-in by an entry point, whose name is the one that scenarios use::
 

@@ -1,7 +1,7 @@
 """The step from a scenario that names plug-ins to one of built-in elements alone.
 
-The compiled reader knows no plug-ins. Where it refuses a text, this module looks for names of
-plug-ins in it, and replaces the tables that have them by what the plug-ins make of their keys. The
+The compiled reader knows no plug-ins. If it refuses a text, this module looks for names of plug-ins
+in it, and replaces their tables by the built-in elements that the plug-ins make of their keys. The
 replaced tables follow the other overrides of the text, so that a line that no plug-in has read
 keeps its place in errors.
 """
@@ -48,7 +48,7 @@ Overrides: TypeAlias = Sequence[tuple[str, str]]
 Reader: TypeAlias = Callable[[str, str | None, list[tuple[str, str]]], _silvan.Scenario]
 """The compiled reader: of a text, the name of its source, and overrides."""
 
-# Where names of plug-ins stand, and the keys of the plug-ins.
+# Places of names of plug-ins, and of the keys of the plug-ins.
 _PLACES = re.compile(
     r"(control|fabric|traffic)\.[^.]+|traffic\.program\.\d+\.[^.]+|sweep\.vary\..+"
 )
@@ -60,7 +60,7 @@ _TABLES = ("tables", "linear-tables", "routing-file")
 _ROUTES = (*_TABLES, "path-sl", "sl-to-vl", "path-choice")
 _NO_ROUTE = 0xFF
 
-# How the compiled reader starts the hint of a name that is close to no other.
+# Start of the compiled reader's hint on a name that is close to no other.
 _ALL_KNOWN = "known here: "
 _COMMAND = "silvan plug-ins lists those of installed packages"
 
@@ -125,7 +125,7 @@ class PluggedIn:
     patches : tuple
         Keys of the plug-ins.
     own_entries : Mapping
-        How many entries of a kind of traffic no plug-in made.
+        Number of entries of each kind of traffic that no plug-in made.
     """
 
     written: Written
@@ -487,7 +487,7 @@ class _Expansion:
         kinds = [name for name in traffic if self._use(TRAFFIC, name, "")]
         programs = self._expand_programs(traffic)
         patch: dict[str, Any] = {}
-        # What plug-ins make follows what the scenario has.
+        # Entries of plug-ins follow those of the scenario.
         entries = {name: traffic.pop(name) for name in kinds}
         for name, listed in entries.items():
             if not isinstance(listed, list):

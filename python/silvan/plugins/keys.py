@@ -22,7 +22,7 @@ class Unit:
     Attributes
     ----------
     kind : str
-        What it measures: ``size``, ``span``, ``rate`` or ``length``.
+        Kind of quantity: ``size``, ``span``, ``rate`` or ``length``.
     example : str
         A value with its unit.
     """
@@ -101,7 +101,7 @@ def read_keys(
     others : iterable of str
         Further keys that the table may have: they count as suggestions.
     word : str
-        How errors call what has the keys.
+        Name of the owner of the keys in errors.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def read_keys(
     except ScenarioError as error:
         raise _refused(path, error.message, error.hint) from error
     except (Exception, GeneratorExit, SystemExit) as error:
-        # Code of another package refuses the values, whatever it raises.
+        # Code of another package refuses the values; any exception is possible.
         hint = getattr(error, "hint", None) or f"{word} takes no such values"
         raise _refused(path, describe(error).removeprefix("ValueError: "), hint) from error
 

@@ -145,7 +145,7 @@ class Kind:
     Attributes
     ----------
     word : str
-        What a plug-in of it is.
+        Noun for a plug-in of the kind.
     group : str
         Group of its entry points.
     type : type

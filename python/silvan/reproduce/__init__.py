@@ -1,4 +1,4 @@
-"""Reproducing papers: their studies, their numbers, and ours next to them."""
+"""Reproducing papers: their studies, and their numbers next to those of silvan."""
 
 from silvan.reproduce.experiment import (
     Case,

@@ -49,15 +49,15 @@ class Curve:
     Attributes
     ----------
     chart : str
-        What the chart shows; curves of one chart are drawn together.
+        Title of the chart; curves of one chart are drawn together.
     unit : str
         Unit of y.
     axis : str
-        What x is, with its unit.
+        Name of x, with its unit.
     label : str
         Name of the curve within the chart.
     points : tuple of CurvePoint
-        What was measured.
+        Measured values.
     paper : tuple of tuple of float
         The paper's numbers for the same quantity, each as x and y.
     names : tuple of str
@@ -102,7 +102,7 @@ class Line:
     column : str
         The column with y.
     chart, unit : str
-        What the chart shows, and the unit of y.
+        Title of the chart, and the unit of y.
     label : callable
         Names the curve that a row belongs to.
     cases : callable
@@ -129,9 +129,9 @@ def curves(table: PointTable, x: str, axis: str, lines: Sequence[Line]) -> list[
     x : str
         The column with x.
     axis : str
-        What x is, with its unit.
+        Name of x, with its unit.
     lines : sequence of Line
-        What to draw. A point without a finite number is left out.
+        Points to draw. A point without a finite number is omitted.
 
     Returns
     -------

@@ -31,7 +31,7 @@ class RunDone:
     index : int
         Its place in the plan.
     is_new : bool
-        Whether it was run now.
+        True if it was run now.
     """
 
     index: int
@@ -58,7 +58,7 @@ class Evaluated:
     Attributes
     ----------
     outcome : Outcome
-        What became of it.
+        The outcome.
     """
 
     outcome: Outcome
@@ -81,7 +81,7 @@ class Failed:
 
 
 Step: TypeAlias = RunDone | Evaluating | Evaluated | Failed
-"""What happens on the way."""
+"""Events during the execution of a plan."""
 
 
 def carry_out(
@@ -92,26 +92,26 @@ def carry_out(
     Parameters
     ----------
     plan : ReproductionPlan
-        The runs, and which experiment needs which.
+        The runs, and the runs that each experiment needs.
     root : Path
-        Folder of finished runs. What is there already is not run again; each new result is added
-        at once.
+        Folder of finished runs. Their runs are not repeated; each new result is added at
+        once.
     figures : Path
         Folder of the figures; it must exist.
     on_progress : callable, optional
-        Called with the place of a run that is going on, and its progress.
+        Called with the place of a run in progress, and its progress.
 
     Yields
     ------
     Step
-        What happened. An experiment that cannot be evaluated stops neither runs nor others.
+        Events. An experiment that cannot be evaluated stops neither runs nor others.
 
     Raises
     ------
     SilvanError
-        A run failed, or its result could not be written. What else goes on is stopped.
+        A run failed, or its result could not be written. Other runs are stopped.
     KeyboardInterrupt
-        Ctrl-C was pressed. Runs that go on are stopped, and nothing of them is written.
+        Ctrl-C was pressed. Runs in progress are stopped, and nothing of them is written.
     """
     agenda = _Agenda(plan)
     with Pool(min(cores(), len(plan.runs) + len(plan.needs))) as pool:
@@ -144,7 +144,7 @@ def carry_out(
 
 
 class _Agenda:
-    """What is left to be started."""
+    """Work that is not started yet."""
 
     def __init__(self, plan: ReproductionPlan) -> None:
         self._names = list(plan.needs)

@@ -22,7 +22,7 @@ Results = Mapping[str, Sequence[Result]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One scenario, run with several seeds.
+    """A scenario, run with several seeds.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Case:
     overrides : Mapping
         Values by dotted key, set over the study's.
     quick : bool
-        Whether a quick look includes it.
+        True if a quick look includes it.
     """
 
     label: str
@@ -47,7 +47,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One quantity, measured in every run.
+    """A quantity, measured in every run.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Measurement:
     steady : tuple of float
         One value per seed, averaged over the last part of the run.
     note : str
-        How several points of a curve became this one number, where they did.
+        Rule that made one number of several points of a curve, if there were several.
     """
 
     id: str
@@ -69,14 +69,14 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class ClauseResult:
-    """Whether curves do what a rule says, in one averaging window.
+    """Result of a rule on curves, in one averaging window.
 
     Attributes
     ----------
     holds : bool
-        Whether they do.
+        True if the curves follow the rule.
     facts : str
-        What was found, in words and numbers.
+        Findings, in words and numbers.
     """
 
     holds: bool
@@ -92,9 +92,9 @@ class Verdict:
     id : str
         The target that it is compared with.
     rule : str
-        What must hold, stated such that anyone can check it.
+        The rule, stated such that anyone can check it.
     whole, steady : ClauseResult
-        What was found in the paper's window, and in the steady-state one; the mean
+        Findings in the paper's window, and in the steady-state window; the mean
         over the seeds counts.
     """
 
@@ -153,16 +153,16 @@ class Experiment:
     id : str
         First part of the ids of its targets.
     title : str
-        What it shows.
+        Title.
     cases : tuple of Case
-        What to run.
+        Cases to run.
     windows : tuple of str, or callable
         The two averaging windows in words: the paper's, then the steady-state one. A callable
         computes them from the runs, whose length decides.
     quick : Mapping
         Overrides that make every case short.
     quick_note : str
-        What is lost by them.
+        Loss of information by them.
     measure : callable
         Computes the measurements from the runs.
     draw : callable
@@ -194,12 +194,12 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """A paper's number next to ours.
+    """A paper's number next to the measured one.
 
     Attributes
     ----------
     target : Target
-        What the paper states.
+        Number of the paper.
     measured : float
         Mean over the seeds, in the paper's averaging window.
     spread : float, optional
@@ -209,7 +209,7 @@ class TargetRow:
     values : tuple of float
         One value per seed, in the paper's averaging window.
     note : str
-        How several points of a curve became one number, where they did.
+        Rule that made one number of several points of a curve, if there were several.
     """
 
     target: Target
@@ -226,12 +226,12 @@ class TargetRow:
 
     @property
     def within_tolerance(self) -> bool:
-        """Whether the difference is within the tolerance."""
+        """True if the difference is within the tolerance."""
         return self._within(self.measured)
 
     @property
     def within_tolerance_steady(self) -> bool:
-        """Whether it would be, were the steady-state window the paper's."""
+        """True if the difference is within the tolerance in the steady-state window."""
         return self._within(self.steady)
 
     def _rel_diff(self, value: float) -> float:
@@ -263,12 +263,12 @@ class TargetRow:
 
 @dataclass(frozen=True, slots=True)
 class ShapeRow:
-    """What a paper's curve does, and whether ours does so too.
+    """Shape of a paper's curve, and if the measured curve has it.
 
     Attributes
     ----------
     target : Target
-        What the paper draws or describes.
+        Curve or description of the paper.
     verdict : Verdict
         The rule, and what was found.
     """
@@ -278,12 +278,12 @@ class ShapeRow:
 
     @property
     def within_tolerance(self) -> bool:
-        """Whether the rule holds in the paper's averaging window."""
+        """True if the rule holds in the paper's averaging window."""
         return self.verdict.whole.holds
 
     @property
     def within_tolerance_steady(self) -> bool:
-        """Whether it holds in the steady-state window."""
+        """True if the rule holds in the steady-state window."""
         return self.verdict.steady.holds
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which runs the experiments of a paper need: each once, even if several need it."""
+"""Runs of the experiments of a paper: each once, even if several experiments need it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.experiment import Case, Experiment
 from silvan.reproduce.registry import study
 
-# What eight hotspots among 648 hosts receive adds about this much to the mean of all.
+# Contribution of eight hotspots among 648 hosts to the mean of all, approximately.
 _HOTSPOTS_GBPS = 0.2
 _PS_PER_S = 1e12
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """One run, of one or several experiments.
+    """A run, of one or several experiments.
 
     Attributes
     ----------
     label : str
         Experiment, case and seed, for people.
     scenario : Scenario
-        What to simulate.
+        Scenario to simulate.
     seed : int
         Seed of the run.
     weight : float
@@ -42,7 +42,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """Where the result of a planned run is.
+    """Folder of the result of a planned run.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ReproductionPlan:
     paper : str
         The paper's short name.
     quick : bool
-        Whether runs and points were reduced.
+        True if runs and points were reduced.
     runs : list of PlannedRun
         The runs, the longest first, so that no core idles for long at the end.
     needs : dict
@@ -133,7 +133,7 @@ def make_plan(
     paper : str
         The paper's short name.
     experiments : sequence of Experiment
-        What to run.
+        Experiments to run.
     seeds : int, optional
         Seeds of every case; by default as many as each case asks for, or one if quick.
     quick : bool

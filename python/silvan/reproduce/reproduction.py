@@ -24,7 +24,7 @@ from silvan.results.result import Result
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """What one run was and what it cost.
+    """Identity and cost of one run.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class RunCost:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What tells the run from others: scenario and seed."""
+        """Key of the run: scenario and seed."""
         return self.scenario_hash, self.seed
 
     @classmethod
@@ -75,7 +75,7 @@ class RunCost:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one experiment.
+    """Outcome of one experiment.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ def claim_folder(plan: ReproductionPlan, figures: Path, *, overwrite: bool) -> N
     Parameters
     ----------
     plan : ReproductionPlan
-        What is reproduced.
+        Plan of the reproduction.
     figures : Path
         Folder of its figures, reports and manifests.
     overwrite : bool
@@ -226,9 +226,9 @@ def manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome], figures: Path)
     Parameters
     ----------
     plan : ReproductionPlan
-        What was run.
+        Plan of the runs.
     outcomes : sequence of Outcome
-        What became of each experiment.
+        Outcome of each experiment.
     figures : Path
         The folder that the folders of runs are relative to.
 

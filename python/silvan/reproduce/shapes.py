@@ -16,12 +16,12 @@ Curve = Mapping[int, float]
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One of the things that a shape asks for.
+    """A condition of a shape.
 
     Attributes
     ----------
     rule : str
-        What must hold.
+        The rule.
     check : callable
         Tells whether it does in window 0 (whole) or 1 (steady), and what was found.
     """
@@ -38,7 +38,7 @@ def judge(target: str, clauses: Sequence[Clause]) -> Verdict:
     target : str
         Id of the target that states the shape.
     clauses : sequence of Clause
-        What it asks for.
+        Conditions of the shape.
 
     Returns
     -------

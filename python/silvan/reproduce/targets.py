@@ -9,22 +9,22 @@ from importlib.resources.abc import Traversable
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One number, or the shape of one curve, that a paper states.
+    """A number, or the shape of a curve, that a paper states.
 
     Attributes
     ----------
     id : str
         Experiment, case and quantity, joined by dots.
     what : str
-        What the number is, with its unit.
+        Description of the number, with its unit.
     value : float, optional
         The number. None where the paper only draws it.
     tol : float, optional
         Relative difference that is within the tolerance.
     shape : str, optional
-        What a drawn curve must do, where there is no number.
+        Rule for a drawn curve without a number.
     calibrate : bool
-        Whether the model's free parameters were fitted to this number.
+        True if the model's free parameters were fitted to this number.
     """
 
     id: str

@@ -22,7 +22,7 @@ from silvan.results.result import Result
 
 _MAGIC = 0xA1B23C4D
 FILE_START = struct.pack(">I", _MAGIC)
-"""How a capture file begins."""
+"""First bytes of a capture file."""
 
 _LINK_TYPE = 197
 _LONGEST = 16 + (1 << 14)

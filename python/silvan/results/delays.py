@@ -1,4 +1,4 @@
-"""Which program delayed which: the congestion trees of a run, by the programs of their hosts."""
+"""Delays of programs by other programs, from the congestion trees of a run."""
 
 from __future__ import annotations
 
@@ -81,6 +81,6 @@ def _owners(result: Result) -> dict[int, str]:
         if other != name:
             raise SilvanError(
                 f"host {rank['host']} has ranks of {other!r} and {name!r}",
-                hint="give each program hosts of its own",
+                hint="give each program separate hosts",
             )
     return owners

@@ -74,7 +74,7 @@ class Forests:
     result : Result
         The run.
     times_ps : ndarray of uint64
-        When the trees were sampled, in picoseconds.
+        Times of the samples, in picoseconds.
 
     Raises
     ------

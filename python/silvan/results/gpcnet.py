@@ -23,9 +23,9 @@ _PS_PER_US = 1e6
 _MIB = float(1 << 20)
 # Messages of a bandwidth test in progress at once, to each of two neighbours.
 _OUTSTANDING = 8
-# What measures times; the others measure rates.
+# Tests that measure times; the others measure rates.
 _TIMES: Final = frozenset({"rr-latency", "rr-get-latency", "allreduce"})
-# What all ranks of a slice do together, once per iteration.
+# Tests that all ranks of a slice do together, once per iteration.
 _WITHOUT_RINGS: Final = frozenset({"allreduce", "alltoall"})
 
 Part = Literal["isolated", "congestors", "congested"]
@@ -41,7 +41,7 @@ _CONGESTORS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a test has measured over all ranks and iterations.
+    """Measurements of a test over all ranks and iterations.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Statistics:
     worst : float
         Mean over the rings of the worst rank's mean.
     p99, p999 : float
-        Of single iterations: 99 and 99.9 per cent are at least as good.
+        Values that 99 and 99.9 per cent of single iterations reach or improve on.
     """
 
     smallest: float
@@ -81,13 +81,13 @@ class Test:
 
     @property
     def small_is_good(self) -> bool:
-        """Whether it measures a time."""
+        """True if the test measures a time."""
         return self.unit == "usec"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What all parts of the benchmark have measured.
+    """Measurements of all parts of the benchmark.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ def values(result: Result, test: Test) -> tuple[FloatArray, FloatArray]:
     result : Result
         A run with the tests.
     test : Test
-        Which test.
+        The test.
 
     Returns
     -------
@@ -313,7 +313,7 @@ def text(done: Report, *, verbose: bool = False) -> str:
     Parameters
     ----------
     done : Report
-        What to print.
+        Report to print.
     verbose : bool
         All columns and the congestors too, as the benchmark compiled with ``-DVERBOSE``.
     """

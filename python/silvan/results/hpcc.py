@@ -1,4 +1,4 @@
-"""What HPC Challenge reports of its communication, from the measurements of a run."""
+"""Communication report of HPC Challenge, from the measurements of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which program loaded which link: the messages of a run, along the routes of its scenario."""
+"""Bytes of each program on each link: the messages of a run, along the routes of its scenario."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def link_bytes(result: Result) -> pa.Table:
     choice = result.scenario.fabric["path-choice"]
     if choice != "table":
         raise SilvanError(
-            f"fabric.path-choice is {choice!r}: messages have no path of their own",
+            f"fabric.path-choice is {choice!r}: messages have no fixed path",
             hint='set it to "table"',
         )
     programs = result.programs["name"].to_pylist()

@@ -304,6 +304,10 @@ def _programs(result: Result) -> Values:
         values = [row[column] / scale for row in rows if row[column] is not None]
         if values:
             found[name] = max(values)
+    for name in ("algbw_gb_per_s", "busbw_gb_per_s"):
+        values = [row[name] for row in rows if row[name] is not None]
+        if values:
+            found[name] = min(values)
     return found
 
 
@@ -352,10 +356,10 @@ _OF_OTHERS = _percentiles(
 GROUPS: tuple[Group, ...] = (
     Group(
         "Receive rates",
-        "Payload from the warm-up to the end of the run. Where all traffic consists of flows, "
+        "Payload from the warm-up to the end of the run. If all traffic consists of flows, "
         "sequences and programs that end before, up to the last of these ends. Hotspots are hosts "
         "with the role `hotspot`, unless hotspots move, and the roots of programs of the kind "
-        "`incast`. Other receivers are all other hosts that some traffic is sent to. Where the run "
+        "`incast`. Other receivers are all other hosts that some traffic is sent to. If the run "
         "waits for programs, hosts that only run incasts or programs in the background do not "
         "count.",
         (
@@ -381,7 +385,7 @@ GROUPS: tuple[Group, ...] = (
                 "hotspot utilisation",
                 "",
                 "Mean rate of the hotspots over the payload rate of their cable, or over "
-                "`host.sink-rate` where that is less.",
+                "`host.sink-rate` if that is less.",
                 "more",
             ),
             Measure(
@@ -586,6 +590,24 @@ GROUPS: tuple[Group, ...] = (
                 "less",
                 4,
             ),
+            Measure(
+                "algbw_gb_per_s",
+                "algbw",
+                "GB/s",
+                "Bytes of a collective operation per time of an iteration, as nccl-tests defines "
+                "it, of the program with the least.",
+                "more",
+                2,
+            ),
+            Measure(
+                "busbw_gb_per_s",
+                "busbw",
+                "GB/s",
+                "`algbw` times the part of the bytes that a rank's links must carry, as "
+                "nccl-tests defines it, of the program with the least.",
+                "more",
+                2,
+            ),
         ),
         _programs,
     ),
@@ -766,7 +788,7 @@ def require_measure(name: str, where: str, known: Sequence[str] = tuple(MEASURES
     name : str
         The name.
     where : str
-        Where it is written, for the error.
+        Place of the value, for the error.
     known : sequence of str, optional
         Names to choose from; by default all measures.
 

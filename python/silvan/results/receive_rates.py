@@ -65,9 +65,9 @@ def hotspots(result: Result) -> BoolArray:
 
 
 def other_receivers(result: Result) -> BoolArray:
-    """Tell for each host whether it is another receiver than a hotspot, in the order of ``hosts``.
+    """Return for each host, in the order of ``hosts``, if it is a receiver but no hotspot.
 
-    Some traffic is sent to it, and it is no hotspot. Where the run waits for programs, a host that
+    A receiver is a host that some traffic is sent to. If the run waits for programs, a host that
     runs programs counts if the run waits for one of them that is no incast.
     """
     others = receives(result) & ~hotspots(result)
@@ -190,7 +190,7 @@ def jain_index(rates: npt.ArrayLike) -> float:
     Parameters
     ----------
     rates : array_like of float
-        What each has, in any unit.
+        Amount of each, in any unit.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def jain_index_series(
         Whose deliveries are compared: those to each host, or those of each traffic class. Flows
         that are entries of their own are classes.
     members : ndarray of bool, optional
-        Which hosts or classes count; all by default.
+        Hosts or classes that count; all by default.
     window_ps : int, optional
         Length of the window in picoseconds, a multiple of the probe interval; by default one
         interval.
@@ -323,7 +323,7 @@ def mean_receive_rate_gbps(result: Result, hosts: BoolArray, window: Window) -> 
     result : Result
         A run whose probe interval divides the window.
     hosts : ndarray of bool
-        Which hosts, in the order of the ``hosts`` table.
+        Hosts that count, in the order of the ``hosts`` table.
     window : Window
         When.
 
@@ -349,7 +349,7 @@ def receive_rate_series_gbps(result: Result, hosts: BoolArray) -> tuple[FloatArr
     result : Result
         A run with a probe interval.
     hosts : ndarray of bool
-        Which hosts, in the order of the ``hosts`` table.
+        Hosts that count, in the order of the ``hosts`` table.
 
     Returns
     -------

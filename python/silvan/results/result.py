@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """What one run delivered, counted and sampled.
+    """Counts, samples and deliveries of one run.
 
     A result never changes: neither its attributes nor its tables can be assigned to.
 
     Parameters
     ----------
     scenario : Scenario
-        What was simulated.
+        Scenario that was simulated.
     seed : int
         Seed of the run.
     tables : Mapping
@@ -54,7 +54,7 @@ class Result:
     Attributes
     ----------
     scenario : Scenario
-        What was simulated.
+        Scenario that was simulated.
     seed : int
         Seed of the run.
     tables : Mapping of str to pyarrow.Table
@@ -174,7 +174,7 @@ class Result:
     def flows(self) -> pa.Table:
         """One row per flow with a number of bytes: start, end, completion time, slowdown.
 
-        What an unfinished flow does not have is null.
+        Values that an unfinished flow lacks are null.
         """
         return self._of("flows", "no traffic entry has a number of bytes", "give one a key bytes")
 
@@ -208,7 +208,7 @@ class Result:
 
     @property
     def port_series(self) -> pa.Table:
-        """What every port sent, waited and queued in each probe interval."""
+        """One row per port and probe interval: bytes sent, waits and queues."""
         return self._of("port_series", "ports are not sampled", "set probe.ports = true")
 
     @property

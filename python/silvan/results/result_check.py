@@ -27,13 +27,13 @@ _PLACES_OF = {
     "tree_ports": {"tree": "tree_lifetimes", "parent_row": "ports"},
     "tree_hosts": {"tree": "tree_lifetimes"},
 }
-"""The same of single tables."""
+"""Places in the rows of single tables."""
 
 _NULLABLE = ("destination",)
 """Places that rows may lack: a limit can be of all flows of a host."""
 
 _COUNTS = ("_bytes", "_ps", "_ns", "_pkts", "_packets", "_gbps", "_marked")
-"""How names of columns of numbers end."""
+"""Suffixes of columns of numbers."""
 
 _NUMBERS = 1 << 64
 
@@ -117,7 +117,7 @@ def _require_places(table: str, column: str, values: pa.ChunkedArray, rows: int)
 
 
 def _require_hosts(hosts: pa.Table) -> None:
-    """Make sure that hosts are numbered by row, and have names and amounts of their own."""
+    """Make sure that hosts are numbered by row, and have unique names and valid amounts."""
     import pyarrow as pa
 
     where = "its hosts.parquet"

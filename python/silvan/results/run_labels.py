@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from silvan.results.result import Result
 
 _UNNAMED = ("name", "description", "control.scheme", "run.seed", "run.threads", "probe.")
-"""How keys begin that a label has without their names, or that change no packet."""
+"""Prefixes of keys that a label has without their names, or that change no packet."""
 
 _MOST_KEYS = 2
 """Other keys in a label."""
@@ -48,7 +48,7 @@ def run_labels(results: Sequence[Result]) -> list[str]:
     # A key that a run does not have says nothing.
     telling += [[f"{key} {one[key]}" if one[key] else "" for one in varied] for key in keys]
     names = _joined(telling or parts[:1])
-    # A run without any of these keys.
+    # A run without any of these keys has the name of its scenario.
     names = [name or result.scenario.name for name, result in zip(names, results, strict=True)]
     if len(set(names)) == len(names):
         return names

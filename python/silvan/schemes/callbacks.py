@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 NEVER = 2**63 - 1
-"""What a function returns for a time if only feedback, grants or credits end the wait."""
+"""Time that a function returns if only feedback, grants or credits end the wait."""
 
 
 _FUNCTIONS_KEPT = 64
@@ -42,7 +42,7 @@ class Callbacks:
     Parameters
     ----------
     state : array_like of float
-        What the functions remember, in any shape; each gets a view of it as its first argument.
+        Memory of the functions, in any shape; each gets a view of it as its first argument.
         Every run starts with a copy.
     **functions : callable
         The functions by the names of their hooks, which are listed below.
@@ -126,12 +126,12 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
         return numba.cfunc(signature)(names["outer"])
     except numba.core.errors.NumbaError as error:
         lines = [line.strip() for line in str(error).splitlines()]
-        # numba wraps what is wrong into where it was noticed.
+        # numba puts lines on the place before the reason.
         wrong = (line for line in lines if line and not line.startswith("Failed in nopython"))
         raise SchemeError(
             f"numba cannot compile {name}: {shown(next(wrong, 'no reason').rstrip(':'))}",
             *_place(function, str(error)),
-            hint="use numbers, the state, and what numba knows of Python",
+            hint="use numbers, the state, and Python that numba supports",
         ) from error
 
 
@@ -217,7 +217,7 @@ def _compile_inner(function: Callable[..., object], arguments: tuple[Any, ...]) 
     from silvan.schemes.checked_int import with_checked_int
 
     if hasattr(function, "py_func"):
-        # Its author has compiled it already, with other options perhaps.
+        # The author has compiled the function already, maybe with other options.
         own: Any = function
         own.compile(arguments)
         return own
@@ -225,7 +225,7 @@ def _compile_inner(function: Callable[..., object], arguments: tuple[Any, ...]) 
         checked = numba.njit(boundscheck=True)(with_checked_int(function))
         checked.compile(arguments)
         return checked
-    # Where int means the type, such as in isinstance, it must be Python's.
+    # If int means the type, such as in isinstance, it must be Python's int.
     plain = numba.njit(boundscheck=True)(function)
     plain.compile(arguments)
     return plain

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 END_NOW = signal.SIGUSR1
-"""What the caller sends to a worker that does not end by itself."""
+"""Signal of the caller to a worker that does not end by itself."""
 
 _ignores = False
 

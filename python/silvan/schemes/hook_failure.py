@@ -1,4 +1,4 @@
-"""Where and why a function of a scheme failed in the midst of a run."""
+"""Place and cause of the failure of a scheme's function during a run."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class HookFailure(Exception):
     Attributes
     ----------
     hook : str
-        Which function.
+        Name of the function.
     arguments : list of int
         Its arguments after the state as numbers, then the rows of those that consist of rows; the
         first one is the simulated time in picoseconds.
     raised : bool
-        Whether the function raised an exception; else its value is not valid.
+        True if the function raised an exception; else its value is not valid.
     """
 
     def __init__(self, hook: str, arguments: list[int], raised: bool) -> None:  # noqa: FBT001 - positional from the compiled module
@@ -69,7 +69,7 @@ def compiled_exceptions() -> Iterator[list[BaseException]]:
 
 
 class _Collectors:
-    """One list for each thread, and the process's hook while there is any."""
+    """Collectors, a list for each thread, and the process's hook while any exists."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -124,7 +124,7 @@ def explain(
     state : ndarray
         The state after the call.
     raised : sequence of BaseException
-        What the compiled function raised.
+        Exceptions of the compiled function.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def explain(
 
         line, value = _execute(with_checked_int(python), failure, state)
     if raised:
-        # numba knows the line of a raise statement, and of no other exception.
+        # numba knows the line of a raise statement only.
         line = _raise_line(raised[0], python) or line
     now = failure.arguments[0]
     where = f"{failure.hook} at {now / PS_PER_US:.6f} µs"

@@ -20,7 +20,7 @@ from silvan import _silvan
 
 
 class Value(Enum):
-    """What a function returns."""
+    """Return value of a function."""
 
     NONE = "none"
     FLAG = "flag"
@@ -61,11 +61,11 @@ class Hook:
     name : str
         Its name.
     about : str
-        When it is called, and what it returns.
+        Time of the call, and the result.
     arguments : tuple of Argument
         Its arguments after the state.
     value : Value
-        What kind of value it returns.
+        Kind of the result.
     most : int
         The largest value that it may return.
     """
@@ -83,7 +83,7 @@ class Hook:
 
     @property
     def valid(self) -> str:
-        """What its value must be."""
+        """Valid values, in words."""
         return {
             Value.NONE: "nothing",
             Value.FLAG: "True or False",

@@ -23,22 +23,22 @@ _REQUIRED = ("range", "condition 1", "condition 2")
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Whether a response function meets a condition.
+    """Result of a response function for a condition.
 
     Attributes
     ----------
     condition : str
         Its short name: ``range``, ``condition 1`` to ``condition 3`` or ``equation (2)``.
     meaning : str
-        What holds if it does.
+        Consequence if the condition holds.
     holds : bool
-        Whether it holds at every rate checked.
+        True if it holds at every rate checked.
     rate : float
-        Where it holds worst, or fails most, as a fraction of Rmax.
+        Rate at which the condition holds worst, or fails most, as a fraction of Rmax.
     value : float
-        What the function gives there: a rate as a fraction of Rmax, or a time in packet times.
+        Value of the function there: a rate as a fraction of Rmax, or a time in packet times.
     bound : float
-        What it is compared with.
+        Bound that the value is compared with.
     """
 
     condition: str
@@ -50,7 +50,7 @@ class Diagnosis:
 
     @property
     def is_required(self) -> bool:
-        """Whether a function that fails it is not to be used."""
+        """True if a function must meet the condition to be usable."""
         return self.condition in _REQUIRED
 
     def to_dict(self) -> dict[str, Any]:

@@ -22,12 +22,12 @@ _TEXTS_KEPT = 16
 _MODULE = "silvan_scheme"
 _CARRIER = "CARRIER"
 _BY_ACKNOWLEDGEMENT = "ack-per-packet"
-"""What calls ``on_ack``."""
+"""Transport that calls ``on_ack``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemeSetup:
-    """What the function of a scheme file is told about a run.
+    """Facts of a run for the function of a scheme file.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ def needed_carrier(text: str) -> str | None:
 
 @lru_cache(_TEXTS_KEPT)
 def _run(source: str, name: str) -> dict[str, Any]:
-    """Run a text as a module of its own."""
+    """Run a text as a separate module."""
     code: CodeType = compile(source, name, "exec")
     module = ModuleType(_MODULE)
     module.__file__ = name

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 ANSWER_S = 60
 """Seconds within which a scheduler must answer."""
 
-# Tasks that wait at the scheduler for each thread of a worker: enough that none is ever idle, and
-# few enough that a hundred thousand points do not fill its memory.
+# Tasks that wait at the scheduler for each thread of a worker. They are enough that no worker is
+# idle, and few enough that a hundred thousand points do not fill the scheduler's memory.
 _AHEAD = 4
 
 
@@ -39,12 +39,12 @@ def run_on_cluster(address: str, tasks: Sequence[Task]) -> Iterator[Outcome]:
     address : str
         The scheduler, such as ``tcp://login1:8786``.
     tasks : sequence of Task
-        What to run.
+        Tasks to run.
 
     Yields
     ------
     Outcome
-        What came of each task, in the order in which they end.
+        Outcome of each task, in the order of their ends.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def _require_same_build(client: Client) -> None:
         if isinstance(build, Exception):
             raise SchedulerError(
                 f"the worker at {worker} cannot use silvan: {describe(build)}",
-                hint="install the same silvan wherever a worker runs",
+                hint="install the same silvan on all machines with workers",
             )
         _require_build(worker, build)
 
@@ -115,7 +115,7 @@ def _require_build(worker: str, build: str) -> None:
     if build != build_id():
         raise SchedulerError(
             f"the worker at {worker} has silvan {build}, this is {build_id()}",
-            hint="install the same silvan wherever a worker runs",
+            hint="install the same silvan on all machines with workers",
         )
 
 

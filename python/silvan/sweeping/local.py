@@ -14,27 +14,27 @@ from silvan.sweeping.outcome import Failed, Outcome, Succeeded
 from silvan.sweeping.work import Task, run_task, too_long
 
 ATTEMPTS = 3
-"""How often a point is tried whose worker dies."""
+"""Attempts at a point whose worker dies."""
 
 
 def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outcome]:
     """Run tasks in processes of this machine.
 
-    Where several processes may run at once, each simulates with one thread, whatever
-    ``run.threads`` is; the last few, for which there are more cores than tasks, may use several.
-    Where one process runs at a time, it uses ``run.threads``.
+    If several processes may run at once, each simulates with one thread, independent of
+    ``run.threads``; the last few, for which there are more cores than tasks, may use several. If
+    one process runs at a time, it uses ``run.threads``.
 
     Parameters
     ----------
     tasks : sequence of Task
-        What to run.
+        Tasks to run.
     workers : int, optional
         Processes at once; by default one per core.
 
     Yields
     ------
     Outcome
-        What came of each task, in the order in which they end.
+        Outcome of each task, in the order of their ends.
     """
     waiting = deque(range(len(tasks)))
     deaths = [0] * len(tasks)

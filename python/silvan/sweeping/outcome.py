@@ -1,4 +1,4 @@
-"""What becomes of a task, on whatever scheduler."""
+"""Outcome of a task, on any scheduler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Succeeded:
     index : int
         The task.
     finished : Finished
-        What its worker gave back.
+        Output of the worker.
     """
 
     index: int
@@ -35,7 +35,7 @@ class Failed:
     error : str
         Why, in one line.
     attempts : int
-        How often it was tried.
+        Number of attempts.
     """
 
     index: int
@@ -44,4 +44,4 @@ class Failed:
 
 
 Outcome: TypeAlias = Succeeded | Failed
-"""What becomes of a task."""
+"""Outcome of a task."""

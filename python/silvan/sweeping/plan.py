@@ -1,4 +1,4 @@
-"""Which runs a sweep consists of: every combination of values, every seed."""
+"""Runs of a sweep: every combination of values, every seed."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _SEED = "run.seed"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run of a sweep.
+    """A run of a sweep.
 
     Attributes
     ----------
     values : dict
-        What it sets, by dotted key.
+        Values of the point, by dotted key.
     seed : int
         Seed of the run.
     hash : str
@@ -68,7 +68,7 @@ class SweepPlan:
     Attributes
     ----------
     scenario : Scenario
-        What is varied.
+        Scenario to vary.
     axes : dict
         Values by key, those of the scenario and of the grid together.
     points : tuple of Point
@@ -163,7 +163,7 @@ def plan(
     Parameters
     ----------
     scenario : Scenario
-        What to vary, with or without a sweep of its own.
+        Scenario to vary, with or without a sweep of its own.
     grid : Mapping, optional
         Further values by dotted key.
     seeds : int, optional
@@ -223,7 +223,7 @@ def _require_distinct(points: Sequence[Point]) -> None:
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(?::({_NUMBER}))?(?:\s+(\S.*))?")
-# A comma outside of quotes and brackets; both may hold commas of their own.
+# A comma outside of quotes and brackets; both may contain commas.
 _ITEM = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|[^,])+""")
 
 

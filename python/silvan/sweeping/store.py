@@ -1,4 +1,4 @@
-"""The folder of a sweep: what is finished stays, whatever happens.
+"""The folder of a sweep; finished points survive any failure.
 
 ``sweep.json`` says what is swept. Every finished point is a file of its own in ``points`` from the
 moment it is there; when the sweep ends, or goes on after it was killed, these files become rows of
@@ -48,8 +48,8 @@ _PARTS = "points"
 _FAILED = "failed"
 _TABLES = "tables"
 
-# What a sweep may change between one start and the next: names for people, and the seed, which
-# every point has of its own.
+# Keys that may change between two starts of a sweep: names for people, and the seed, which differs
+# between points.
 _FREE = ("description", "run.seed")
 
 
@@ -64,11 +64,11 @@ class Failure:
     seed : int
         Seed of the run.
     values : dict
-        What the point sets, by dotted key.
+        Values of the point, by dotted key.
     error : str
-        What went wrong, in one line.
+        The error, in one line.
     attempts : int
-        How often it was tried.
+        Number of attempts.
     scenario : str
         File within the sweep's folder that ``silvan run`` takes to run the point again.
     """
@@ -95,7 +95,7 @@ class SweepFolder:
     failures : dict
         Failed points by hash.
     tables : bool
-        Whether all tables of every point are kept.
+        True if all tables of every point are kept.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class SweepFolder:
         path : Path
             The folder; made if it is missing.
         plan : SweepPlan
-            What is swept.
+            Plan of the sweep.
         simulator : str
             The build that is to run it.
         tables : bool
@@ -249,7 +249,7 @@ class SweepFolder:
     def _read(self, before: _Manifest | None) -> None:
         parts = self.path / _PARTS
         try:
-            # What a killed sweep was just writing.
+            # Incomplete files of a killed sweep.
             for path in parts.glob(".*"):
                 path.unlink()
             for path in (self.path / _TABLES).glob(".*"):
@@ -294,7 +294,7 @@ class SweepFolder:
         write_text(self.path / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
     def _gather(self) -> None:
-        """Make one file of all points; those of their own are removed once it is there."""
+        """Make one file of all points, and remove the single files afterwards."""
         sink = pa.BufferOutputStream()
         pq.write_table(self.to_arrow(), sink)
         data = sink.getvalue().to_pybytes()
@@ -399,7 +399,7 @@ def digests_of(manifest: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """What ``sweep.json`` says of the sweep before."""
+    """Facts of ``sweep.json`` on the previous start of the sweep."""
 
     simulator: str
     grid: Mapping[str, object]

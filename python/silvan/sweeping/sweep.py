@@ -44,7 +44,7 @@ SCHEME_LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SweepProgress:
-    """How far a sweep has come.
+    """Progress of a sweep.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class SweepProgress:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What a sweep has brought.
+    """Result of a sweep.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class SweepResult:
     failures : tuple of Failure
         The points that could not be finished.
     folder : Path, optional
-        Where all of it is kept.
+        Folder of the sweep.
     """
 
     points: pa.Table
@@ -122,13 +122,13 @@ def sweep(
 ) -> SweepResult:
     """Run a scenario at every point of a grid, several points at once.
 
-    A point is identified by the hash of its effective scenario with its seed. What a folder holds
-    already is not run again, and a sweep that is killed goes on where it was.
+    A point is identified by the hash of its effective scenario with its seed. Points that a folder
+    holds already are not run again, and a sweep that is killed continues from them.
 
     Parameters
     ----------
     scenario : Scenario
-        What to vary. Its own sweep is part of the grid.
+        Scenario to vary. Its own sweep is part of the grid.
     grid : Mapping, optional
         Values to vary by dotted key; quantities are text with their unit.
     seeds : int, optional
@@ -144,9 +144,9 @@ def sweep(
         Processes at once, one per core by default; with Slurm, jobs at once. A running Dask cluster
         has its own number.
     tables : bool, optional
-        Whether to keep all tables of every point, too, in ``tables/HASH`` of the folder.
+        True keeps all tables of every point, too, in ``tables/HASH`` of the folder.
     overwrite : bool, optional
-        Whether to remove another sweep in the folder instead of refusing.
+        True removes another sweep in the folder; by default it is an error.
     point_timeout_s : float, optional
         Seconds on the wall clock that a point may take; by default any time. The process of a point
         that takes longer is ended, and the point has failed.
@@ -154,8 +154,8 @@ def sweep(
         True shows a progress bar in a notebook or on a terminal. A function is called with a
         :class:`SweepProgress` at the start and whenever a point ends.
     changes : sequence of str, optional
-        Words of a command line that made the scenario from its file, such as ``--set`` with what
-        follows it. The command that the sweep's report shows has them; they change nothing here.
+        Words of a command line that made the scenario from its file, such as ``--set`` with its
+        assignment. The command that the sweep's report shows has them; they change nothing here.
 
     Returns
     -------
@@ -169,9 +169,9 @@ def sweep(
     SchemeError
         The scheme is in a Python file that fails. Nothing has been run.
     OutputError
-        The folder cannot be written, or holds another sweep. What was finished is kept.
+        The folder cannot be written, or holds another sweep. Finished points stay.
     SchedulerError
-        The scheduler does not answer, or is gone. What was finished is kept.
+        The scheduler does not answer, or is gone. Finished points stay.
 
     See Also
     --------

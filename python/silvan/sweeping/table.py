@@ -24,7 +24,7 @@ class SweepRow:
     seed : int
         Seed of the run.
     values : dict
-        What the point sets, by dotted key.
+        Values of the point, by dotted key.
     measures : dict
         The run in numbers, by name of the measure.
     wall_s : float

@@ -1,4 +1,4 @@
-"""One point of a sweep, as any worker does it, in this machine or in another."""
+"""Work of any worker on a point of a sweep, in this machine or in another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def too_long(limit_s: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker must know.
+    """Input of a worker.
 
     Attributes
     ----------
@@ -56,13 +56,13 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a worker gives back.
+    """Output of a worker.
 
     Attributes
     ----------
     measures : dict
         The run in a few numbers, by name with unit; equal for equal scenarios, up to ``events``,
-        which threads change a little. Those of another function than a sweep's may be lists.
+        which threads change a little. Measures of another function than a sweep's may be lists.
     wall_s : float
         Time that the simulation took, in seconds.
     processor_s : float
@@ -86,7 +86,7 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
     Parameters
     ----------
     task : Task
-        What to run.
+        Task to run.
     report : callable, optional
         Takes reports of progress; an exception that it raises stops the run.
 
@@ -102,7 +102,7 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
     """
     from silvan.execution.cache import build_id
 
-    # What they import is no part of the point.
+    # Before the clock starts: imports are no part of the point.
     build, measure = build_id(), _function(task.measure)
     begun_s = time.process_time()
     scenario = Scenario.from_toml(task.text).single_run(task.seed)
@@ -118,14 +118,14 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
 
 
 def run_apart(task: Task) -> Finished:
-    """Do one point on a cluster's worker, in a process of its own that can be ended.
+    """Do a point on a cluster's worker, in a separate process that can be ended.
 
     Only a task with a time limit needs that.
 
     Parameters
     ----------
     task : Task
-        What to run.
+        Task to run.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What is written of an arena: a page, and all numbers as CSV and JSON."""
+"""Files of an arena: a page, and all numbers as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ PAGE, ROWS, FACTS = "arena.html", "arena.csv", "arena.json"
 _INTERVAL = "half of the 95 % confidence interval"
 
 _NOTES = (
-    "Share of the best: what is to be reached in a case, as a part of what the best scheme "
-    "reaches there; 0 where a run failed or did not reach it at all. Means are over the cases "
-    "that all schemes on such links take part in.",
-    "Means over the seeds; ± is half of the 95 % confidence interval of what is to be reached, by "
+    "Share of the best: value of a scheme's objective in a case over that of the best scheme; 0 "
+    "if a run failed or has no value. Means are over the cases that all schemes on such links "
+    "take part in.",
+    "Means over the seeds; ± is half of the 95 % confidence interval of the objective, by "
     "Student's t.",
 )
 
@@ -45,9 +45,9 @@ def write_arena(
     Parameters
     ----------
     result : ArenaResult
-        What the arena has brought.
+        Result of the arena.
     folder : Path
-        Where to write.
+        Folder to write into.
     command : sequence of str
         The words of the command that makes it, without those that choose cases.
     chosen : sequence of str
@@ -93,7 +93,7 @@ def write_arena(
 
 
 def given_values(arena: Arena) -> str:
-    """Say what is set in all scenarios of an arena besides what it states."""
+    """Describe the settings of all scenarios of an arena in addition to its definition."""
     values = ", ".join(f"{key} = {literal(value)}" for key, value in arena.given.items())
     also = " Settings that are called published have it, too." if arena.sets_control else ""
     return f"Set in all scenarios, unless a scheme's own settings state the key: {values}.{also}"
@@ -116,7 +116,7 @@ def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], 
     Parameters
     ----------
     result : ArenaResult
-        What the arena has brought.
+        Result of the arena.
     link : str
         Kind of links of the cases.
 
@@ -245,7 +245,7 @@ def _summary(result: ArenaResult, command: Sequence[str]) -> Section:
         tables.append(_by_links(result))
     if settings:
         tables.append(Table("Tuned settings", ["group", "scheme", "key", "value"], settings))
-    return Section("summary", "Where each one loses", shlex.join(command), tables=tables)
+    return Section("summary", "Losses of each scheme", shlex.join(command), tables=tables)
 
 
 def _shares(result: ArenaResult, link: str) -> Table:
@@ -269,7 +269,7 @@ def _shares(result: ArenaResult, link: str) -> Table:
 
 
 def _by_links(result: ArenaResult) -> Table:
-    """Set what is reached with PFC beside what is reached with credits, case by case."""
+    """Put the objectives with PFC next to those with credits, case by case."""
     reached = {
         (one.case, one.label): (one.objective, one.objective_interval) for one in result.entries
     }
@@ -284,7 +284,7 @@ def _by_links(result: ArenaResult) -> Table:
     titles = [link_title(link) for link in ("credits", "pfc")]
     columns = [text for title in titles for text in (title, f"{title}, {_INTERVAL}")]
     return Table(
-        "What is reached, by kind of links",
+        "Objectives by kind of links",
         ["case", "scheme", *columns],
         rows,
         deviations={2: 3, 4: 5},

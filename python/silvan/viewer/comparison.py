@@ -43,9 +43,9 @@ def write_comparison(
     Parameters
     ----------
     scenario : Scenario
-        What was simulated with each scheme.
+        Scenario that was simulated with each scheme.
     ranking : sequence of RankingRow
-        How the schemes did.
+        Results of the schemes.
     schemes : str, optional
         The value of ``--schemes``; by default all.
     changes : sequence of str

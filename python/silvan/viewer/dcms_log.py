@@ -24,7 +24,7 @@ _CHANGES = {
 
 
 class EventSource(Protocol):
-    """What a DCMS has decided and changed, in words."""
+    """Decisions and changes of a DCMS, in words."""
 
     def take(self) -> list[str]:
         """Return what is new since the last call."""

@@ -379,7 +379,7 @@ class LiveDiagnosis:
     title : str
         Title of the page.
     dcms : EventSource, optional
-        What a DCMS that manages the subnet does.
+        Source of the decisions of a DCMS that manages the subnet.
     """
 
     most_messages = 300
@@ -396,7 +396,7 @@ class LiveDiagnosis:
 
     @property
     def version(self) -> str:
-        """What the page must be made of again if it differs."""
+        """Digest whose change makes a new page necessary."""
         return self._subnet.digest
 
     def facts(self) -> dict[str, Any]:

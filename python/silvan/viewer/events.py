@@ -1,4 +1,4 @@
-"""What happens at an instant: changes of settings, decisions of a manager, starts and ends."""
+"""Events at an instant: changes of settings, decisions of a manager, starts and ends."""
 
 from __future__ import annotations
 

@@ -29,18 +29,18 @@ from websockets.protocol import State
 from silvan.viewer.page import live_html
 
 SAMPLES = "samples"
-"""Where the page finds the samples, below its own address."""
+"""Address of the samples, below that of the page."""
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # A page that reads more slowly misses samples, so that they do not pile up.
 _MOST_UNREAD = 4 << 20
-# One that reads nothing and asks for answers is cut off.
+# A client that reads nothing and requests answers is cut off.
 _MOST_OWED = 64 << 20
 _MOST_PAGES = 16
 _REST_S = 1.0
-"""How often a server without pages asks whether its fabric is still there."""
+"""Seconds between two checks of the fabric by a server without pages."""
 
-# What clients do wrong is no output of the command.
+# Errors of clients are no output of the command.
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 # Nor what asyncio says of answers to a client that has gone before it read them.
@@ -53,14 +53,14 @@ _NOT_ALLOWED = 1008
 
 
 class LiveSource(Protocol):
-    """What a live page shows.
+    """Contents of a live page.
 
     Attributes
     ----------
     name : str
         Title of the page.
     version : str
-        What the page must be made of again if it differs.
+        Digest whose change makes a new page necessary.
     kept : int
         Messages that a page gets when it is opened.
     """
@@ -71,7 +71,7 @@ class LiveSource(Protocol):
 
     @property
     def version(self) -> str:
-        """What the page must be made of again if it differs."""
+        """Digest whose change makes a new page necessary."""
 
     @property
     def most_messages(self) -> int:
@@ -102,7 +102,7 @@ class LiveServer:
     Parameters
     ----------
     source : LiveSource
-        What the page shows.
+        Source of the page's contents.
     host : str
         Address to listen at.
     port : int
@@ -110,7 +110,7 @@ class LiveServer:
     interval_s : float
         Time between two samples.
     linger_s : float
-        How long samples go on after the last page has been closed.
+        Seconds that samples continue after the last page has been closed.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class LiveServer:
 
     @property
     def address(self) -> str:
-        """Where a browser finds the page."""
+        """Address of the page for a browser."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}/{self._token}/"
 
@@ -155,7 +155,7 @@ class LiveServer:
                 self._left_s is None or loop.time() - self._left_s > self._linger_s
             ):
                 self._watched.clear()
-                # What happens until a page is opened is no part of a sample.
+                # Events before a page is opened are no part of a sample.
                 if await asyncio.to_thread(self._source.rest):
                     self._sent.clear()
                 with suppress(TimeoutError):
@@ -306,7 +306,7 @@ def serve_live(source: LiveSource, host: str, port: int, show: Callable[[str], N
     Parameters
     ----------
     source : LiveSource
-        What the page shows.
+        Source of the page's contents.
     host : str
         Address to listen at.
     port : int

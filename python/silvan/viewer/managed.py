@@ -68,7 +68,7 @@ class ManagedMoments:
 
 
 def moment_report(manager: dict[str, Any]) -> Report:
-    """Write what the manager knows as a report, whose trees are its ports with victims."""
+    """Write the manager's knowledge as a report, whose trees are its ports with victims."""
     trees = [
         {
             "root": low["port"],

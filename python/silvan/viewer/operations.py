@@ -1,4 +1,4 @@
-"""What the operations of a program are, in words: from the keys and the trace of the program."""
+"""Operations of a program, in words: from the keys and the trace of the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONNECTION = re.compile(r"(\d+)->(\d+)\s.*?\bsize\s+(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a rank does.
+    """An operation of a rank.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Operations:
     at : callable
         Returns the operation of a rank and a line.
     are_whole : bool
-        Whether all that a rank does for a line is one operation. A line of SimAI is a layer, which
+        True if all that a rank does for a line is one operation. A line of SimAI is a layer, which
         a step passes forwards and backwards.
     """
 
@@ -149,7 +149,7 @@ def _rows(lines: list[str]) -> Iterator[tuple[int, Operation]]:
             row = dict(zip(columns, cells, strict=True))
             kind = row["comm_type"].removeprefix("CommType.")
             size, stage = row["msg_size"], row.get("stage", "")
-            # Of a computation, it is a shape.
+            # The size of a computation is a shape.
             sized = f" {int(float(size)):,} B" if re.fullmatch(r"[1-9]\d*(\.0)?", size) else ""
             facts: dict[str, Any] = {"group": row["comm_group"].removeprefix("CommGroup.")}
             if sized:

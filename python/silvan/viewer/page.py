@@ -30,7 +30,7 @@ PAGE_START = """<!doctype html>
 <head>
 <meta name="generator" content="silvan">
 """
-"""How every page begins, and no file of others."""
+"""First part of every page; no other file begins so."""
 
 _LEVEL = 9
 """Level of zstd: 19 would save a fifth, and take 25 times as long."""
@@ -160,7 +160,7 @@ def live_html(
     title : str
         Title of the page.
     facts : Mapping
-        What the page says of the run, as :func:`write_page` writes it for each run.
+        Facts of the run, as :func:`write_page` writes them for each run.
     tables : Mapping of str to pyarrow.Table
         The tables ``nodes`` and ``ports``.
     live : Mapping

@@ -32,7 +32,7 @@ MOST_PORTS = 32
 TraceEvent = dict[str, Any]
 
 TRACE_START = '{"displayTimeUnit": "ns", "traceEvents": ['
-"""How every trace begins."""
+"""First part of every trace."""
 
 _PS_PER_US = 1e6
 
@@ -43,7 +43,7 @@ def write_trace(result: Result, path: Path) -> Path:
     Parameters
     ----------
     result : Result
-        The run. What it did not record is absent: jobs need programs, trees ``[probe.trees]``,
+        The run. Data that it did not record is absent: jobs need programs, trees ``[probe.trees]``,
         queues ``probe.ports``, messages ``probe.messages`` (of programs) or ``[probe.packets]``.
     path : Path
         The file to write.

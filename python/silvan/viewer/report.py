@@ -42,7 +42,7 @@ class ReportRun:
     Attributes
     ----------
     label : str
-        What it is, for people.
+        Description for people.
     seed : int
         Its seed.
     hash : str
@@ -93,7 +93,7 @@ class Table:
     Attributes
     ----------
     title : str
-        What it holds.
+        Title.
     columns : sequence of str
         Names of its columns, with units.
     rows : sequence
@@ -142,7 +142,7 @@ class Section:
     notes : sequence of str
         Remarks below the heading.
     targets : sequence of Mapping
-        What a paper states next to what was measured, as ``reproduction.json`` has it.
+        Numbers of a paper next to the measured ones, as in ``reproduction.json``.
     tables : sequence of Table
         Tables of values.
     curves : sequence of Mapping
@@ -204,7 +204,7 @@ class SweepPoints:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a reproduction, a comparison or a sweep has brought.
+    """Result of a reproduction, a comparison or a sweep.
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ def write_report(report: Report, path: Path) -> Path:
     Parameters
     ----------
     report : Report
-        What it holds.
+        The report.
     path : Path
         The file.
 
@@ -355,7 +355,7 @@ def _run_table(runs: Sequence[ReportRun], places: Mapping[int, int]) -> pa.Table
 
 
 def _image(path: Path) -> str:
-    """Write an SVG as a data URL; as an image of its own, its ids cannot clash with another's."""
+    """Write an SVG as a data URL: the ids of separate images cannot clash."""
     try:
         data = path.read_bytes()
     except OSError as error:

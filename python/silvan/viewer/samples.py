@@ -49,7 +49,7 @@ _LIMITS = ("limit_source", "limit_destination", "limit_sl", "limit_ccti")
 NO_LIMITS = {name: np.empty(0, np.uint32) for name in _LIMITS}
 """The columns of a message in which no flow is limited."""
 
-# Those of viewer/src/live/history.ts.
+# Equal to those of viewer/src/live/history.ts.
 _LEAST_KEPT, _MOST_KEPT = 20, 300
 _MOST_CELLS = 4_000_000
 
@@ -72,7 +72,7 @@ class Sample:
     classes : tuple of str
         Names of the traffic classes.
     routes_version : int
-        Which routes the switches have.
+        Number of the switches' routing.
     columns : Mapping of str to numpy.ndarray
         Numbers by their names; ``routes`` only if they are new.
     """
@@ -157,7 +157,7 @@ class LiveFabric:
 
     @property
     def _is_off(self) -> bool:
-        """Whether the fabric began with Threshold 0; messages say when a switch has marked."""
+        """True if the fabric began with Threshold 0; messages report marks of a switch."""
         switch = self._scenario["control"].get("ib-cc", {}).get("switch", {})
         return bool(switch.get("threshold") == 0)
 
@@ -256,7 +256,7 @@ def message(
     after : Sample
         The sample.
     events : sequence of str
-        What the DCMS has done in between.
+        Actions of the DCMS in between.
     shown_trees_ps : int, optional
         Time of the trees that the page has; those of the same time are left out.
 

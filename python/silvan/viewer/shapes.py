@@ -34,7 +34,7 @@ DAMAGED = (
     *(AttributeError, IndexError, RecursionError),
     *(ArithmeticError, MemoryError, pa.ArrowException),
 )
-"""What reading a file raises that holds JSON or tables of another shape, or none."""
+"""Exceptions of reading a file with malformed JSON or tables, or with another shape."""
 
 _INTEGERS = 1 << 64
 _LONGEST = 60
@@ -56,7 +56,7 @@ class _Noted(TypedDict, total=False):
 
 
 class Target(_Noted):
-    """What a paper states, next to what was measured."""
+    """A number of a paper, next to the measured one."""
 
     id: str
     what: str
@@ -113,7 +113,7 @@ class _Changed(TypedDict, total=False):
 
 
 class SweepManifest(_Changed):
-    """What the manifest of a sweep says."""
+    """Contents of the manifest of a sweep."""
 
     simulator: str
     scenario: str
@@ -159,7 +159,7 @@ def require_shape(value: object, kind: Any, place: str) -> None:
     kind : type
         A class, a :class:`~typing.TypedDict`, or what those are made of.
     place : str
-        What the error calls the data.
+        Name of the data in the error.
 
     Raises
     ------

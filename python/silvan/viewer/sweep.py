@@ -18,7 +18,7 @@ from silvan.sweeping.table import SweepRow, to_table
 from silvan.viewer.report import Report, ReportRun, Section, SweepPoints, Table
 from silvan.viewer.shapes import DAMAGED, SweepManifest, read_json, require_shape
 
-# What a run is, and what it took, are no curves of a sweep.
+# Keys that identify a run or state its cost are no curves of a sweep.
 _NO_MEASURES = ("seed", "hash", "wall_s", "simulated_ps", "events")
 
 
@@ -76,7 +76,7 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
         ],
         runs=[_run(row, whole.name, base, folder) for row in rows],
         warnings=warnings,
-        # Of a sweep without any finished point there is nothing to draw.
+        # A sweep without finished points has no curves.
         sweep=SweepPoints(keys, _measures(points, keys), points.drop_columns(["hash"]))
         if rows
         else None,

@@ -98,7 +98,7 @@ def page_tables(
     Returns
     -------
     PageTables
-        The tables. Those that the run did not record are absent.
+        The tables, without those that the run did not record.
 
     Raises
     ------

@@ -15,7 +15,7 @@ Ratios = Mapping[str, tuple[float, float]]
 
 
 def draw_ratios(paper: Ratios, ours: Ratios, *, folder: Path, stem: str) -> list[Path]:
-    """Draw b/a and c/a of every row of the slides next to ours, on a logarithmic scale."""
+    """Draw b/a and c/a of every row of the slides, stated and measured, on a logarithmic scale."""
     names = list(paper)
     places = np.arange(len(names))[::-1]
     with style.styled(8.6, 5.4) as figure:

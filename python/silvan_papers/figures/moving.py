@@ -37,7 +37,7 @@ def draw_moving(
     Parameters
     ----------
     storms : Mapping
-        What was measured, by the traffic's name.
+        Measured values, by the traffic's name.
     stated : Mapping
         The paper's values, if there is one kind of traffic.
     windows : tuple of str
@@ -73,7 +73,8 @@ def draw_moving(
         gain = Line("CC on / CC off", style.INK, storm.gain())
         gains.append(Panel("What CC gains", "CC on / CC off (ratio)", [gain], gain_marks, level=1))
     return draw_panels(
-        # One kind of traffic fits next to its gain, several are above theirs.
+        # The rates of one kind of traffic are next to its gain; those of several kinds are above
+        # theirs.
         [[*rates, *gains]] if len(storms) == 1 else [rates, gains],
         title=title,
         axis=_AXIS,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from silvan.results.receive_rates import FloatArray
 
 _MARK_NAME = "stated in the paper"
-# Of the caption's small type.
+# Letters of the caption's small type per inch.
 _LETTERS_PER_INCH = 16.5
 _LATE_DASHES = (0, (2.2, 1.6))
 
@@ -32,7 +32,7 @@ class Line:
     Attributes
     ----------
     name : str
-        What it is, for the legend.
+        Name in the legend.
     colour : str
         Its colour.
     points : Mapping
@@ -72,12 +72,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes.
+    """A pair of axes.
 
     Attributes
     ----------
     title : str
-        What it shows.
+        Title.
     unit : str
         Label of the vertical axis, with its unit.
     lines : sequence of Line
@@ -85,7 +85,7 @@ class Panel:
     marks : sequence of Mark
         The paper's values.
     level : float, optional
-        Where to draw a thin horizontal line, such as 1 for a ratio.
+        Height of a thin horizontal line, such as 1 for a ratio.
     """
 
     title: str
@@ -119,7 +119,7 @@ def draw_panels(
     ticks : Mapping
         Labels of the points to be labelled.
     caption : str
-        What else a reader must know, in small type below.
+        Note in small type below.
     table : PointTable
         The numbers behind the figure.
     folder : Path

@@ -104,7 +104,7 @@ def draw_distributions(
     Parameters
     ----------
     processes : Mapping
-        What the processes have seen, by configuration; without control first.
+        Values of the processes, by configuration; without control first.
     folder : Path
         A folder that exists.
     stem : str

@@ -1,4 +1,4 @@
-"""How congestion trees of different sizes are removed over time."""
+"""Removal of congestion trees of different sizes over time."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def draw_schemes(
     panels : sequence of str
         The panels, in order.
     title : str
-        What the figure shows.
+        Title of the figure.
     folder : Path
         A folder that exists.
     stem : str

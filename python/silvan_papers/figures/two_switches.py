@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from silvan.results.receive_rates import FloatArray
     from silvan_papers.santos2003_scene import Shares
 
-# Each has a colour of its own on the page of a report, too: the two links dark, flows in colour.
+# On the page of a report, too, each has a separate colour: the two links dark, flows in colour.
 _COLOURS = {
     "root link": "#000000",
     "inter-switch link": style.VIOLET,
@@ -39,12 +39,12 @@ _DASHED = ("discrete", "not persistent")
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes.
+    """A pair of axes.
 
     Attributes
     ----------
     title : str
-        What it shows.
+        Title.
     unit : str
         Label of the vertical axis.
     lines : Mapping
@@ -126,7 +126,7 @@ def draw_curves(
     Parameters
     ----------
     panels : sequence of Panel
-        What to draw.
+        Panels to draw.
     title : str
         Title of the figure.
     axis : str
@@ -136,7 +136,7 @@ def draw_curves(
     stem : str
         Name of the files, without suffix.
     log : bool
-        Whether the horizontal axes are logarithmic.
+        True if the horizontal axes are logarithmic.
 
     Returns
     -------

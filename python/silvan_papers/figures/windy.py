@@ -42,7 +42,7 @@ def draw_windy(
     Parameters
     ----------
     forest : WindyForest
-        What was measured.
+        Measured values.
     title : str
         Title of the figure.
     stated : Mapping
@@ -117,7 +117,7 @@ def draw_more_wind(
     Parameters
     ----------
     forests : Mapping
-        What was measured, by share of B nodes in per cent.
+        Measured values, by share of B nodes in per cent.
     windows : tuple of str
         Both averaging windows in words.
     table : PointTable

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-/// The text of the header.
 pub fn header() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml"));

@@ -33,8 +33,10 @@ pub struct Action {
 /// Why something was decided, with the counters that said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The port is congested and a neighbour that sends to its switch waits for credits
-    /// (Algorithm 2): its Marking_Rate goes low, or stays low with one victim more.
+    /// The port is congested, and a neighbour that sends to its switch waits for credits (Algorithm
+    /// 2).
+    ///
+    /// The port's Marking_Rate is lowered, or stays low with another victim.
     VictimFound {
         /// The neighbouring switch port.
         victim: PortId,
@@ -43,12 +45,12 @@ pub enum Reason {
         /// Counters of the victim.
         waits: CongestionGrowth,
     },
-    /// As above, but the port must not be changed.
+    /// A victim was found, but the port must not be changed.
     NotAllowed {
         /// The neighbouring switch port.
         victim: PortId,
     },
-    /// As above, but as many switches as may be are lowered already.
+    /// A victim was found, but the largest number of switches is lowered already.
     TooManySwitches {
         /// The neighbouring switch port.
         victim: PortId,
@@ -57,16 +59,16 @@ pub enum Reason {
     VictimGone {
         /// The neighbouring switch port.
         victim: PortId,
-        /// Its counters in the sweep before.
+        /// Growth of the victim's counters in the sweep before.
         before: CongestionGrowth,
-        /// Its counters now.
+        /// Growth of the victim's counters in this sweep.
         now: CongestionGrowth,
     },
     /// No victim is left (Algorithm 3, line 11).
     NoVictims,
     /// The Marking_Rate has been low for T_I (Algorithm 3, line 11).
     TimeLimit {
-        /// How long it has been low.
+        /// Time since the Marking_Rate was lowered.
         low_for: Span,
     },
     /// The clock has gone back since the Marking_Rate was lowered, so that T_I cannot be measured.
@@ -109,7 +111,7 @@ pub struct Decision<T = Time> {
     pub at: T,
     /// The congested port.
     pub port: PortId,
-    /// What is to be done, if anything.
+    /// The action, if any.
     pub action: Option<Action>,
     /// Why.
     pub reason: Reason,
@@ -190,7 +192,7 @@ impl<T: Instant> Dcms<T> {
         }
     }
 
-    /// Whether PortXmitTimeCong of this port is wanted in the next sweep.
+    /// Returns true if the next sweep must read PortXmitTimeCong of this port.
     pub fn wants_congestion_time(&self, port: PortId) -> bool {
         match self.parameters.congestion_time {
             CongestionTimeReads::Everywhere => true,
@@ -204,8 +206,8 @@ impl<T: Instant> Dcms<T> {
         }
     }
 
-    /// Takes a new topology. What is known of ports that are in both is kept; a port that is
-    /// gone is forgotten, and nothing can be set on it.
+    /// Sets a new topology. Ports of both topologies keep their state; removed ports lose it and
+    /// cannot be set.
     pub fn set_topology(&mut self, now: T, topology: DcmsTopology) -> &[Decision<T>] {
         self.decisions.clear();
         let bound = topology.port_bound().max(self.ports.len());
@@ -232,8 +234,10 @@ impl<T: Instant> Dcms<T> {
         &self.decisions
     }
 
-    /// One sweep (Algorithm 1): `growth` by the dense number of the port, `None` where nothing is
-    /// known, which leads to no action. Returns what was decided, in the order of decision.
+    /// Runs one sweep (Algorithm 1) and returns the decisions, in order.
+    ///
+    /// `growth` is indexed by the dense number of the port; `None` means unknown growth and leads
+    /// to no action.
     pub fn step(&mut self, now: T, growth: &[Option<CongestionGrowth>]) -> &[Decision<T>] {
         self.decisions.clear();
         let known = |port: PortId| growth.get(port.index()).copied().flatten();
@@ -253,7 +257,8 @@ impl<T: Instant> Dcms<T> {
         &self.decisions
     }
 
-    /// Whether growth over a span exceeds a threshold that holds for the nominal interval.
+    /// Returns true if growth over a span exceeds a threshold that is given for the nominal
+    /// interval.
     fn exceeds(&self, growth: Option<u64>, span: Span, threshold: u64) -> bool {
         let interval = u128::from(self.parameters.interval.as_ps());
         growth.is_some_and(|growth| {
@@ -388,10 +393,8 @@ impl<T: Instant> Dcms<T> {
         })
     }
 
-    /// Algorithm 3: monitors congestion events and restores the default.
-    ///
-    /// Once the clock has gone back, no time limit that was set before can be trusted: what was
-    /// lowered before is restored.
+    /// Algorithm 3: monitors congestion events and restores the default. Once the clock has gone
+    /// back, no time limit that was set before can be trusted: what was lowered before is restored.
     fn monitor(
         &mut self,
         now: T,

@@ -3,21 +3,23 @@
 use silvan_core::Span;
 use thiserror::Error;
 
-/// Of which ports PortXmitTimeCong is read (mizero2017, section 3.2: "the DCMS can build up
-/// historical information on ports that experience congestion").
+/// Ports whose PortXmitTimeCong is read.
+///
+/// Source: mizero2017, section 3.2: "the DCMS can build up historical information on ports that
+/// experience congestion".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionTimeReads {
-    /// Of all switch ports, at every sweep.
+    /// All switch ports, at every sweep.
     Everywhere,
-    /// Of ports that were seen congested before; of all ports at every `rescan`-th sweep, the first
-    /// one included.
+    /// Ports that were congested before; all ports at every `rescan`-th sweep, starting with the
+    /// first.
     WhereSeen {
         /// Sweeps from one check of all ports to the next.
         rescan: u32,
     },
 }
 
-/// What the DCMS compares counters with, and what it sets.
+/// Thresholds and settings of the DCMS.
 ///
 /// Thresholds hold for one nominal inter-sweep interval (the paper's tau). Differences over another
 /// span are compared as rates.
@@ -42,7 +44,7 @@ pub struct DcmsParameters {
     pub low_marking_rate: u16,
     /// The default Marking_Rate.
     pub default_marking_rate: u16,
-    /// Of which ports PortXmitTimeCong is read.
+    /// Ports whose PortXmitTimeCong is read.
     pub congestion_time: CongestionTimeReads,
     /// Most switches with a lowered Marking_Rate at once; `None` for no limit.
     pub max_low_switches: Option<u32>,
@@ -52,8 +54,8 @@ impl DcmsParameters {
     /// The settings of mizero2017's Experiment II (section 4.3) with the longer of its two limits.
     ///
     /// The paper states T_W = 27.4 million and T_C = 8 million, but neither T_D nor the inter-sweep
-    /// interval; an interval of one second agrees with its counter rates in figure 5(b), and T_D is
-    /// 10 % of what a 4x QDR link can carry in it.
+    /// interval. An interval of one second agrees with the counter rates of figure 5(b). T_D is 10
+    /// % of the capacity of a 4x QDR link in that interval.
     pub const fn mizero2017() -> Self {
         Self {
             interval: Span::from_secs(1),
@@ -144,7 +146,7 @@ pub enum DcmsError {
     NeverReached {
         /// The threshold's name in the paper.
         parameter: &'static str,
-        /// What was given, in ticks.
+        /// The given threshold, in ticks.
         threshold: u64,
         /// Ticks of an interval.
         most: u64,

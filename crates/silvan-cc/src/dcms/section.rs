@@ -20,7 +20,7 @@ pub struct DcmsSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub busy_interval: Option<Span>,
-    /// One tick of PortXmitWait and PortXmitTimeCong.
+    /// A tick of PortXmitWait and PortXmitTimeCong.
     #[schemars(with = "schema::SpanText")]
     pub tick: Span,
     /// Growth of PortXmitTimeCong above which a port is congested (T_C).
@@ -39,8 +39,8 @@ pub struct DcmsSection {
     /// The low Marking_Rate.
     #[schemars(extend("x-unit" = "packets"))]
     pub low_marking_rate: u16,
-    /// Sweeps from one reading of PortXmitTimeCong at all ports to the next; between them it is
-    /// read where congestion was seen before. 1 reads it everywhere at every sweep.
+    /// Sweeps between two readings of PortXmitTimeCong at all ports; 1 reads all ports at every
+    /// sweep. Other sweeps read ports that were congested before.
     #[schemars(range(min = 1))]
     pub rescan: u32,
     /// Most switches with a lowered Marking_Rate at once.
@@ -66,7 +66,7 @@ impl Default for DcmsSection {
 }
 
 impl DcmsSection {
-    /// The same for the state machine, which is told what Marking_Rate it restores.
+    /// Returns the parameters of the state machine, with the Marking_Rate that it restores.
     pub fn parameters(&self, default_marking_rate: u16) -> DcmsParameters {
         DcmsParameters {
             interval: self.interval,

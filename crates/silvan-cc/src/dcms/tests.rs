@@ -175,7 +175,7 @@ fn unknown_counters_lead_to_no_action() {
     assert!(dcms.step(at(2), &[victim, other, None]).is_empty());
     assert!(dcms.step(at(3), &[]).is_empty());
     assert_eq!(dcms.step(at(4), &[victim, other, root]).len(), 1);
-    // Its utilization is unknown in one sweep of each pair.
+    // The victim's utilization is unknown in one sweep of each pair.
     for second in 5..16 {
         let growth = if second % 2 == 0 {
             sweep((0, 0), 0)
@@ -423,9 +423,9 @@ fn any_clock_step() -> impl Strategy<Value = i128> {
 }
 
 proptest! {
-    /// Oracle: the definition of T_I, counted in 128 bits, on a clock that has run for decades, stands
-    /// still and jumps: a rate goes back to its default in the first sweep in which T_I is over or the
-    /// clock shows less than in the sweep before, and in no other while its victim waits.
+    /// Oracle: the definition of T_I, counted in 128 bits, on a clock that runs for decades, stands still and jumps.
+    /// While its victim waits, a rate returns to its default in the first sweep after T_I or with a clock that has gone
+    /// back, and in no other.
     #[test]
     fn low_rates_end_by_any_clock(
         start in 0..300 * 365 * 86_400 * 1_000_000_000_i128,
@@ -463,8 +463,8 @@ proptest! {
 }
 
 proptest! {
-    /// Oracle: rates set on each switch port alternate low, default, low, ...; a low one ends
-    /// within the limit plus one sweep; victims send to the root's switch.
+    /// Oracle: rates set on each switch port alternate low, default, low, ... A low rate ends within the limit plus one
+    /// sweep; victims send to the root's switch.
     #[test]
     fn whatever_the_counters_say_low_rates_end(
         sweeps in proptest::collection::vec(proptest::collection::vec(any_growth(), 8), 1..60),

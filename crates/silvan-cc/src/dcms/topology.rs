@@ -1,8 +1,8 @@
-//! What the DCMS must know of the cables.
+//! The DCMS's view of the cables.
 
 use silvan_core::{PortId, SwitchId};
 
-/// What a switch port is cabled to (the paper's N(s, p)).
+/// Other end of a switch port's cable (the paper's N(s, p)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Neighbour {
     /// Nothing, or something unknown.
@@ -13,7 +13,7 @@ pub enum Neighbour {
     Switch {
         /// The neighbouring switch.
         switch: SwitchId,
-        /// Its port.
+        /// Port of the neighbour.
         port: PortId,
     },
 }
@@ -23,18 +23,18 @@ pub enum Neighbour {
 pub struct SwitchPortInfo {
     /// The port.
     pub port: PortId,
-    /// Its switch.
+    /// Switch of the port.
     pub switch: SwitchId,
-    /// What it is cabled to.
+    /// Other end of the port's cable.
     pub neighbour: Neighbour,
-    /// Whether the DCMS may change its Marking_Rate.
+    /// True if the DCMS may change the port's Marking_Rate.
     pub controllable: bool,
 }
 
-/// What a change of Marking_Rate reaches on a switch.
+/// Ports that a change of Marking_Rate on a switch affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MarkingScope {
-    /// One port (SwitchPortCongestionSetting).
+    /// A single port (SwitchPortCongestionSetting).
     #[default]
     Port,
     /// All ports of the switch (SwitchCongestionSetting).
@@ -75,7 +75,7 @@ impl DcmsTopology {
         topology
     }
 
-    /// The same with another reach of changes on one switch.
+    /// Sets the scope of changes on one switch.
     #[must_use]
     pub fn with_scope(mut self, switch: SwitchId, scope: MarkingScope) -> Self {
         self.grow(switch);
@@ -105,12 +105,12 @@ impl DcmsTopology {
         self.feeders.get(switch.index()).map_or(&[], Vec::as_slice)
     }
 
-    /// What a change on this switch reaches.
+    /// Returns the scope of a change on this switch.
     pub fn scope(&self, switch: SwitchId) -> MarkingScope {
         self.scopes.get(switch.index()).copied().unwrap_or_default()
     }
 
-    /// One more than the largest dense number of a watched port.
+    /// Returns the largest dense number of a watched port, plus one.
     pub fn port_bound(&self) -> usize {
         self.position.len()
     }

@@ -1,16 +1,14 @@
-//! The macro that declares a list of hooks, and everything that is made of the list.
+//! The macro that declares a list of hooks and derives all code from it.
 //!
-//! `hooks!` declares the trait, the macros that delegate every hook of it (to the variant in use of an enum, to two
-//! schemes in a chain, to functions of another language), and the description of the hooks that other
-//! languages may implement. So a hook has two places: its declaration in the list, and the engine's call.
+//! `hooks!` declares the trait and macros that delegate every hook: to the variant in use of an enum, to two schemes in
+//! a chain, to functions of another language. It also describes the hooks that other languages may implement. So a hook
+//! has two places: its declaration in the list, and the engine's call.
 
-/// Declares a trait of hooks, the macros that delegate them, and their description.
-///
-/// A hook is written without its receiver: those in `query` and `prefetch` take `&self`, those in `notify` and
-/// `inspect` take `&mut self`. After the type of its answer, a function of this module in brackets combines the
-/// answers of two schemes. `if needs_x` declares a method that says whether a scheme has the hook at
-/// all. The hooks in `notify` can be implemented in other languages; their arguments and answers
-/// implement the traits of [`foreign`](super::foreign).
+/// Declares a trait of hooks, the macros that delegate them, and their description. A hook is written without its
+/// receiver: those in `query` and `prefetch` take `&self`, those in `notify` and `inspect` take `&mut self`. After the
+/// type of its answer, a function of this module in brackets combines the answers of two schemes. `if needs_x` declares
+/// a method that says whether a scheme has the hook at all. The hooks in `notify` can be implemented in other
+/// languages; their arguments and answers implement the traits of [`foreign`](super::foreign).
 macro_rules! hooks {
     (
         $d:tt
@@ -56,10 +54,10 @@ macro_rules! hooks {
     ) => {
         $(#[$about])*
         pub trait $name {
-            /// Whether the scheme acts at all; `false` removes every call.
+            /// True if the scheme acts at all; `false` removes every call.
             const ACTIVE: bool = true;
 
-            /// Whether it stands for one of several schemes, so that each call is dispatched.
+            /// True if the type represents several schemes, so that each call is dispatched.
             const IS_DISPATCHED: bool = false;
 
             $(
@@ -349,11 +347,11 @@ macro_rules! hooks {
 
 use silvan_core::{Span, Time};
 
-/// There is no answer.
+/// Combines answers of hooks without an answer.
 #[inline]
 pub fn nothing((): (), (): ()) {}
 
-/// One of the two wants it.
+/// Combines answers: true if either scheme returns true.
 #[inline]
 pub fn either(first: bool, second: bool) -> bool {
     first || second
@@ -395,7 +393,7 @@ pub fn sum(first: u64, second: u64) -> u64 {
     first + second
 }
 
-/// What both list.
+/// Combines answers: all items of both lists.
 #[inline]
 pub fn all<T>(mut first: Vec<T>, second: Vec<T>) -> Vec<T> {
     first.extend(second);

@@ -1,11 +1,11 @@
-//! How hooks look to another language: whole numbers of 64 bits in, one out.
+//! Hooks in another language: 64-bit integers in, one out.
 //!
-//! A compiled function gets the address of a table of `float64`, in which it keeps its state, and the address of
-//! its arguments: an `int64` for each number, times in picoseconds. An argument that consists of
-//! rows is a number, how many they are; the rows themselves come after all numbers.
+//! A compiled function gets two addresses: a table of `float64` for its state, and its arguments. Arguments are an
+//! `int64` for each number, with times in picoseconds. An argument of rows is the number of rows; the rows themselves
+//! come after all numbers.
 //!
-//! It returns the bitwise complement of its value, which is never negative. So every valid result is negative: 0
-//! means that the function raised an exception, and a positive number that its value is not valid.
+//! The function returns the bitwise complement of its value, which is never negative. So every valid result is
+//! negative. 0 means that the function raised an exception, a positive number that its value is invalid.
 
 use silvan_core::{HostId, PortId, Span, Time, Vl};
 
@@ -17,31 +17,31 @@ use super::{
 /// A hook as a function of another language has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// Its name.
+    /// Name of the hook.
     pub name: &'static str,
-    /// Its documentation, in Markdown.
+    /// Documentation of the hook, in Markdown.
     pub about: &'static str,
     /// Each argument's name in Rust, and what a function gets for it.
     pub arguments: &'static [(&'static str, &'static [Field])],
-    /// What it returns.
+    /// Kind of the returned value.
     pub answer: AnswerKind,
 }
 
-/// What a function gets for an argument, or for a part of it.
+/// Representation of an argument, or of a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// A number; an empty name means that of the argument.
     Number(&'static str),
     /// Rows to read, with the names of their columns.
     Rows(&'static str, &'static [&'static str]),
-    /// [`OUTPUT_ROWS`] rows to fill in. Those that stay 0 do not count.
+    /// [`OUTPUT_ROWS`] rows to fill in. Rows that stay 0 do not count.
     Output(&'static str, &'static [&'static str]),
 }
 
 /// Rows that a function may fill in.
 pub const OUTPUT_ROWS: usize = 16;
 
-/// What a function returns.
+/// Kind of a function's returned value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
     /// Nothing.
@@ -60,7 +60,7 @@ pub struct Words {
     /// The numbers; before the call, the rows are behind them.
     numbers: Vec<i64>,
     rows: Vec<i64>,
-    /// Where the rows begin.
+    /// Index of the first row.
     first_row: usize,
 }
 
@@ -96,7 +96,7 @@ impl Words {
 
 /// An argument of a hook.
 pub trait Argument {
-    /// What a function gets for it.
+    /// Representation of the argument.
     const FIELDS: &'static [Field];
 
     /// Appends its numbers.
@@ -366,9 +366,9 @@ impl Argument for &mut Grants {
     }
 }
 
-/// What a hook returns.
+/// Return value of a hook.
 pub trait Answer: Sized {
-    /// What a function of another language returns for it.
+    /// Representation of the return value in another language.
     const KIND: AnswerKind;
 
     /// The answer for a valid value of a function.
@@ -377,7 +377,7 @@ pub trait Answer: Sized {
     /// The answer when no function is called any more.
     fn stopped() -> Self;
 
-    /// Whether that is another one than that of a scheme without the hook.
+    /// True if the value differs from the value of a scheme without the hook.
     const WITHHELD: bool = false;
 }
 

@@ -12,8 +12,7 @@ use super::{
 
 hooks! {
     $
-    /// Declares an enum with a scheme in each variant that is itself a [`SwitchControl`] with
-    /// [`Settings`], whatever the variant.
+    /// Declares an enum of schemes that implements [`SwitchControl`] and [`Settings`] by its variant.
     ///
     /// ```
     /// use silvan_cc::schemes::ecn::{EcnSwitch, Marking};
@@ -21,11 +20,11 @@ hooks! {
     /// use silvan_cc::hooks::SwitchControl;
     ///
     /// silvan_cc::dispatch_switches! {
-    ///     /// What a fabric's switches do.
+    ///     /// Congestion control of the switches.
     ///     pub enum OneOf {
     ///         /// InfiniBand's scheme.
     ///         Ib(IbSwitch),
-    ///         /// The one of santos2003.
+    ///         /// The scheme of santos2003.
     ///         Ecn(EcnSwitch),
     ///     }
     /// }
@@ -54,12 +53,13 @@ hooks! {
     /// indexed by [`PortVl`].
     pub trait SwitchControl {
         query {
-            /// Whether [`SwitchControl::credit_return_delay`] need be called at all at present.
+            /// True if [`SwitchControl::credit_return_delay`] must be called at present.
             fn delays_credits() -> bool [either] { false }
 
-            /// How much later than usual the input buffer of `input` returns the credits of a packet that
-            /// takes `packet_time` on the link. `occupied_bytes` is what the packets in the buffer take of it, in blocks of 64 bytes:
-            /// those whose head is eligible and whose tail has not left, this one included.
+            /// Returns the extra delay of the credits that the input buffer of `input` returns for a packet.
+            ///
+            /// `packet_time` is the packet's time on the link. `occupied_bytes` is the buffer space, in blocks of 64
+            /// bytes, of packets whose head is eligible and whose tail has not left, including this packet.
             fn credit_return_delay(
                 input: PortId,
                 occupied_bytes: u32,
@@ -70,10 +70,12 @@ hooks! {
             /// of hosts send some; always the same answer.
             fn message_delay() -> Option<Span> [shortest] { None }
 
-            /// Whether [`SwitchControl::on_queued`] and [`SwitchControl::on_departure`] need be called at all; always the same answer.
+            /// True if [`SwitchControl::on_queued`] and [`SwitchControl::on_departure`] must be called; the answer is
+            /// constant.
             fn watches_queues() -> bool [either] { Self::ACTIVE }
 
-            /// Whether [`SwitchControl::select_discard`] need be called about this output Port VL; always the same answer.
+            /// True if [`SwitchControl::select_discard`] must be called for this output Port VL; the answer is
+            /// constant.
             fn discards(output: PortVl) -> bool [either] { true }
 
             /// A number that changes whenever [`SwitchControl::host_vl`] may answer otherwise than before about a flow of the host with
@@ -133,9 +135,11 @@ hooks! {
                 candidates: &[Candidate],
             ) -> Option<u32> [first_choice] if needs_select_output { None }
 
-            /// The virtual lane of a data packet or a notification behind an output, of a switch or a host: on its link and in
-            /// the buffer at its end. `vl` is its lane so far; without a choice it keeps it. Ports with one lane have no choice.
-            /// No flow must be able to close a cycle of credits by its choice.
+            /// Returns the virtual lane of a data packet or a notification behind an output of a switch or host: on its
+            /// link and in the buffer at its end.
+            ///
+            /// `vl` is the packet's lane so far, which `None` keeps. Ports with one lane have no choice. No flow must
+            /// be able to close a cycle of credits by its choice.
             fn select_next_vl(
                 now: Time,
                 hop: LaneView,
@@ -143,9 +147,11 @@ hooks! {
                 vl: Vl,
             ) -> Option<Vl> [first_choice] if needs_select_next_vl { None }
 
-            /// A data packet of `flow`, which was sent at `sent`, is about to wait for an output behind `queue`, that of all lanes,
-            /// or is about to leave after it `waited`. Returns a number if the switch discards it: its destination
-            /// returns a negative acknowledgement with this number, and its source may send it again.
+            /// Returns a number if the switch discards a data packet that is about to wait for an output, or is about
+            /// to leave after it `waited`.
+            ///
+            /// The packet of `flow` was sent at `sent`; `queue` is that of all lanes. The destination returns a
+            /// negative acknowledgement with the number, and the source may send the packet again.
             fn select_discard(
                 now: Time,
                 output: PortVl,
@@ -187,10 +193,11 @@ hooks! {
                 resident: &mut R,
             ) -> () [nothing] if needs_buffer_full {}
 
-            /// Sends and receives what switches of different parts of a fabric send each other, so that each part knows it before it
-            /// arrives. The first call comes before the run: only after it, messages are sent here instead of being
-            /// received at once. What happens before `done` has been processed. Returns whether some output answers messages that have
-            /// not arrived, so that no window may be skipped.
+            /// Exchanges messages between switches of different parts of a fabric, before they arrive.
+            ///
+            /// The first call comes before the run. Only after it, messages are sent here instead of being received at
+            /// once. All events before `done` have been processed. Returns true if an output answers messages that have
+            /// not arrived, so no window may be skipped.
             fn exchange<M: Messages>(done: Time, messages: &mut M) -> bool [either] if needs_exchange { false }
 
             /// The routes of the switch that has this port are set, before the run or during it.
@@ -201,8 +208,8 @@ hooks! {
 
 hooks! {
     $
-    /// Declares an enum with a scheme in each variant that is itself a [`SourceControl`] with
-    /// [`Settings`], whatever the variant; as `dispatch_switches` does.
+    /// Declares an enum of schemes that implements [`SourceControl`] and [`Settings`] by its variant; see
+    /// `dispatch_switches`.
     ///
     /// [`SourceControl`]: crate::hooks::SourceControl
     /// [`Settings`]: crate::hooks::Settings
@@ -227,14 +234,18 @@ hooks! {
             /// destination and service level. `now` must not be earlier than the last call about the host.
             fn flow_limits(now: Time, host: HostId) -> Vec<FlowLimit> [all] { Vec::new() }
 
-            /// Whether feedback, a grant or a negative acknowledgement for a flow, or a packet that it sends, changes what
-            /// [`SourceControl::release`] answers about no other flow of its host; always the same answer. What is known of the others
-            /// is kept then.
+            /// True if an event of a flow changes no [`SourceControl::release`] of other flows of its host; the answer
+            /// is constant.
+            ///
+            /// Events are feedback, a grant, a negative acknowledgement and a sent packet. The engine keeps the known
+            /// answers of other flows.
             fn separates_flows() -> bool [both] { false }
 
-            /// Whether [`SourceControl::select_vl`] answers the same about a flow, and [`SourceControl::release`] goes on to let it start,
-            /// until something has arrived for it, however much it sends meanwhile; always the same answer. A flow whose lane has no
-            /// credits is not asked about until then, or until the lane has some.
+            /// True if [`SourceControl::select_vl`] and [`SourceControl::release`] stay valid for a flow until feedback
+            /// arrives for it, however much it sends; the answer is constant.
+            ///
+            /// The engine does not query a flow whose lane has no credits, until feedback arrives or the lane has
+            /// credits.
             fn keeps_lanes() -> bool [both] { false }
         }
 
@@ -243,10 +254,10 @@ hooks! {
             /// before it is called. Changes nothing.
             fn prefetch_release(host: HostId);
 
-            /// The same for [`SourceControl::on_feedback`] of this flow.
+            /// Prefetches the memory that [`SourceControl::on_feedback`] of this flow needs.
             fn prefetch_feedback(flow: Flow);
 
-            /// The same for what the memory refers to that [`SourceControl::prefetch_feedback`] has prefetched.
+            /// Prefetches the memory behind the memory that [`SourceControl::prefetch_feedback`] has prefetched.
             fn prefetch_feedback_data(flow: Flow);
         }
 
@@ -255,21 +266,24 @@ hooks! {
             /// than `now` means now, the largest means not before some feedback.
             fn release(now: Time, flow: Flow) -> Time [latest] { now }
 
-            /// The earliest instant at which this host may start its next packet, whatever the flow.
+            /// Returns the earliest instant at which this host may start its next packet, of any flow.
             fn host_release(now: Time, host: HostId) -> Time [latest] { now }
 
-            /// A new flow between these hosts starts now. What was in progress before belongs to another one.
+            /// A new flow between these hosts starts now. Earlier state belongs to the previous flow.
             fn on_flow_start(now: Time, flow: Flow) -> () [nothing] {}
 
-            /// The path of the flow's next packet among those that the routing leaves to the switches. The first
-            /// switch with `n` candidates takes number `path % n`, the next one continues with `path / n`, so
-            /// that the numbers below the product of all `n` are all paths, each once.
+            /// Returns the path of the flow's next packet among the paths that the routing leaves to the switches.
+            ///
+            /// The first switch with `n` candidates takes number `path % n`, the next switch continues with `path / n`.
+            /// So the numbers below the product of all `n` are all paths, each once.
             fn select_path(now: Time, flow: Flow) -> Option<u32> [first_choice] if needs_select_path { None }
 
-            /// The virtual lane of the flow's next packet on the host's link; `vl` is that of its service level.
-            /// Switches keep it unless the routing maps service levels to lanes on the way. If it has no
-            /// credits for the packet, the host waits for them and is asked again. No flow must be able to
-            /// close a cycle of credits by its choice.
+            /// Returns the virtual lane of the flow's next packet on the host's link; `vl` is the lane of its service
+            /// level.
+            ///
+            /// Switches keep the lane unless the routing maps service levels to lanes on the way. If the lane has no
+            /// credits for the packet, the host waits for credits and calls again. No flow must be able to close a
+            /// cycle of credits by its choice.
             fn select_vl(now: Time, flow: Flow, vl: Vl) -> Option<Vl> [first_choice] if needs_select_vl { None }
 
             /// The flow starts a packet now. `wire_time` is the packet's serialisation time on the host's

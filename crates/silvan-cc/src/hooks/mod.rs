@@ -1,17 +1,16 @@
 //! The hooks through which the data plane drives congestion control.
 //!
-//! The engine owns packets, queues and credits; a scheme owns its own state and never sees a
-//! clock, a socket or a thread. The engine calls the two traits from its hot loop with static
-//! dispatch, so a hook that a scheme leaves at its default costs nothing: `ACTIVE` and the
-//! `needs_*` methods let the compiler drop the call and the bookkeeping behind it. Where several schemes
-//! share a compiled engine the same methods answer for the one in use.
+//! The engine owns packets, queues and credits; a scheme owns its state and never sees a clock, a socket or a thread.
+//! The engine calls the two traits from its hot loop with static dispatch. A hook at its default costs nothing:
+//! `ACTIVE` and the `needs_*` methods let the compiler drop the call and its bookkeeping. If several schemes share a
+//! compiled engine, these methods answer for the scheme in use.
 //!
-//! - [`SwitchControl`] sits at the switches: what happens when a packet is queued, when an input
-//!   buffer fills, when a packet leaves; mark it or not.
-//! - [`SourceControl`] sits at the channel adapters: what an ACK, a CNP, a grant, a credit or a timer does to
-//!   a flow's rate and window; when it may send next, on which path and lane; what a receiver grants.
-//! - [`Controller`] runs outside the fabric: it reads port counters at intervals of its own and
-//!   changes settings, as a subnet manager or the DCMS does.
+//! - [`SwitchControl`] runs at the switches, when a packet is queued, an input buffer fills, or a packet leaves. It
+//!   decides about marks.
+//! - [`SourceControl`] runs at the channel adapters, at each ACK, CNP, grant, credit and timer. It decides about rates
+//!   and windows, send times, paths and lanes, and a receiver's grants.
+//! - [`Controller`] runs outside the fabric. It reads port counters at intervals and changes settings, as a subnet
+//!   manager or the DCMS does.
 
 // The lists of hooks below are declared with its macro.
 #[macro_use]
@@ -35,14 +34,15 @@ pub use views::{
     Messages, PacketView, PortMessage, PortVl, QueueView, Resident, RouteView,
 };
 
-/// Switch control that has a part of its own for each Port VL: what a call about one does and answers does not
-/// depend on what has been called about others, so that calls about different ones may come in any order. What one sends
-/// another takes at least [`SwitchControl::message_delay`]. If it asks how full input buffers are
-/// ([`SwitchControl::needs_buffer_full`], [`SwitchControl::delays_credits`]), calls about one switch come in the order of time, and
-/// it may have a part of its own for each switch.
+/// Switch control with separate state for each Port VL.
 ///
-/// An engine with several threads has a clone for each, of which it uses some Port VLs; changes of settings go to
-/// all clones.
+/// A call about a Port VL depends on no calls about others, so calls about different Port VLs may come in any order.
+/// Messages between Port VLs take at least [`SwitchControl::message_delay`]. A control that needs full input buffers
+/// ([`SwitchControl::needs_buffer_full`], [`SwitchControl::delays_credits`]) gets calls about one switch in the order
+/// of time. It may have state for each switch.
+///
+/// An engine with several threads has a clone for each, with some Port VLs in use; changes of settings go to all
+/// clones.
 pub trait PerPortVl: SwitchControl + Clone + Send {}
 
 /// Source control that has a part of its own for each host, in the same sense.
@@ -92,7 +92,7 @@ pub enum SettingChange {
 }
 
 impl SettingChange {
-    /// Whether it may change which credits a switch returns late.
+    /// Returns true if the change may affect which credits a switch returns late.
     pub fn concerns_credits(&self) -> bool {
         matches!(self, Self::Port { setting, .. } if setting.concerns_credits())
     }
@@ -121,7 +121,7 @@ pub struct UnknownSetting(pub SettingChange);
 pub trait Controller {
     /// Time until the next sweep.
     fn interval(&self) -> Span;
-    /// One sweep: the counters of every switch port at `now`; pushes the changes to make.
+    /// Runs a sweep with the counters of every switch port at `now`; pushes the changes to make.
     fn step(
         &mut self,
         now: Time,
@@ -145,6 +145,6 @@ impl<C: Controller + ?Sized> Controller for &mut C {
     }
 }
 
-// These use the macros that the lists above make.
+// Modules that use the macros of the lists above.
 mod chain;
 mod dispatch;

@@ -1,15 +1,16 @@
-//! What hooks get to see, and what they return.
+//! Arguments and results of hooks.
 
 use silvan_core::{HostId, PortId, Rate, Sl, Span, Time, Vl};
 
 use crate::flow_table::FlowTable;
 
-/// One virtual lane of one port, as a dense index: `port * data_vls + vl`.
+/// A virtual lane of a port, as a dense index: `port * data_vls + vl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortVl(pub u32);
 
-/// A flow as a channel adapter tells them apart: source host, destination host and service level
-/// (one queue pair in each direction between two hosts on each SL).
+/// A flow as channel adapters distinguish flows: source host, destination host and service level.
+///
+/// It corresponds to one queue pair in each direction between two hosts on each SL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow {
     /// The host that sends the data.
@@ -25,9 +26,9 @@ pub struct Flow {
 pub struct FlowLimit {
     /// The host that receives it; `None` if the limit is of all flows of the service level together.
     pub destination: Option<HostId>,
-    /// Its service level.
+    /// Service level of the flow.
     pub sl: Sl,
-    /// Its index into the Congestion Control Table, above 0; 0 for a scheme without such a table.
+    /// Index of the flow into the Congestion Control Table, above 0; 0 for a scheme without such a table.
     pub ccti: u16,
     /// The rate that the limit leaves to it, as a part of the link's.
     pub rate: f64,
@@ -57,12 +58,12 @@ impl FlowLimit {
     }
 }
 
-/// What a switch control may know of a packet that is being queued or sent.
+/// Properties of a packet that is being queued or sent, for a switch control.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketView {
     /// Bytes on the wire, headers included.
     pub wire_bytes: u32,
-    /// Whether FECN is set already: by a switch before this one, or by this one while it waited.
+    /// True if FECN is set already: by an earlier switch, or by this switch while the packet waited.
     pub marked: bool,
     /// Input port at this switch.
     pub input: PortId,
@@ -77,18 +78,18 @@ pub struct LinkView {
     pub source: HostId,
     /// The host that it is for.
     pub destination: HostId,
-    /// Its service level.
+    /// Service level of the packet.
     pub sl: Sl,
     /// Bytes on the wire, headers included.
     pub wire_bytes: u32,
-    /// Whether it carries FECN.
+    /// True if the packet carries FECN.
     pub fecn: bool,
-    /// Whether it carries BECN.
+    /// True if the packet carries BECN.
     pub becn: bool,
-    /// Whether this very port has set its FECN.
+    /// True if this port has set the packet's FECN.
     pub marked_here: bool,
-    /// How long the port has been idle for want of credits or arbitration, with packets to send,
-    /// until it started this one.
+    /// Time that the port was idle with packets to send, for lack of credits or arbitration, until it started this
+    /// packet.
     pub waited: Span,
 }
 
@@ -98,16 +99,16 @@ pub struct QueueView {
     /// Bytes (on the wire) that wait in all input buffers of the switch for this output Port VL,
     /// the packet of the call included.
     pub queued_bytes: u32,
-    /// Whether credits for one packet of MTU size are left, after the packet of the call has
-    /// taken its own.
+    /// True if credits for a packet of MTU size remain after the packet of the call.
     pub has_credit: bool,
 }
 
 /// The resident packets of a switch, for schemes that inspect or mark packets other than the one
 /// at hand.
 pub trait Resident {
-    /// Blocks (64 bytes) occupied in the input buffer of this port and VL, as the switch knows: by packets whose head is eligible
-    /// and whose tail has not left.
+    /// Returns the occupied blocks (64 bytes) of this port's and VL's input buffer, as the switch counts them.
+    ///
+    /// They belong to packets whose head is eligible and whose tail has not left.
     fn occupied_blocks(&self, input: PortId, vl: Vl) -> u32;
     /// Capacity of that buffer in blocks.
     fn capacity_blocks(&self, input: PortId, vl: Vl) -> u32;
@@ -131,17 +132,17 @@ pub enum Feedback {
     Ack {
         /// Payload bytes acknowledged.
         bytes: u32,
-        /// Whether the acknowledgement carries BECN (the ECN echo).
+        /// True if the acknowledgement carries BECN (the ECN echo).
         becn: bool,
     },
 }
 
-/// What a switch has written into a packet as it left (in-band network telemetry, INT).
+/// Record that a switch writes into a departing packet (in-band network telemetry, INT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// The output port and lane by which it left.
     pub output: PortVl,
-    /// When it started to leave.
+    /// Departure time of the packet's head.
     pub at: Time,
     /// Bytes on the wire that waited for this output Port VL behind it.
     pub queued_bytes: u32,
@@ -156,34 +157,34 @@ pub struct Hop {
 pub struct Ack<'a> {
     /// Payload bytes acknowledged.
     pub bytes: u32,
-    /// Whether the acknowledgement carries BECN (the ECN echo).
+    /// True if the acknowledgement carries BECN (the ECN echo).
     pub becn: bool,
-    /// When the packet was sent. With one acknowledgement per message, its last packet.
+    /// Send time of the packet. With one acknowledgement per message, the send time of the last packet.
     pub sent: Time,
-    /// How long the packet waited for the sink of its destination and was in it.
+    /// Time of the packet in the destination's sink, including the wait for the sink.
     pub endpoint: Span,
     /// The path that [`select_path`](super::SourceControl::select_path) chose for the packet.
     pub path: Option<u32>,
-    /// What the switches have written into the packet, from the first that [stamps](super::SwitchControl::stamps)
-    /// to the last.
+    /// Records of the switches in the packet, from the first switch that [stamps](super::SwitchControl::stamps) to the
+    /// last.
     pub hops: &'a [Hop],
 }
 
 /// A data packet that its destination has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its payload in bytes.
+    /// Payload of the packet in bytes.
     pub payload: u32,
-    /// Whether it carries FECN.
+    /// True if the packet carries FECN.
     pub marked: bool,
-    /// Whether it is the last of its message.
+    /// True for the last packet of its message.
     pub last: bool,
-    /// When it was sent.
+    /// Send time of the packet.
     pub sent: Time,
     /// Payload of its flow that waited behind it then, in bytes, as far as the traffic is known; 4 GiB and more
     /// are 2³² - 1.
     pub behind: u32,
-    /// How long the receiver takes for such a packet: on its link, or in its sink if that takes longer.
+    /// Time that the receiver needs for such a packet, on its link or in its sink, whichever is longer.
     pub takes: Span,
 }
 
@@ -194,9 +195,9 @@ pub struct Grant {
     pub source: HostId,
     /// The service level of the flow that may send.
     pub sl: Sl,
-    /// What it grants; the engine does not interpret it.
+    /// Content of the grant; the engine does not interpret it.
     pub bytes: u32,
-    /// When the receiver sends it; an instant not later than now means now.
+    /// Send time at the receiver; an instant not later than now means now.
     pub at: Time,
 }
 
@@ -222,12 +223,14 @@ impl Grants {
 pub struct Candidate {
     /// The port.
     pub output: PortId,
-    /// Bytes ahead of the packet on its lane: those that wait for the port, and those in the buffer
-    /// behind its cable or on their way into it, as the credits tell.
+    /// Bytes ahead of the packet on its lane: bytes that wait for the port, and bytes in the buffer behind its cable or
+    /// on the way there.
+    ///
+    /// The second part follows from the credits.
     pub bytes_ahead: u64,
 }
 
-/// Where a packet is and will be, for the choice of its next virtual lane.
+/// Place of a packet, for the choice of its next virtual lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneView {
     /// The input port whose buffer holds it; `None` at the host that sends it.
@@ -244,13 +247,13 @@ pub struct LaneView {
 /// A message of a switch to the output at the other end of the cable that leads into one of its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PortMessage {
-    /// When it arrives.
+    /// Arrival time of the message.
     pub arrives: Time,
-    /// That output.
+    /// Output that receives the message.
     pub to: PortId,
     /// The flow that it is about.
     pub flow: Flow,
-    /// What else it says; the engine does not interpret it.
+    /// Further content of the message; the engine does not interpret it.
     pub content: [u32; 3],
 }
 
@@ -260,7 +263,7 @@ pub trait RouteView {
     fn output(&self, port: PortId, to: HostId) -> Option<PortId>;
 }
 
-/// Where the messages of switches go that several parts of a fabric run.
+/// Transport of switches' messages between parts of a fabric.
 pub trait Messages {
     /// Sends a message.
     fn send(&mut self, message: PortMessage);

@@ -5,7 +5,7 @@
 //! is recorded as the [`Failure`] of the run. No function is called after it: no flow may send, and
 //! the program that drives the run ends it at its next step.
 
-// Calling what is at an address is unsafe whatever one does; nothing else here is.
+// Only calls of functions by address are unsafe here.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, OnceCell};
@@ -21,7 +21,7 @@ type Function = unsafe extern "C" fn(State, *mut i64) -> i64;
 /// Number of hooks: first those at the switches, then those at the hosts.
 const HOOKS: usize = SWITCH_HOOKS.len() + SOURCE_HOOKS.len();
 
-/// Where the functions and their table are in memory.
+/// Addresses of the functions and of their table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
     state: usize,
@@ -52,11 +52,11 @@ impl Addresses {
 /// The first call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Which function.
+    /// Name of the failed hook.
     pub hook: &'static str,
-    /// Its arguments after the table; the first one is the simulated time.
+    /// Arguments after the table; the first argument is the simulated time.
     pub arguments: Vec<i64>,
-    /// Whether it raised an exception; else its value is not valid.
+    /// True if the function raised an exception; false if its value is invalid.
     pub raised: bool,
 }
 
@@ -78,7 +78,7 @@ pub type Observer = Box<dyn Fn(Time) -> bool>;
 /// Calls of functions between two calls of the observer: some tenths of a millisecond.
 const CALLS_PER_OBSERVATION: u32 = 1 << 14;
 
-/// What both parts of a scheme share.
+/// State shared by both parts of a scheme.
 struct Watch {
     stopped: Cell<bool>,
     calls: Cell<u32>,
@@ -124,13 +124,14 @@ pub struct Callbacks {
 }
 
 impl Callbacks {
-    /// The functions at these addresses.
+    /// Returns callbacks to the functions at these addresses.
     ///
     /// # Safety
-    /// Each address is that of a function of the C calling convention that takes the address of the
-    /// table and that of its arguments, and accesses no more than these; `state` is what the functions take it
-    /// for. Functions and table stay where they are for as long as this value or a copy of it is used,
-    /// and nothing else accesses the table meanwhile.
+    /// - Each address is that of a function with the C calling convention, which takes the addresses of the table and
+    ///   of its arguments, and accesses no more than these.
+    /// - `state` is the table that the functions expect.
+    /// - Functions and table stay in place while this value or a copy is in use; no other code accesses the table
+    ///   meanwhile.
     pub unsafe fn at(addresses: Addresses, observer: Observer) -> Self {
         use std::mem::transmute;
         Self {
@@ -165,7 +166,7 @@ impl Callbacks {
         self.watch.reason.get()
     }
 
-    /// Whether there is a function for this hook.
+    /// Returns true if there is a function for this hook.
     #[inline]
     fn has(&self, hook: usize) -> bool {
         self.functions[hook].is_some()
@@ -220,7 +221,6 @@ mod tests {
         SourceControl, SwitchControl,
     };
 
-    /// Arguments of a function.
     fn words<const N: usize>(arguments: *mut i64) -> [i64; N] {
         // SAFETY: a hook has as many arguments as its test reads.
         std::array::from_fn(|at| unsafe { *arguments.add(at) })
@@ -315,7 +315,7 @@ mod tests {
         };
         assert!(calls.on_departure(now, PortVl(9), queue(101), packet));
         assert!(!calls.on_departure(now, PortVl(9), queue(100), packet));
-        // What is left out does nothing, and is never called.
+        // A missing function is never called and has no effect.
         assert!(!calls.on_feedback(now, FLOW, Feedback::Cnp));
         assert!(!calls.needs_credit());
         calls.on_credit(now, FLOW.source, 1, 2);

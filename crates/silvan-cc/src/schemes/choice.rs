@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{FabricFacts, SchemeName, Variant, variants};
 
-/// A scheme by its name or by that of a variant. The name of a scheme stands for its first variant unless a variant has it.
+/// A scheme, chosen by its name or a variant's name. A scheme's name means its first variant,
+/// unless a variant has that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemeChoice {
     name: &'static str,
@@ -58,7 +59,7 @@ impl SchemeChoice {
         all.find(|choice| choice.name == name).copied()
     }
 
-    /// Its name.
+    /// Returns the name of the choice.
     pub const fn name(self) -> &'static str {
         self.name
     }

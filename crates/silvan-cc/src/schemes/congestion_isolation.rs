@@ -1,13 +1,14 @@
-//! Congestion isolation (IEEE 802.1Qcz-2023): flows that congest an output move to a lane of their own, so that others pass.
+//! Congestion isolation (IEEE 802.1Qcz-2023): flows that congest an output move to a lane of their own, so that others
+//! pass.
 //!
-//! Each output has a *monitored* lane and a *congesting* one. A packet that joins the monitored lane while more than the set
-//! point waits there, and the output is where congestion begins, makes its flow a congesting one: its next packets wait in the
-//! other lane. A message to the neighbour upstream, a switch or a host, does the same there, so that the buffer in between fills
-//! on the congesting lane alone. Nothing slows down.
+//! Each output has a *monitored* and a *congesting* lane. A flow becomes congesting if its packet joins the monitored
+//! lane of a congestion root with more waiting bytes than the set point. Its next packets wait in the congesting lane.
+//! A message to the upstream switch or host has the same effect there, so the buffer in between fills on the congesting
+//! lane alone. No flow slows down.
 //!
-//! **Order.** The first packet of a flow on its new lane is held until what its input had in the other lane has left, and no flow
-//! changes its lane again before. So a packet waits only for packets of the same input and output that came before it: the one
-//! that came first is never held, and packets of a flow leave in the order in which they came.
+//! **Order.** The first packet of a flow on its new lane is held until earlier packets of its input have left the other
+//! lane. Until then the flow does not change its lane again. So a packet waits only for earlier packets of the same
+//! input and output, the first of these is never held, and packets of a flow leave in order.
 
 use silvan_core::{Bytes, PortId, Span, Time, Vl};
 
@@ -28,16 +29,16 @@ use output::{Output, outputs};
 parameters! {
     /// Congestion isolation; the standard leaves detection and times to those who build switches.
     pub struct CongestionIsolation {
-        /// Bytes that wait for an output on the monitored lane, from which on flows that join are congesting; by default half the input buffer of
-        /// a switch port.
+        /// Bytes that wait for an output on the monitored lane, from which on joining flows are congesting; by default
+        /// half the input buffer of a switch port.
         set_point: Option<Bytes> {
             default: None,
             bounds: Bounds::SOME_BYTES,
             example: "\"32 KiB\"",
             search: Search::SCALED,
         }
-        /// How long a flow stays on the congesting lane after the last sign that it congests. A switch repeats its message upstream after
-        /// half of it.
+        /// Time that a flow stays on the congesting lane after the last sign of congestion. A switch repeats its
+        /// message upstream after half of it.
         hold: Span {
             default: Span::from_us(100),
             search: Search::SCALED,
@@ -55,8 +56,8 @@ const MONITORED: usize = 0;
 const CONGESTING: usize = 1;
 const LANES: usize = 2;
 
-/// Queue length of a lane; at each output that it passes, what identifies a congesting flow (five bytes), its lane, the end of the
-/// hold and of the pause of messages, and its packets on both lanes.
+/// Registers: queue length of a lane; for each congesting flow at an output, its identity (five bytes), its lane, the
+/// ends of the hold and of the pause of messages, and its packets on both lanes.
 const COST: Cost = Cost::new(4, 0, 18, "isolation messages");
 
 impl Scheme for CongestionIsolation {
@@ -164,7 +165,6 @@ impl Isolator {
         self.messages
     }
 
-    /// The lane of a packet at a switch.
     fn lane_at_switch(&mut self, now: Time, port: PortId, input: PortId, flow: Flow) -> usize {
         let number = self.outputs[input.index()].number;
         let (hold, set_point) = (self.hold, self.set_point);
@@ -180,7 +180,7 @@ impl Isolator {
         let Some(entry) = flows.get_mut(&flow) else {
             return MONITORED;
         };
-        // It still congests this output, or one behind it while this one cannot send.
+        // The flow still congests this output, or an output behind this output, which cannot send.
         let congests = entry.isolated && (is_root || is_full && entry.by_message);
         let mut repeats = false;
         if congests {
@@ -208,8 +208,8 @@ impl Isolator {
         lane
     }
 
-    /// The lane of a packet that a host starts: the last one on the congesting lane ends it, so that a flow that waits for
-    /// credits of this lane does not come to the other one meanwhile.
+    /// Returns the lane of a packet that a host starts. The last packet on the congesting lane ends the isolation, so a
+    /// flow that waits for credits of that lane does not change its lane meanwhile.
     fn lane_at_host(&mut self, now: Time, port: PortId, flow: Flow) -> usize {
         let flows = &mut self.outputs[port.index()].flows;
         let Some(entry) = flows.get_mut(&flow) else {
@@ -317,7 +317,7 @@ impl SwitchControl for Isolator {
         };
         let number = self.outputs[input.index()].number;
         let Output { lanes, flows, .. } = &self.outputs[port.index()];
-        // Of the other lane nothing is held: what waits there came before.
+        // The other lane holds no packet: all its packets came before.
         flows.get(&flow).is_some_and(|entry| {
             usize::from(entry.isolated) == lane
                 && entry.input == number

@@ -1,15 +1,15 @@
 //! DCQCN (Y. Zhu et al., "Congestion control for large-scale RDMA deployments", SIGCOMM 2015).
 //!
-//! - **CP**, the switch: a packet is marked with a probability that rises with its output's queue, as in
-//!   RED: 0 up to Kmin, Pmax at Kmax, 1 beyond (figure 5).
-//! - **NP**, the receiver: one notification per flow in N microseconds if marked packets arrive
-//!   (figure 6): `control.feedback.coalesce`.
-//! - **RP**, the sender: a notification cuts the flow's rate by alpha / 2 and raises alpha; alpha falls
-//!   while none come; the rate is raised by a timer and a byte counter, in five steps of fast
-//!   recovery, then additively, then faster (section 3.1, figure 7).
+//! - **CP**, the switch: a packet is marked with a probability that rises with its output's queue, as in RED: 0 up to
+//!   Kmin, Pmax at Kmax, 1 beyond (figure 5).
+//! - **NP**, the receiver: one notification per flow in N microseconds if marked packets arrive (figure 6):
+//!   `control.feedback.coalesce`.
+//! - **RP**, the sender: a notification cuts the flow's rate by alpha / 2 and raises alpha, which falls without
+//!   notifications. A timer and a byte counter raise the rate, in five steps of fast recovery, then additively, then
+//!   faster (section 3.1, figure 7).
 //!
-//! The queue that marks is that of an output over all input buffers of its switch. A flow at the rate
-//! of its link again is forgotten, as the adapter frees its rate limiter.
+//! Marks depend on an output's queue over all input buffers of its switch. A flow that is back at the rate of its link
+//! loses its state, as the adapter frees the rate limiter.
 
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
@@ -87,7 +87,6 @@ parameters! {
     }
 }
 
-/// A rate that is in the source.
 fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_sec(rate * 1_000_000).expect("a rate above zero")
 }
@@ -157,16 +156,16 @@ struct Limiter {
     /// R_T, which it recovers to.
     target: f64,
     alpha: f64,
-    /// When alpha falls next.
+    /// Time of the next decrease of alpha.
     alpha_due: Time,
-    /// When the timer raises the rate next.
+    /// Time of the timer's next increase of the rate.
     rate_due: Time,
     /// Payload since the byte counter last raised the rate.
     bytes: u64,
     /// Raises by the timer and by the byte counter since the last notification.
     by_timer: u32,
     by_bytes: u32,
-    /// When the next packet may start.
+    /// Earliest start of the next packet.
     next: Time,
 }
 
@@ -205,7 +204,7 @@ impl ReactionPoint {
         }
     }
 
-    /// One raise of the rate (figure 7 of the paper).
+    /// Raises the rate once (figure 7 of the paper).
     fn raise(&self, limiter: &mut Limiter) {
         let (least, most) = if limiter.by_timer < limiter.by_bytes {
             (limiter.by_timer, limiter.by_bytes)
@@ -287,7 +286,7 @@ impl SourceControl for ReactionPoint {
             return false;
         }
         let host = flow.source.index();
-        // At the first notification alpha is 1.
+        // The first notification starts with alpha at 1.
         let mut limiter = Limiter {
             current: 1.0,
             alpha: 1.0,
@@ -420,14 +419,14 @@ mod tests {
     fn five_raises_of_fast_recovery_halve_the_distance() {
         let (_, mut source) = Dcqcn::default().build(&setup(mbit(40_000))).unwrap();
         source.on_feedback(Time::ZERO, flow(), Feedback::Cnp);
-        // Of the rate 1/2 before, 1/64 is missing after five expiries of the timer; from the fifth
-        // on, additive increase raises the target, which is at the link's rate already.
+        // Of the rate 1/2 before, 1/64 is missing after five expiries of the timer. From the fifth on, additive
+        // increase raises the target, which is at the link's rate already.
         for (expiries, rate) in [(1, 0.75), (2, 0.875), (4, 0.968_75), (5, 0.984_375)] {
             let at = Time::ZERO + Span::from_us(55) * expiries;
             source.on_send(at, flow(), Span::from_ps(1), 0);
             assert_eq!(source.rate(flow()), rate, "after {expiries}");
         }
-        // In the end the flow is forgotten.
+        // The flow loses its state in the end.
         let late = Time::ZERO + Span::from_us(55) * 30;
         source.on_send(late, flow(), Span::from_us(1), 0);
         assert!(source.flows[0].is_empty());

@@ -1,12 +1,12 @@
-//! dFtree, lanes that follow hotspots (W. L. Guay, S.-A. Reinemo, O. Lysne, T. Skeie, "dFtree: a fat-tree routing algorithm
-//! using dynamic allocation of virtual lanes to alleviate congestion in InfiniBand networks", NDM 2011).
+//! dFtree, lanes that follow hotspots (W. L. Guay, S.-A. Reinemo, O. Lysne, T. Skeie, "dFtree: a fat-tree routing
+//! algorithm using dynamic allocation of virtual lanes to alleviate congestion in InfiniBand networks", NDM 2011).
 //!
-//! Flows to a host that is a hotspot move to the *slow* lane, all others keep to the *fast* lane, so that they do not wait
-//! behind those. Nothing slows down: who sends to a hotspot waits for it as before.
+//! Flows to a hotspot move to the *slow* lane. All other flows stay on the *fast* lane, so they do not wait behind
+//! hotspot flows. No flow slows down: senders wait for the hotspot as before.
 //!
-//! The paper's subnet manager finds hotspots by counters and gives their paths another lane. Here a switch marks what
-//! waits for a host while more than `threshold` does, and a sender that is notified moves its flow for `hold`. Switches
-//! inside the fabric mark nothing: a port that waits for credits there is no hotspot.
+//! The paper's subnet manager finds hotspots by counters and gives their paths another lane. Here a switch marks
+//! packets that wait for a host with more than `threshold` waiting bytes, and a notified sender moves its flow for
+//! `hold`. Switches inside the fabric mark nothing: a port that waits for credits there is no hotspot.
 
 use silvan_core::{Bytes, Span, Time, Vl};
 
@@ -29,7 +29,7 @@ parameters! {
             example: "\"32 KiB\"",
             search: Search::SCALED,
         }
-        /// How long a flow stays in the slow lane after its last notification.
+        /// Time that a flow stays in the slow lane after its last notification.
         hold: Span {
             default: Span::from_ms(1),
             bounds: Bounds::Time,
@@ -79,7 +79,7 @@ impl Scheme for Dftree {
         if setup.data_vls <= SLOW {
             return Err(SchemeError::new(
                 "threshold",
-                "there is one data lane, and hotspots need one of their own",
+                "there is one data lane, and hotspots need a separate lane",
                 "set vl.data-vls to 2 or more",
             ));
         }
@@ -119,7 +119,7 @@ impl Scheme for Dftree {
 #[derive(Clone, Debug)]
 pub struct HotspotMarker {
     threshold: u32,
-    /// Whether a Port VL leads to a host.
+    /// True for each Port VL that leads to a host.
     to_host: Vec<bool>,
     marked: Vec<u64>,
 }
@@ -147,7 +147,7 @@ impl PerPortVl for HotspotMarker {}
 #[derive(Clone, Debug)]
 pub struct LaneByHotspot {
     hold: Span,
-    /// Until when each flow that was notified is in the slow lane, by its source.
+    /// End of each notified flow's time in the slow lane, by its source.
     hot_until: Vec<FlowTable<Time>>,
 }
 

@@ -10,7 +10,7 @@ use crate::hooks::PortMessage;
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     messages: VecDeque<PortMessage>,
-    /// When the first of them arrives.
+    /// Arrival time of the first message.
     due: Time,
 }
 
@@ -22,7 +22,7 @@ impl Expected {
         }
     }
 
-    /// Whether a message has arrived.
+    /// Returns true if a message has arrived.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.due <= now

@@ -38,7 +38,7 @@ impl<V: Copy + Default> Senders<V> {
         self.0[flow.source.index()].flows.prefetch(key(flow));
     }
 
-    /// The same, to change it.
+    /// Returns the state of a flow, to change it.
     #[inline]
     pub fn get_mut(&mut self, flow: Flow) -> Option<&mut V> {
         self.0[flow.source.index()].flows.get_mut(key(flow))
@@ -68,7 +68,7 @@ impl<V: Copy + Default> Senders<V> {
         }
     }
 
-    /// What the link of a flow's host carries, in bytes of payload in a picosecond.
+    /// Returns the payload rate of the host's link, in bytes per picosecond.
     #[inline]
     pub fn payload_rate(&self, flow: Flow) -> f64 {
         self.0[flow.source.index()].payload_rate
@@ -85,7 +85,8 @@ impl<V: Copy + Default> Senders<V> {
     }
 }
 
-/// When the next packet may start after one that takes `wire_time` on the link, at a part of the link's rate.
+/// Returns the start of the next packet, at a part of the link's rate, after a packet that takes `wire_time` on the
+/// link.
 #[inline]
 pub(super) fn paced(now: Time, wire_time: Span, part: f64) -> Time {
     if part >= 1.0 {
@@ -101,7 +102,7 @@ pub(super) fn ps(span: Span) -> f64 {
     span.as_ps() as f64
 }
 
-/// What tests of schemes have in common: a fabric of two hosts at 100 Gbit/s with packets of 1,000 bytes.
+/// Common parts of the schemes' tests: a fabric of two hosts at 100 Gbit/s with packets of 1,000 bytes.
 #[cfg(test)]
 pub(super) mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
@@ -155,7 +156,7 @@ pub(super) mod tests {
         source.on_ack(sent + rtt, flow(), ack);
     }
 
-    /// Each of these parameters, which depend on each other, is refused at this key.
+    /// Asserts that each of these combinations of parameters is refused at its key.
     pub fn are_refused<S: Scheme>(cases: impl IntoIterator<Item = (S, &'static str)>) {
         for (case, key) in cases {
             assert_eq!(case.check().unwrap_err().key.to_string(), key, "{case:?}");
@@ -163,8 +164,9 @@ pub(super) mod tests {
         assert_eq!(S::default().check(), Ok(()));
     }
 
-    /// What a scheme with windows does with its window, whatever its size: packets start while less is in flight,
-    /// none does from there on, and the acknowledgement that opens it says so.
+    /// Checks that a scheme keeps its window, and returns the window.
+    ///
+    /// Packets start below the window; none starts at the window, and the acknowledgement that opens it returns true.
     pub fn window_is_kept(source: &mut impl SourceControl) -> u64 {
         let mut sent = 0;
         let mut now = Time::ZERO;

@@ -1,5 +1,6 @@
-//! A mark halves a flow's rate, an acknowledgement without one raises it by a step: the worked example
-//! of the guide's page "How to add a congestion-control scheme".
+//! A mark halves a flow's rate, an unmarked acknowledgement raises it by a step.
+//!
+//! The guide's page "How to add a congestion-control scheme" builds this scheme.
 
 use silvan_cc::flow_table::{FlowTable, key};
 use silvan_cc::hooks::{
@@ -50,7 +51,7 @@ impl Scheme for Half {
     }
 }
 
-/// What runs at the switches.
+/// Control of the switches.
 #[derive(Clone, Debug)]
 pub struct Marker {
     threshold: u64,
@@ -67,13 +68,13 @@ impl SwitchControl for Marker {
 /// A flow that is below the rate of its link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slow {
-    /// As a part of the link's rate.
+    /// Part of the link's rate.
     rate: f64,
-    /// When its next packet may start.
+    /// Earliest start of the next packet.
     next: Time,
 }
 
-/// What runs at the hosts: the slow flows of each.
+/// Control of the hosts, with the slow flows of each host.
 #[derive(Clone, Debug)]
 pub struct SlowedFlows {
     step: f64,

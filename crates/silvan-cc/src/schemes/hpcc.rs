@@ -1,13 +1,12 @@
 //! HPCC (Y. Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, algorithm 1).
 //!
-//! Every switch writes its queue, its sent bytes and the time into each packet. The sender computes how many bytes are
-//! in flight on each link of the path, as a part of what the link carries in a base round trip, and sets its
-//! window so that the busiest link comes to eta: in proportion, or by a small step for `max-stage` round trips. It
-//! sends at its window per base round trip.
+//! Every switch writes its queue, its sent bytes and the time into each packet. The sender computes the bytes in flight
+//! on each link of the path, as a part of the link's capacity in a base round trip. It sets its window so that the
+//! busiest link reaches eta: in proportion, or by a small step for `max-stage` round trips. It sends a window per base
+//! round trip.
 //!
-//! The sequence numbers of the paper are times here: an acknowledgement is of a new round if its packet was sent
-//! after the reference window was last set. A link that a packet has not passed before is measured from the next
-//! packet on.
+//! Times replace the paper's sequence numbers: an acknowledgement starts a new round if its packet was sent after the
+//! last change of the reference window. A link that a packet has not passed before is measured from the next packet on.
 
 use silvan_core::prefetch::prefetch;
 use silvan_core::{Bytes, HostId, Span, Time};
@@ -105,7 +104,7 @@ impl Scheme for Hpcc {
     }
 }
 
-/// What the last acknowledgement said of one link of a path.
+/// Last known state of a link of a path.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     output: PortVl,
@@ -136,11 +135,11 @@ struct State {
     /// incStage.
     stage: u32,
     in_flight: u64,
-    /// When the reference window was last set.
+    /// Time of the last change of the reference window.
     round: Time,
-    /// When the next packet may start.
+    /// Earliest start of the next packet.
     next: Time,
-    /// Its links among those of its host, and their number.
+    /// Index of the path's first link among the links of its host, and number of links.
     first_link: u32,
     links: u32,
 }
@@ -297,7 +296,7 @@ mod tests {
         Hpcc::default().build(&setup()).unwrap().1
     }
 
-    /// What a link of 100 Gbit/s, 12,500 bytes in a microsecond, has done.
+    /// Returns the record of a 100 Gbit/s link (12,500 bytes per microsecond).
     fn hop(us: u64, queued_bytes: u32, xmit_bytes: u64) -> Hop {
         Hop {
             output: PortVl(3),
@@ -327,7 +326,7 @@ mod tests {
             &[hop(5, 0, 0)],
         );
         assert_eq!(source.window(flow()), Some(full));
-        // In 13 us the link sent all that it can, with half a base round trip's worth in its queue at both ends.
+        // In 13 us the link sent at its full rate, with half a base round trip in its queue at both ends.
         let busy = hop(18, 81_250, 162_500);
         round(&mut source, at(13), Span::from_us(13), false, &[busy]);
         // The smaller of the two queues counts, so U is 1.

@@ -1,17 +1,16 @@
-//! All congestion-control schemes, one module each, and the list of them.
+//! All congestion-control schemes, a module each, and their list.
 //!
-//! A scheme is a type with its parameters that implements [`Scheme`]: it has what runs at the
-//! switches and what runs at the hosts, in terms of the [hooks](crate::hooks). A line in the list at
-//! the end of this file registers it for everything else:
+//! A scheme is a type with parameters that implements [`Scheme`]. It has a part for the switches and a part for the
+//! hosts, in terms of the [hooks](crate::hooks). A line in the list at the end of this file registers it:
 //!
 //! - [`parameters!`](crate::parameters) declares its parameters, once;
-//! - `control.scheme = "NAME"` chooses it or one of its [variants](Variant), whose settings take the place of the parameters that a
-//!   scenario does not write; `[control.NAME]` holds its parameters, with the same checks and hints as any other section;
+//! - `control.scheme = "NAME"` chooses it or one of its [variants](Variant), whose settings are the defaults of its
+//!   parameters;
+//! - `[control.NAME]` holds its parameters, with the same checks and hints as any other section;
 //! - the reference of scenario keys and the JSON schema describe it, and commands list it;
-//! - [`SchemeName::build`] builds it as one of [`AnySwitch`] and [`AnySource`], for which an engine is
-//!   compiled.
+//! - [`SchemeName::build`] builds it as one of [`AnySwitch`] and [`AnySource`], for which an engine is compiled.
 //!
-//! The guide's page "How to add a congestion-control scheme" builds one step by step.
+//! The guide's page "How to add a congestion-control scheme" builds a scheme step by step.
 //!
 //! ```
 //! use silvan_cc::schemes::SchemeName;
@@ -42,9 +41,9 @@ pub use variant::{FabricFacts, OtherRoutes, Unsuited, Variant};
 
 /// Both parts of a scheme.
 pub struct Control {
-    /// What runs at the switches.
+    /// Control of the switches.
     pub switch: AnySwitch,
-    /// What runs at the hosts.
+    /// Control of the hosts.
     pub source: AnySource,
 }
 
@@ -102,7 +101,7 @@ impl EngineChoice for Parts {
 
 /// Starts the engine for a scheme: [`Control::with_engine`] calls one of the methods.
 pub trait EngineChoice {
-    /// What a started engine is.
+    /// Type of a started engine.
     type Engine;
 
     /// No congestion control.
@@ -151,7 +150,7 @@ impl SchemeName {
         self.parts().iter().flat_map(of_part).collect()
     }
 
-    /// Whether this scheme is in force, alone or in a chain.
+    /// Returns true if this scheme is in force, alone or in a chain.
     pub fn includes(self, part: Self) -> bool {
         self.parts().contains(&part)
     }
@@ -181,8 +180,8 @@ register! {
         srp::Srp = "srp", "SRP, SMSRP and LHRP: speculative packets that switches discard, and reservations (Jiang et al. 2012, 2015).";
         reps::Reps = "reps", "REPS: packets take paths again that have delivered unmarked packets (Bonato et al. 2025).";
         vl_mapping::VlMapping = "vl-mapping", "A virtual lane by destination or output, without control (vFtree, DBBM, Flow2SL, VOQnet, OBQA, VOQsw).";
-        dftree::Dftree = "dftree", "dFtree: flows to a hotspot move to a lane of their own (Guay et al. 2011).";
-        congestion_isolation::CongestionIsolation = "congestion-isolation", "Congestion isolation: congesting flows move to a lane of their own, hop by hop (IEEE 802.1Qcz).";
+        dftree::Dftree = "dftree", "dFtree: flows to a hotspot move to a separate lane (Guay et al. 2011).";
+        congestion_isolation::CongestionIsolation = "congestion-isolation", "Congestion isolation: congesting flows move to a separate lane, hop by hop (IEEE 802.1Qcz).";
         recn::Recn = "recn", "RECN and FBICM: packets through a congested point move to a queue that is set aside, hop by hop (Duato et al. 2005).";
         pair_backpressure::PairBackpressure = "pair-backpressure", "Backpressure on pairs that congest an endpoint, in the manner of Slingshot (De Sensi et al. 2020).";
         half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";

@@ -1,21 +1,20 @@
 //! NSCC, the sender's congestion control of Ultra Ethernet ("network-signaled congestion control", UE Specification
-//! 1.0, section 3.6.13), as the consortium's reference simulator has it.
+//! 1.0, section 3.6.13), as in the consortium's reference simulator.
 //!
-//! Every acknowledgement says whether its packet was marked and how long it waited in queues: its round trip less the
-//! shortest one. The two make four cases:
+//! Every acknowledgement has two signals: the mark of its packet, and the waiting time in queues, which is its round
+//! trip less the shortest round trip. They make four cases:
 //!
 //! | | waited less than the target | waited longer |
 //! |---|---|---|
 //! | no mark | the window grows in proportion to the distance; fast, if nothing waits at all | it grows by a fair share |
 //! | mark | nothing | it falls in proportion to the excess of the smoothed delay, once in a round trip |
 //!
-//! If far less arrives in a round trip than the largest window, and packets wait for four targets, the window is set to
-//! what arrived (quick adapt), and what was in flight is not counted any more.
+//! If far less than the largest window arrives in a round trip, and packets wait for four targets, the window is set to
+//! the arrived bytes (quick adapt). Packets in flight at that time do not count any more.
 //!
-//! A fabric that drops nothing sends no negative acknowledgements, so what answers to trimmed packets is missing, and
-//! the target is that of a network without trimming: one base round trip. Switches mark from one bandwidth-delay
-//! product of the base round trip on, all packets from four on; the reference has a fifth and four fifths of a
-//! queue of five.
+//! A lossless fabric sends no negative acknowledgements, so answers to trimmed packets are missing. The target is that
+//! of a network without trimming: one base round trip. Switches mark from one bandwidth-delay product of the base round
+//! trip on, and all packets from four on. The reference has a fifth and four fifths of a queue of five.
 
 use silvan_core::{Bytes, HostId, Span, Time};
 
@@ -54,7 +53,7 @@ parameters! {
             source: "Ultra Ethernet's reference marks from k-min on, and all packets from k-max on",
             search: Search::SCALED,
         }
-        /// Whether the window is set to what has arrived when far less arrives than it allows.
+        /// True to set the window to the arrived bytes if far less arrives than the window allows.
         quick_adapt: bool {
             default: true,
         }
@@ -147,7 +146,7 @@ struct State {
     /// The shortest round trip.
     base_rtt: f64,
     smoothed_delay: f64,
-    /// What the next adjustment adds, times the window.
+    /// Increase of the next adjustment, times the window.
     increase: f64,
     /// Payload since the last adjustment, and when that was.
     received: f64,
@@ -174,7 +173,7 @@ pub struct Windows {
     senders: Senders<State>,
 }
 
-/// What follows from the rate of a link: how the reference's amounts scale to it.
+/// The reference's amounts, scaled to the rate of a link.
 #[derive(Clone, Copy)]
 struct Scale {
     /// Bytes of payload in a picosecond.
@@ -212,8 +211,8 @@ impl Windows {
         state.smoothed_delay = DELAY_WEIGHT * counted + (1.0 - DELAY_WEIGHT) * state.smoothed_delay;
     }
 
-    /// Whether the acknowledgement says nothing more, as the window has just been set to what arrived, or was on its
-    /// way then.
+    /// Returns true if the acknowledgement must not change the window. The window has just been set to the arrived
+    /// bytes, or the packet was on its way then.
     fn adapts(&self, state: &mut State, now: Time, delay: f64, marked: bool, scale: Scale) -> bool {
         let mut done = false;
         if state.ignored < state.to_ignore && marked {
@@ -238,7 +237,7 @@ impl Windows {
         done
     }
 
-    /// One acknowledgement of so many bytes.
+    /// Handles an acknowledgement of `bytes` bytes.
     fn acknowledged(
         &self,
         state: &mut State,
@@ -410,8 +409,8 @@ mod tests {
         source
     }
 
-    /// The four cases of an acknowledgement. An adjustment comes after each, as a base round trip has passed; it adds
-    /// 0.15 packets besides.
+    /// The four cases of an acknowledgement. An adjustment follows each case after a base round trip, and adds 0.15
+    /// packets.
     #[test]
     fn marks_and_delay_make_four_cases() {
         let window = 100_000.0;

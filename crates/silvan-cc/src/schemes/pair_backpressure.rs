@@ -1,12 +1,12 @@
-//! Backpressure on pairs of endpoints, in the manner of Slingshot (D. De Sensi, S. Di Girolamo, K. H. McMahon, D. Roweth, T. Hoefler,
-//! "An in-depth analysis of the Slingshot interconnect", SC 2020; US patent 12,267,229).
+//! Backpressure on pairs of endpoints, in the manner of Slingshot (D. De Sensi, S. Di Girolamo, K. H. McMahon, D.
+//! Roweth, T. Hoefler, "An in-depth analysis of the Slingshot interconnect", SC 2020; US patent 12,267,229).
 //!
-//! The switch before a destination marks what it sends while more than a threshold waits for the host. The source keeps a
-//! window for each pair, a source and a destination: at the first marked acknowledgement of a round trip it is halved, down to
-//! a few packets, and without marks it grows again, twice as fast after each round trip. So only pairs that contribute to
-//! the congestion of an endpoint are slowed down. Congestion inside the fabric marks nothing: it is left to adaptive routing.
+//! The switch before a destination marks packets while more than a threshold waits for the host. The source keeps a
+//! window for each pair of source and destination. The first marked acknowledgement of a round trip halves the window,
+//! down to a few packets. Without marks it grows, twice as fast after each round trip. So only pairs that contribute to
+//! the congestion of an endpoint slow down. Congestion inside the fabric marks no packets: adaptive routing handles it.
 //!
-//! The window bounds what a pair has in flight at all times, and so the queue of a host: pairs times `window`.
+//! The window bounds the bytes in flight of a pair, and so the queue of a host: pairs times `window`.
 
 use silvan_core::{Bytes, HostId, Span, Time};
 
@@ -19,7 +19,7 @@ use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes};
 use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
-    /// Slingshot's backpressure on pairs; its rule is not published, and what follows is ours.
+    /// Slingshot's backpressure on pairs. Its rule is not published; the rule here is silvan's.
     pub struct PairBackpressure {
         /// Most payload that a pair has in flight; by default what a link carries in 4 us. At least a round trip without queues, or
         /// a pair alone does not fill its link.
@@ -55,8 +55,8 @@ parameters! {
 /// Time whose traffic fits into a window that is not given: a few hops and the way back.
 const ROUND_TRIP: Span = Span::from_us(4);
 
-/// Threshold and queue length of a port to a host; what a pair has in flight, its window and step, the beginning of its round
-/// trip, and the time when the window fell.
+/// Registers: threshold and queue length of a port to a host; bytes in flight of a pair, its window and step, the start
+/// of its round trip, and the time of the window's last decrease.
 const COST: Cost = Cost::new(8, 0, 20, "acknowledgements");
 
 impl Scheme for PairBackpressure {
@@ -166,14 +166,14 @@ impl SwitchControl for LastHop {
 /// A source and a destination.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pair {
-    /// In bytes of payload.
+    /// Window in bytes of payload.
     window: f64,
     in_flight: u64,
     /// Bytes that the window grows by in this round trip.
     step: f64,
-    /// When this round trip began, which ends with the acknowledgement of a packet that has been sent since.
+    /// Start of this round trip, which ends with the acknowledgement of a packet sent since.
     round: Time,
-    /// When the window fell last. Packets sent before say nothing about it.
+    /// Time of the window's last decrease. Packets sent before do not count against it.
     fell: Time,
     /// The last round trip.
     rtt: Span,
@@ -184,7 +184,7 @@ struct Pair {
 pub struct Pairs {
     most: f64,
     least: f64,
-    /// In bytes.
+    /// Increase in bytes.
     increase: f64,
     mtu: f64,
     senders: Senders<Pair>,
@@ -196,7 +196,7 @@ impl Pairs {
         self.senders.get(flow).map(|pair| pair.window)
     }
 
-    /// Whether the window lets another packet of MTU size start.
+    /// Returns true if the window lets another packet of MTU size start.
     fn is_open(&self, pair: &Pair) -> bool {
         pair.in_flight == 0 || pair.in_flight as f64 + self.mtu <= pair.window
     }

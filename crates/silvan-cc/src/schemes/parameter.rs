@@ -1,7 +1,7 @@
 //! Parameters of schemes, each declared once.
 //!
-//! [`parameters!`](crate::parameters) makes of a declaration the table of a scenario with its schema, defaults and the checks of
-//! bounds, and the data that commands read: bounds, their source and ranges to search.
+//! [`parameters!`](crate::parameters) turns a declaration into the table of a scenario, with schema, defaults and
+//! checks of bounds. It also makes the data of commands: bounds, their source and ranges to search.
 
 use schemars::Schema;
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub trait Declared {
 /// The declaration of a parameter without its type, default and comment, which the schema has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParameterInfo {
-    /// Its key within `[control.NAME]`.
+    /// Key within `[control.NAME]`.
     pub key: &'static str,
     /// Values that are possible.
     pub bounds: Bounds,
@@ -38,7 +38,7 @@ pub struct ParameterInfo {
     pub search: Option<Search>,
 }
 
-/// Values that are possible, besides those that the type excludes.
+/// Possible values, within the range of the type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bounds {
     /// All.
@@ -128,7 +128,7 @@ fn number(value: f64) -> String {
 pub struct Search {
     /// The values.
     pub values: SearchValues,
-    /// Whether the parameter is drawn after those that are declared behind it.
+    /// True if the parameter is drawn after the parameters declared behind it.
     pub is_late: bool,
     /// A key that a scenario must have beside this one: a table takes all keys from its default, or none.
     pub beside: Option<&'static str>,
@@ -145,7 +145,7 @@ pub enum SearchValues {
         low: f64,
         /// The largest.
         high: f64,
-        /// Whether the search is over the logarithm.
+        /// True to search over the logarithm.
         log: bool,
     },
     /// Whole numbers.
@@ -154,7 +154,7 @@ pub enum SearchValues {
         low: u32,
         /// The largest.
         high: u32,
-        /// Whether the search is over the logarithm.
+        /// True to search over the logarithm.
         log: bool,
     },
     /// Some whole numbers, in their order.
@@ -227,7 +227,7 @@ pub trait ParameterValue {
     /// The value as hints show it, in quotes if a scenario needs them; empty if it is not given.
     fn example(&self) -> String;
 
-    /// Whether both values are given and this one is at most the other one.
+    /// Returns true if both values are given and this value is at most the other value.
     fn is_at_most(&self, other: &Self) -> bool;
 }
 
@@ -293,7 +293,7 @@ pub struct BoundCheck {
     pub key: &'static str,
     /// The message in place of that of the bounds.
     pub message: Option<&'static str>,
-    /// What a hint shows.
+    /// Example for a hint.
     pub example: Option<&'static str>,
 }
 
@@ -445,7 +445,7 @@ macro_rules! parameter_key {
     };
 }
 
-/// The value of an optional clause of a declaration, or what stands for it.
+/// Expands to the value of an optional clause of a declaration, or to its default.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! clause {

@@ -1,28 +1,26 @@
 //! RCCC, the receiver's congestion control of Ultra Ethernet ("receiver-credit congestion control", UE Specification
-//! 1.0, section 3.6), as the consortium's reference simulator has it, over links that lose nothing.
+//! 1.0, section 3.6), as in the consortium's reference simulator, over lossless links.
 //!
-//! A flow may send while it has credit. Each packet says how much waits behind it, and the receiver gives the credit
-//! back in pulls of a packet, at a little less than the rate at which it takes packets: what arrives then finds no queue.
+//! A flow may send while it has credit. Each packet carries the size of the backlog behind it. The receiver returns
+//! credit in pulls of a packet, at a little less than its own rate, so pulled packets find no queue.
 //!
 //! ```text
-//! credit at the sender + packets and pulls on their way + what the receiver has to give back = the window
+//! credit at the sender + packets and pulls on their way + credit that the receiver has to return = the window
 //! ```
 //!
-//! Which flow is pulled next:
+//! Order of pulls:
 //!
-//! 1. One that has not a packet's worth of credit left, whatever waits there, so that it can say so.
-//! 2. Those whose backlog is above their credit, in turn, or the one with the least behind it first, which is Homa's
-//!    order (Montazeri et al. 2018, section 3.4).
-//! 3. When there are none, those at rest, up to the window: they may start without a pull.
+//! 1. Flows with less credit than a packet, so that they can report their backlog.
+//! 2. Flows with more backlog than credit, in turn, or least backlog first, which is Homa's order (Montazeri et al.
+//!    2018, section 3.4).
+//! 3. Flows at rest, up to the window: they may start without a pull.
 //!
-//! The reference drops what a burst of many first windows overfills, and pulls it again. Here nothing is dropped, so
-//! the burst has to be let in: what arrives without having been asked for takes its time from the pulls, unless there
-//! was time for it a base round trip before. The receiver has no clock of its own: at each arrival it decides on the
-//! pulls of the next base round trip.
+//! The reference drops packets of a burst of many first windows, and pulls them again. Lossless links must let the
+//! burst in: unrequested packets take their time from the pulls, unless the base round trip before had time for them.
+//! The receiver has no clock: each arrival decides on the pulls of the next base round trip.
 //!
-//! With `marks` the receiver's link is not the only bottleneck that counts: switches mark packets by the length of their
-//! queues, and where the smoothed part of marked packets is above a target, the receiver pulls more slowly
-//! ([`marks`]).
+//! With `marks`, bottlenecks in the fabric count, too. Switches mark packets by the length of their queues. If the
+//! smoothed part of marked packets is above a target, the receiver pulls more slowly ([`marks`]).
 
 mod flow;
 mod marks;
@@ -43,7 +41,7 @@ use crate::parameters;
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, ns};
 use crate::schemes::{Bounds, DataPlane, Declared, Scheme, SchemeError, Search, Setup};
 
-/// Which of the flows with a backlog is pulled next.
+/// Order of pulls among flows with a backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -77,12 +75,12 @@ parameters! {
             source: "pulls take a part of what the receiver takes",
             search: Search::numbers(0.7, 1.0),
         }
-        /// Which of the flows with a backlog is pulled next.
+        /// Order of pulls among flows with a backlog.
         order: Order {
             default: Order::RoundRobin,
         }
-        /// Whether switches mark packets, and receivers pull more slowly because of marks. `control.feedback.carrier` is
-        /// best `none` with it.
+        /// True if switches mark packets, and receivers pull more slowly because of marks. `control.feedback.carrier`
+        /// is best `none` with it.
         marks: bool {
             default: false,
         }
@@ -101,11 +99,11 @@ parameters! {
     }
 }
 
-/// The time of the next pull and the spare time; what a flow may send, and at its receiver what it is owed, what it was not asked
-/// for, what waits behind, and its place in the queue.
+/// Registers: the time of the next pull and the spare time; a flow's credit; at its receiver, its returnable credit,
+/// its unrequested bytes, its backlog, and its place in the queue.
 const COST: Cost = Cost::new(0, 12, 16, "pulls");
-/// The same, and the part of the rate, the smoothed part of marks, three counts and the end of the interval, the time of the next
-/// pull by that rate; Kmin, Kmax, slope and queue length at a port.
+/// Further registers with marks: part of the rate, smoothed part of marks, three counts, end of the interval, time of
+/// the next pull by that rate; Kmin, Kmax, slope and queue length at a port.
 const COST_OF_MARKS: Cost = Cost::new(14, 12 + 22, 16, "pulls");
 
 impl Scheme for Rccc {
@@ -206,10 +204,10 @@ impl Scheme for Rccc {
     }
 }
 
-/// What is the same for all hosts. Amounts are bytes of payload.
+/// Parameters that are equal at all hosts. Amounts are bytes of payload.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// How far ahead pulls are decided on.
+    /// Time ahead of now for which pulls are decided.
     horizon: Span,
     window: i64,
     mtu: i64,
@@ -227,18 +225,17 @@ struct Receiver {
     resting: VecDeque<u32>,
     /// The end of the schedule, by what the receiver takes: no pull may be sent before.
     next: Time,
-    /// When the next pull may be sent by the rate that marks leave; never after `next` without marks.
+    /// Time of the next pull by the rate that marks leave; never after `next` without marks.
     slowed: Time,
     /// A flow of which a packet will arrive, if [`Remote::will_arrive`] says so. Kept with marks alone.
     witness: u32,
-    /// Whether flows without credit may be in the queue, because marks left no time for their pulls.
+    /// True if flows without credit may be in the queue, because marks left no time for their pulls.
     holds: bool,
-    /// Time at the end of the schedule up to now in which nothing was pulled, at most a base round trip: what has not
-    /// been asked for comes in the place of what might have been.
+    /// Time at the end of the past schedule without pulls, at most a base round trip; unrequested packets use it.
     spare: Span,
     /// Time that it takes for a byte of payload, in ps, by the fullest packet that has arrived.
     byte_time: f64,
-    /// What marks leave of the rate of the pulls.
+    /// Part of the pull rate that marks leave.
     marks: marks::PullRate,
 }
 
@@ -256,29 +253,30 @@ impl Receiver {
         Span::from_ps(takes.round() as u64)
     }
 
-    /// When the next pull may be sent.
+    /// Returns the time of the next pull.
     fn due(&self) -> Time {
         self.next.max(self.slowed)
     }
 
-    /// When the rate is whole if nothing arrives. No pull is sent for later, as it cannot be brought forward.
+    /// Returns the time at which the rate is full if no packet arrives. Pulls are not sent for later times, because
+    /// they cannot be brought forward.
     fn latest(rules: &Rules, now: Time) -> Time {
         now.saturating_add(marks::whole_after(rules.horizon))
     }
 
-    /// Whether a packet of the witness will arrive.
+    /// Returns true if a packet of the witness will arrive.
     fn has_witness(&self, rules: &Rules) -> bool {
         let witness = self.flows.get(self.witness);
         witness.is_some_and(|flow| flow.will_arrive(rules))
     }
 
-    /// Whether marks leave no time for another pull, and a packet will arrive that ends this.
+    /// Returns true if marks leave no time for another pull, and a packet will arrive that ends this state.
     fn waits_for_rate(&self, rules: &Rules, now: Time) -> bool {
         rules.marks && self.slowed > Self::latest(rules, now) && self.has_witness(rules)
     }
 
-    /// Notes the mark of a packet. Another rate holds for what has been pulled already and is not due yet, too:
-    /// otherwise a moment at a hundredth of the rate would bind the receiver for a hundred times as long.
+    /// Records the mark of a packet. The new rate also holds for pulls that are not due yet. Otherwise a moment at a
+    /// hundredth of the rate would bind the receiver for a hundred times as long.
     fn note_mark(&mut self, rules: &Rules, now: Time, marked: bool) {
         let before = self.marks.part();
         self.marks.arrived(rules.horizon, now, marked);
@@ -309,7 +307,7 @@ impl Receiver {
         self.next = self.next.saturating_add(Span::from_ps(takes - spare));
     }
 
-    /// Pulls a packet of a flow that needs it as soon as there is time, of one at rest at once.
+    /// Pulls a packet of a flow: when there is time for requested packets, at once for a flow at rest.
     fn pull(&mut self, rules: &Rules, now: Time, key: u32, asked: bool, grants: &mut Grants) {
         let Some(flow) = self.flows.get_mut(key) else {
             return;
@@ -363,7 +361,7 @@ impl Receiver {
 
     /// The flow with a backlog that is pulled next. It stays in the queue.
     fn next_active(&mut self, rules: &Rules, now: Time) -> Option<u32> {
-        // Those without a backlog leave the queue.
+        // Flows without a backlog leave the queue.
         while let Some(place) = self.place_of(|flow| !flow.has_backlog(rules)) {
             let key = self.active.remove(place)?;
             self.flows.get_mut(key)?.queued = false;
@@ -434,7 +432,7 @@ impl Receiver {
         flow.owed += payload;
         let unasked = payload.min(flow.unasked);
         flow.unasked -= unasked;
-        // Where packets take several ways, an older one may arrive later.
+        // If packets take several paths, an older packet may arrive later.
         if arrival.sent >= flow.reported {
             flow.reported = arrival.sent;
             flow.behind = i64::from(arrival.behind);
@@ -478,7 +476,7 @@ impl Receiver {
                 None => self.holds = false,
             }
         }
-        // One for one that has arrived, so that not all start at once.
+        // One resting flow per arrival, so that not all start at once.
         if self.active.is_empty() && self.due() <= until {
             if let Some(key) = self.take_resting() {
                 self.pull(rules, now, key, false, grants);
@@ -497,17 +495,17 @@ pub struct Credits {
 }
 
 impl Credits {
-    /// What a flow that has sent something may send without another pull, in bytes of payload.
+    /// Returns the credit of a flow that has sent packets, in bytes of payload.
     pub fn credit(&self, flow: Flow) -> Option<i64> {
         self.senders.get(flow).map(|state| state.credit)
     }
 
-    /// What marks leave of the rate of a host's pulls.
+    /// Returns the part of a host's pull rate that marks leave.
     pub fn pull_rate(&self, host: HostId) -> f64 {
         self.receivers[host.index()].marks.part()
     }
 
-    /// What the destination of a flow has to give back, in bytes of payload.
+    /// Returns the credit that the destination of a flow has to return, in bytes of payload.
     pub fn owed(&self, flow: Flow) -> Option<i64> {
         let receiver = &self.receivers[flow.destination.index()];
         receiver.flows.get(key_of(flow)).map(|state| state.owed)

@@ -1,16 +1,19 @@
-//! RECN (J. Duato, I. Johnson, J. Flich, F. Naven, P. J. García, T. Nachiondo, "A new scalable and cost-effective congestion
-//! management strategy for lossless multistage interconnection networks", HPCA 2005) and FBICM (J. Escudero-Sahuquillo et al.,
-//! "FBICM: efficient congestion management for high-performance networks using distributed deterministic routing", HiPC 2008):
-//! packets through a congested point wait in a queue that is set aside for them, so that others pass. Nothing slows down.
+//! RECN and FBICM: packets through a congested point wait in a set-aside queue, so that other packets pass.
 //!
-//! A *set-aside queue* (SAQ) is a virtual lane besides lane 0, with its own credits. Each output has a *line* for each of its
-//! SAQs in use: which packets it is for. When many bytes wait for an output on lane 0, and the output is where congestion
-//! begins, it is a *root*, and the outputs upstream get a line for it. When many bytes wait on the lane of a line, the
-//! outputs upstream of this one get one, too. A line is removed when its SAQ is empty and it has no branches upstream.
+//! RECN is J. Duato, I. Johnson, J. Flich, F. Naven, P. J. García, T. Nachiondo, "A new scalable and cost-effective
+//! congestion management strategy for lossless multistage interconnection networks", HPCA 2005. FBICM is J.
+//! Escudero-Sahuquillo et al., "FBICM: efficient congestion management for high-performance networks using distributed
+//! deterministic routing", HiPC 2008. No flow slows down.
 //!
-//! **Order.** The first packet that an input sends into a SAQ is held until those of the same packets that came before it have
-//! left lane 0, or the SAQ of a shorter path. A line is removed when nothing waits in its SAQ. So a packet waits only for
-//! packets of the same input and output that came before it: the one that came first is never held.
+//! A *set-aside queue* (SAQ) is a virtual lane other than lane 0, with separate credits. Each output has a *line* for
+//! each of its SAQs in use, which selects the packets. If many bytes wait for an output on lane 0 and congestion begins
+//! there, the output is a *root*, and the outputs upstream get a line for it. If many bytes wait on the lane of a line,
+//! the outputs upstream of this output get a line, too. A line is removed when its SAQ is empty and it has no branches
+//! upstream.
+//!
+//! **Order.** The first packet that an input sends into a SAQ is held until earlier packets of the line have left lane
+//! 0, or the SAQ of a shorter path. So a packet waits only for earlier packets of the same input and output; the first
+//! of these is never held.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,21 +34,22 @@ mod tests;
 
 pub use queues::SetAside;
 
-/// Which packets a set-aside queue is for.
+/// Packets of a set-aside queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
-    /// Those that go through the root, over the path to it (Duato et al. 2005).
+    /// Packets through the root, over the path to it (Duato et al. 2005).
     #[default]
     Recn,
-    /// Those to one destination, which is all that switches with tables know of a path (Escudero-Sahuquillo et al. 2008).
+    /// Packets to one destination, which is all that switches with tables know of a path (Escudero-Sahuquillo et al.
+    /// 2008).
     Fbicm,
 }
 
 parameters! {
     /// RECN and FBICM. Lane 0 is for all packets that go through no known root; the others are set-aside queues.
     pub struct Recn {
-        /// Which packets a set-aside queue is for.
+        /// Packets of a set-aside queue.
         variant: Variant {
             default: Variant::Recn,
         }
@@ -56,7 +60,7 @@ parameters! {
             example: "\"16 KiB\"",
             search: Search::SCALED,
         }
-        /// Bytes that wait in a set-aside queue, from which on the outputs upstream set one aside; by default a quarter of the
+        /// Bytes in a set-aside queue from which on the outputs upstream set a queue aside; by default a quarter of the
         /// input buffer of a switch port.
         propagation: Option<Bytes> {
             default: None,
@@ -69,7 +73,7 @@ parameters! {
             default: Span::from_us(1),
             bounds: Bounds::Time,
         }
-        /// How long a queue that has got no packet stays set aside, when another root needs it.
+        /// Time that an unused queue stays set aside when another root needs it.
         idle: Span {
             default: Span::from_us(100),
         }
@@ -79,8 +83,8 @@ parameters! {
 /// The lane of packets that go through no known root.
 const NORMAL: usize = 0;
 
-/// Queue length of a lane, and for the line of its set-aside queue: the path and how long it is (four and one bytes), or the
-/// destination (two); branches, and the place in lane 0 that holds its first packet (two and four).
+/// Registers: queue length of a lane, and for the line of its set-aside queue: path and its length (four and one bytes)
+/// or destination (two), branches, and the place in lane 0 that holds its first packet (two and four).
 const COST_OF_RECN: Cost = Cost::new(4 + 11, 0, 0, "queue messages");
 const COST_OF_FBICM: Cost = Cost::new(4 + 8, 0, 0, "queue messages");
 

@@ -1,7 +1,7 @@
-//! Marks at random by the length of a queue, as RED (Random Early Detection) does.
+//! Random marks by the length of a queue, as in RED (Random Early Detection).
 //!
-//! A packet that leaves is marked with a probability that rises with its output's queue: 0 up to Kmin, Pmax at Kmax,
-//! 1 beyond (Zhu et al. 2015, figure 5). The queue is that of an output over all input buffers of its switch.
+//! A packet that leaves is marked with a probability that rises with its output's queue: 0 up to Kmin, Pmax at Kmax, 1
+//! beyond (Zhu et al. 2015, figure 5). The queue counts all input buffers of the output's switch.
 
 use silvan_core::{Bytes, Time};
 

@@ -1,14 +1,14 @@
 //! The macro that registers schemes.
 
-/// Makes everything that is one for all schemes from the list of them.
+/// Declares all types and functions over schemes from their list.
 ///
-/// - `schemes`: for each its module, its type, its name in scenarios and a sentence on it. The first is the default.
-/// - `chains`: two schemes at once, with a name and a sentence, and a function that gives their variants, if they have any. They
-///   have the parameters of the two.
-/// - `engines`: the schemes that an engine is compiled for alone, besides none, for traffic without programs
+/// - `schemes`: for each its module, type, name in scenarios and summary. The first is the default.
+/// - `chains`: two schemes at once, with a name and a summary, and a function with their variants, if any. They have
+///   the parameters of both.
+/// - `engines`: schemes with a compiled engine of their own, in addition to none, for traffic without programs
 ///   ([`Control::with_engine`]).
-/// - `separate`, `separate_chains`: others with a part of their own for each Port VL and each host, in the sense of
-///   [`PerPortVl`] and [`PerHost`]. They share an engine with lookahead windows.
+/// - `separate`, `separate_chains`: other schemes with separate state for each Port VL and each host ([`PerPortVl`],
+///   [`PerHost`]). They share an engine with lookahead windows.
 macro_rules! register {
     (
         schemes { $($module:ident::$scheme:ident = $name:literal, $summary:literal;)* }
@@ -57,7 +57,7 @@ macro_rules! register {
             /// Writes the table of each scheme that has parameters.
             ///
             /// # Errors
-            /// Those of the serializer.
+            /// The errors of the serializer.
             pub fn write_keys<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
                 $(
                     if size_of::<$module::$scheme>() > 0 {
@@ -92,7 +92,7 @@ macro_rules! register {
         }
 
         dispatch_switches! {
-            /// What runs at the switches, of any scheme.
+            /// Control of the switches, of any scheme.
             pub enum AnySwitch {
                 $(
                     #[doc = $summary]
@@ -109,7 +109,7 @@ macro_rules! register {
         }
 
         dispatch_sources! {
-            /// What runs at the hosts, of any scheme.
+            /// Control of the hosts, of any scheme.
             pub enum AnySource {
                 $(
                     #[doc = $summary]
@@ -126,7 +126,7 @@ macro_rules! register {
         }
 
         dispatch_switches! {
-            /// What runs at the switches, of any scheme that is separate for each Port VL.
+            /// Control of the switches, of any scheme that is separate for each Port VL.
             #[derive(Clone, Debug)]
             pub enum SeparateSwitch {
                 /// No scheme.
@@ -150,7 +150,7 @@ macro_rules! register {
         }
 
         dispatch_sources! {
-            /// What runs at the hosts, of any scheme that is separate for each host.
+            /// Control of the hosts, of any scheme that is separate for each host.
             #[derive(Clone, Debug)]
             pub enum SeparateSource {
                 /// No scheme.
@@ -235,7 +235,7 @@ macro_rules! register {
             /// All of them, in the order of their registration.
             pub const ALL: &[Self] = &[$(Self::$scheme,)* $(Self::$chain,)*];
 
-            /// Their names, in the same order.
+            /// Names of all schemes and chains, in the order of `ALL`.
             pub const NAMES: &[&str] = &[$($name,)* $($chain_name,)*];
 
             /// The tables of parameters: their names within `[control]`.
@@ -265,7 +265,7 @@ macro_rules! register {
                 }
             }
 
-            /// What the scheme acts on; of a chain, that of its second.
+            /// Returns the family of the scheme; for a chain, that of its second scheme.
             pub const fn family(self) -> variant::Family {
                 match self {
                     $(Self::$scheme => <$module::$scheme as Scheme>::FAMILY,)*
@@ -281,7 +281,7 @@ macro_rules! register {
                 }
             }
 
-            /// Whether the scheme, or one of the chain, uses the rate of cables that say nothing else.
+            /// Returns true if the scheme, or one of the chain, uses the default rate of cables.
             pub const fn takes_link_rate(self) -> bool {
                 match self {
                     $(Self::$scheme => <$module::$scheme as Scheme>::TAKES_LINK_RATE,)*
@@ -307,7 +307,7 @@ macro_rules! register {
                 parts.collect()
             }
 
-            /// Whether the scheme acts at all.
+            /// Returns true if the scheme acts at all.
             pub const fn acts(self) -> bool {
                 match self {
                     $(

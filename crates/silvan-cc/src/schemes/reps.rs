@@ -25,8 +25,8 @@ use silvan_core::stream::SplitMix64;
 parameters! {
     /// REPS; the defaults are the paper's.
     pub struct Reps {
-        /// Entropies to draw from; at most 65,536, as the header's field has 16 bits. Fewer than the fabric has paths leave
-        /// some of these out.
+        /// Entropies to draw from; at most 65,536, as the header's field has 16 bits. With fewer entropies than paths,
+        /// some paths stay unused.
         entropies: u32 {
             default: MOST_ENTROPIES,
             bounds: Bounds::Whole(1, MOST_ENTROPIES as u64),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     proptest! {
-        /// A queue that drops its oldest element holds the same, whatever arrives and leaves.
+        /// The buffer equals a queue that drops its oldest element, for any arrivals and departures.
         #[test]
         fn the_buffer_is_a_queue_that_drops_its_oldest(
             buffer in 1_u8..=32,

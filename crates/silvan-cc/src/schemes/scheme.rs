@@ -1,4 +1,4 @@
-//! What a scheme must be.
+//! The interface of a scheme.
 
 use std::fmt::Debug;
 
@@ -20,22 +20,24 @@ use crate::notification::BecnCarrier;
 pub trait Scheme:
     Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema + Declared
 {
-    /// What runs at the switches. [`NoControl`](crate::hooks::NoControl) if nothing does.
+    /// Control of the switches; [`NoControl`](crate::hooks::NoControl) if there is none.
     type Switch: SwitchControl + Settings;
-    /// What runs at the hosts.
+    /// Control of the hosts.
     type Source: SourceControl + Settings;
 
     /// Defaults of other sections while this scheme is in force.
     const DEFAULTS: Defaults = Defaults::CNP;
 
-    /// Whether the scheme uses [`DataPlane::link_rate`] or [`Setup::link_rate`]: a scenario warns where no cable has that rate.
+    /// True if the scheme uses [`DataPlane::link_rate`] or [`Setup::link_rate`]: a scenario warns if no cable has that
+    /// rate.
     const TAKES_LINK_RATE: bool = false;
 
-    /// What it acts on; comparisons list variants in this order.
+    /// Family of the scheme; comparisons list variants in the order of families.
     const FAMILY: Family = Family::Other;
 
-    /// Its variants on a fabric, each with published settings or the reason why it takes no part. Comparisons run a scheme
-    /// without variants if it is named, with the settings of the scenario.
+    /// Returns the variants on a fabric, each with published settings or the reason why it is omitted.
+    ///
+    /// Comparisons run a scheme without variants if it is named, with the settings of the scenario.
     fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let _ = facts;
         Vec::new()
@@ -58,11 +60,11 @@ pub trait Scheme:
         let _ = data_plane;
     }
 
-    /// Checks the parameters, whatever the fabric. They have been filled in. A scheme whose parameters depend on each other checks
-    /// their declared bounds first.
+    /// Checks the filled-in parameters, independently of the fabric. A scheme with dependent parameters checks their
+    /// declared bounds first.
     ///
     /// # Errors
-    /// The first at fault, with a hint.
+    /// The first fault, with a hint.
     fn check(&self) -> Result<(), SchemeError> {
         self.check_bounds()
     }
@@ -124,7 +126,7 @@ impl Defaults {
 pub struct DataPlane {
     /// Largest payload of a packet.
     pub mtu: Bytes,
-    /// What a packet has on the wire besides.
+    /// Bytes of a packet on the wire in addition to its payload.
     pub header: Bytes,
     /// Input buffer of a switch port.
     pub switch_buffer: Bytes,
@@ -153,14 +155,14 @@ pub trait Switches {
 /// Settings of a scheme that are not the same everywhere and all the time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// In force from the start.
+    /// Changes in force from the start.
     pub initial: Vec<SettingChange>,
     /// During the run, by time.
     pub timed: Vec<(Time, SettingChange)>,
 }
 
 impl Changes {
-    /// These settings and those of another scheme.
+    /// Adds the settings of another scheme.
     #[must_use]
     pub(super) fn and(mut self, other: Self) -> Self {
         self.initial.extend(other.initial);
@@ -183,12 +185,13 @@ pub struct Setup<'a> {
     pub link_rate: Rate,
     /// Payload of a packet of MTU size, in bytes.
     pub mtu: u32,
-    /// Whether the routing has lanes of its own, which keep paths from deadlock.
+    /// True if the routing uses virtual lanes to keep paths from deadlock.
     pub routes_use_lanes: bool,
-    /// Whether the routing leaves several shortest paths open, among which hosts can choose.
+    /// True if the routing has several shortest paths, among which hosts can choose.
     pub has_alternatives: bool,
-    /// Whether packets wait at one place of a switch, in virtual output queues: its input buffers are no single queues,
-    /// and its outputs have no buffers.
+    /// True if packets wait at one place of a switch, in virtual output queues.
+    ///
+    /// The input buffers are then no single queues, and the outputs have no buffers.
     pub waits_once: bool,
     /// Random seed of the run.
     pub seed: u64,
@@ -209,11 +212,11 @@ impl Setup<'_> {
 /// The position of a switch port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchPort {
-    /// Its switch.
+    /// Switch of the port.
     pub switch: SwitchId,
-    /// Its number there.
+    /// Number of the port on its switch.
     pub number: PortNumber,
-    /// Whether its cable leads to a host.
+    /// True if the cable leads to a host.
     pub to_host: bool,
     /// The port at the other end of its cable.
     pub peer: Option<PortId>,
@@ -223,11 +226,11 @@ pub struct SwitchPort {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct SchemeError {
-    /// Its key within `[control.NAME]`.
+    /// Key within `[control.NAME]`.
     pub key: KeyPath,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: String,
 }
 
@@ -245,7 +248,7 @@ impl SchemeError {
         }
     }
 
-    /// The same error with what the source says of its key.
+    /// Adds the source of the key's bounds.
     #[must_use]
     pub fn with_source(mut self, parameters: &[ParameterInfo]) -> Self {
         let key = self.key.to_string();
@@ -256,7 +259,7 @@ impl SchemeError {
         self
     }
 
-    /// The same error, its key within this one.
+    /// Prefixes the key with an outer key.
     #[must_use]
     pub fn within(self, outer: &KeyPath) -> Self {
         let key = outer.join(&self.key);

@@ -1,10 +1,10 @@
-//! Speculative packets and reservations: SRP (N. Jiang, D. U. Becker, G. Michelogiannakis, W. J. Dally, "Network congestion
-//! avoidance through speculative reservation", HPCA 2012), SMSRP and LHRP (N. Jiang, L. Dennison, W. J. Dally, "Network
-//! endpoint congestion control for fine-grained communication", SC 2015).
+//! Speculative packets and reservations: SRP (N. Jiang, D. U. Becker, G. Michelogiannakis, W. J. Dally, "Network
+//! congestion avoidance through speculative reservation", HPCA 2012), SMSRP and LHRP (N. Jiang, L. Dennison, W. J.
+//! Dally, "Network endpoint congestion control for fine-grained communication", SC 2015).
 //!
-//! A host sends at once, but speculatively: on a lane of lower priority, and switches discard such packets instead of
-//! letting them wait. Time on the receiver's link is reserved for what has to be sent for certain, on the lane of all other
-//! packets, which nothing discards.
+//! A host sends at once, but speculatively, on a lane of lower priority. Switches discard speculative packets instead
+//! of letting them wait. Certain packets reserve time on the receiver's link; they use the lane of all other packets
+//! and are never discarded.
 //!
 //! | | reserves | who has the schedule | a speculative packet is discarded |
 //! |---|---|---|---|
@@ -12,12 +12,13 @@
 //! | SMSRP | what has been discarded | the destination | when it would be older than `timeout` |
 //! | LHRP | what has been discarded | the switch before the destination | there, behind `threshold` bytes |
 //!
-//! In SRP a flow is speculative until its reservation is granted, or all of its block is sent; what has been discarded is
-//! part of the block again. In the other two a flow sends nothing new while something of it is discarded.
+//! In SRP a flow is speculative until its reservation is granted, or all of its block is sent; discarded packets return
+//! to the block. In the other two, a flow with discarded packets sends no new packets.
 //!
-//! A switch looks at a packet when it is about to wait, and at what is in front of it; with a timeout, again when it is about
-//! to leave, so that one that is too old takes no time of the link. A reservation and a grant are one number each: the highest bit tells them apart, the rest are bytes or a wait in
-//! nanoseconds from the arrival of the grant on.
+//! A switch checks a packet, and the queue in front of it, when the packet is about to wait. With a timeout, it checks
+//! again when the packet is about to leave, so that an old packet takes no time of the link. A reservation and a grant
+//! are one number each. The highest bit distinguishes them; the rest are bytes, or a wait in nanoseconds from the
+//! arrival of the grant on.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,14 +34,14 @@ use crate::parameters;
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, ns};
 use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup, SwitchPort};
 
-/// Who reserves what.
+/// Packets that reserve time, and the holder of the schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// Each block of a flow reserves time at its destination as it starts (Jiang et al. 2012).
     #[default]
     Srp,
-    /// What has been discarded reserves time at its destination (Jiang et al. 2015).
+    /// Discarded packets reserve time at the destination (Jiang et al. 2015).
     Smsrp,
     /// The switch before the destination discards, and reserves time for it (Jiang et al. 2015).
     Lhrp,
@@ -49,13 +50,13 @@ pub enum Protocol {
 parameters! {
     /// SRP, SMSRP and LHRP. The lanes are 0 for packets with a reservation, 1 for speculative ones.
     pub struct Srp {
-        /// Who reserves what.
+        /// Packets that reserve time, and the holder of the schedule.
         protocol: Protocol {
             default: Protocol::Srp,
         }
-        /// Age of a speculative packet, with the time that those in front of it take, above which a switch discards it; by
-        /// default what a link takes for half the input buffer of a switch port, at least 5 us. It must be longer than the
-        /// longest path without queues. For `srp` and `smsrp`.
+        /// Largest age of a speculative packet, including the time of packets in front of it; a switch discards older
+        /// packets. By default the time of a link for half the input buffer of a switch port, at least 5 us. It must be
+        /// longer than the longest path without queues. For `srp` and `smsrp`.
         timeout: Option<Span> {
             default: None,
             bounds: Bounds::Time,
@@ -92,8 +93,8 @@ const IS_RESERVATION: u32 = 1 << 31;
 /// The largest number of either.
 const MOST: u32 = IS_RESERVATION - 1;
 
-/// Bytes that wait for a port; the end of the schedule of a host; what a flow has reserved and not sent, when it may be sent,
-/// whether that is known, and of SMSRP what has been asked for.
+/// Registers: bytes that wait for a port; the end of a host's schedule; for each flow, its reserved bytes, their time
+/// and if it is known; for SMSRP, also the requested bytes.
 const COST: Cost = Cost::new(4, 8, 13, "reservations");
 const COST_OF_SMSRP: Cost = Cost::new(4, 8, 17, "reservations");
 /// Bytes that wait for a port, and the end of its schedule at a port to a host; what has been discarded of a flow.
@@ -171,7 +172,7 @@ impl Scheme for Srp {
         if setup.data_vls <= SPECULATIVE {
             return Err(SchemeError::new(
                 "protocol",
-                "there is one data lane, and speculative packets need one of their own",
+                "there is one data lane, and speculative packets need a separate lane",
                 "set vl.data-vls to 2 or more, and give lane 0 priority: vl.high = [[0, 255]], vl.low = [[1, 255]]",
             ));
         }
@@ -220,12 +221,10 @@ fn nanoseconds(wait: Span) -> u32 {
     u32::try_from(wait.as_ps().div_ceil(1_000)).map_or(MOST, |ns| ns.min(MOST))
 }
 
-/// The instant after a granted wait.
 fn after(now: Time, granted: u32) -> Time {
     now.saturating_add(Span::from_ns(u64::from(granted)))
 }
 
-/// Time that so many bytes take.
 fn takes(bytes: f64, byte_time: f64) -> Span {
     Span::from_ps((bytes * byte_time).round() as u64)
 }
@@ -239,9 +238,9 @@ pub struct Discarder {
     threshold: u32,
     /// Time that a link takes for a byte, in ps.
     byte_time: f64,
-    /// Whether a port leads to a host.
+    /// True for each port that leads to a host.
     to_host: Vec<bool>,
-    /// With LHRP: the end of the schedule of each port.
+    /// With LHRP: end of the schedule of each port.
     next: Vec<Time>,
     /// Packets that each port has discarded.
     discarded: Vec<u64>,
@@ -293,7 +292,7 @@ impl SwitchControl for Discarder {
             }
             Protocol::Lhrp if waited => None,
             Protocol::Lhrp => {
-                // One that may wait takes its time, too.
+                // A packet that may wait takes its time, too.
                 let at = self.next[port].max(now);
                 self.next[port] = at.saturating_add(takes(f64::from(wire_bytes), self.byte_time));
                 let discards = queue.queued_bytes >= self.threshold;
@@ -307,7 +306,6 @@ impl SwitchControl for Discarder {
 
 impl Settings for Discarder {}
 
-/// A flow at its sender.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sender {
     /// Payload with a reservation that has not been sent, or has been discarded: in SRP of the block, else of what has been
@@ -315,16 +313,16 @@ struct Sender {
     reserved: i64,
     /// The part of it that has been asked for (SMSRP).
     asked: i64,
-    /// When the reservation begins; [`Time::MAX`] until it is granted.
+    /// Start of the reservation; [`Time::MAX`] until it is granted.
     start: Time,
-    /// Whether the next packet is one that is sent again.
+    /// True if the next packet is sent again.
     again: bool,
-    /// Whether the packet that has just been sent is the first of a block (SRP).
+    /// True if the last sent packet is the first of a block (SRP).
     opens: bool,
 }
 
 impl Sender {
-    /// Asks for time for what has been discarded since the last reservation, if that is used up (SMSRP).
+    /// Requests time for packets discarded since the last reservation, once that is used up (SMSRP).
     fn ask(&mut self, now: Time, flow: Flow, grants: &mut Grants) {
         if self.asked <= 0 && self.reserved > 0 {
             self.asked = self.reserved;

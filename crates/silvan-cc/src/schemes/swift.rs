@@ -1,13 +1,13 @@
 //! Swift (G. Kumar et al., "Swift: delay is simple and effective for congestion control in the datacenter", SIGCOMM
 //! 2020, algorithm 1).
 //!
-//! A window in packets follows the round trip: below the target it grows by `additive-increase` packets in a round
-//! trip, above it falls in proportion to the excess, once in a round trip. The target grows with the switches on the
-//! path and as the window becomes small (section 3.1). A window below one packet is a pace.
+//! A window in packets follows the round trip. Below the target it grows by `additive-increase` packets per round trip;
+//! above, it falls in proportion to the excess, once per round trip. The target grows with the switches on the path and
+//! as the window becomes small (section 3.1). A window below one packet is a pace.
 //!
-//! A round trip consists of the fabric's delay and of the delay at the endpoint, which is the time that a packet waits
-//! for its receiver's sink and spends in it. Each has a window and a target of its own, and the smaller window counts
-//! (section 3.2). Losses and their timeouts do not exist here.
+//! A round trip consists of the fabric's delay and the endpoint's delay: the time of a packet in its receiver's sink
+//! and waiting for it. Each part has a window and a target, and the smaller window counts (section 3.2). There are no
+//! losses and no timeouts.
 
 use silvan_core::{HostId, Span, Time};
 
@@ -19,8 +19,8 @@ use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
 use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
-    /// Swift. The base target and the smallest window are those of the paper; ai, beta, max_mdf and the bounds of the
-    /// flow's part those of the simulator csg-htsim (`sim/swift.cpp`), which calls the first three guesses.
+    /// Swift. The base target and the smallest window are those of the paper. The rest is from the simulator csg-htsim
+    /// (`sim/swift.cpp`): ai, beta and max_mdf, which it calls guesses, and the bounds of the flow's part.
     pub struct Swift {
         /// Target of the fabric's part of the round trip, without what follows.
         base_target: Span {
@@ -137,7 +137,7 @@ impl Scheme for Swift {
     }
 }
 
-/// How windows grow and fall; windows are packets.
+/// Increase and decrease of windows; windows are packets.
 #[derive(Clone, Copy, Debug)]
 struct Steps {
     additive: f64,
@@ -150,7 +150,7 @@ struct Steps {
 /// A window that follows one part of the round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
-    /// In packets.
+    /// Window in packets.
     packets: f64,
     decreased: Time,
 }
@@ -185,7 +185,7 @@ struct State {
     in_flight: u64,
     /// The last round trip, in picoseconds.
     rtt: f64,
-    /// When the next packet may start, for a window below one packet.
+    /// Earliest start of the next packet, for a window below one packet.
     next: Time,
 }
 
@@ -222,7 +222,7 @@ impl Windows {
         self.base_target + self.hop_target * switches as f64 + by_flow
     }
 
-    /// Whether the window lets another packet of MTU size start.
+    /// Returns true if the window lets another packet of MTU size start.
     fn is_open(&self, state: &State) -> bool {
         state.in_flight == 0 || state.in_flight as f64 + self.mtu <= state.window() * self.mtu
     }
@@ -332,8 +332,8 @@ mod tests {
         );
     }
 
-    /// Section 3.1: all of the range at the smallest window of the scale, nothing at the largest, and in between
-    /// linear in the inverse root of the window.
+    /// Section 3.1: the full range at the smallest window of the scale, and zero at the largest. In between, the range
+    /// is linear in the inverse root of the window.
     #[test]
     fn the_target_grows_with_switches_and_small_windows() {
         let source = windows();
@@ -377,8 +377,8 @@ mod tests {
         is(source.window(flow()).unwrap(), before + 1.0 / before);
     }
 
-    /// Section 3.2: 40 us at the endpoint are 15 us too long, whatever the fabric does; the fabric's window grows as
-    /// before, and the smaller one counts.
+    /// Section 3.2: 40 us at the endpoint are 15 us too long, for any fabric delay. The fabric's window grows as
+    /// before, and the smaller window counts.
     #[test]
     fn the_endpoint_has_a_window_of_its_own() {
         let mut source = windows();

@@ -1,11 +1,11 @@
-//! TIMELY (R. Mittal et al., "TIMELY: RTT-based congestion control for the datacenter", SIGCOMM 2015, algorithm 1),
-//! and the patched TIMELY of Y. Zhu et al., "ECN or delay: lessons learnt from analysis of DCQCN and TIMELY",
-//! CoNEXT 2016 (algorithm 2).
+//! TIMELY (R. Mittal et al., "TIMELY: RTT-based congestion control for the datacenter", SIGCOMM 2015, algorithm 1), and
+//! the patched TIMELY of Y. Zhu et al., "ECN or delay: lessons learnt from analysis of DCQCN and TIMELY", CoNEXT 2016
+//! (algorithm 2).
 //!
 //! A sender measures the round trip of each segment and sets the flow's rate by how it changes. Below T_low the rate
-//! rises, above T_high it falls in any case. In between it follows the gradient: TIMELY has no one point where it
-//! stays. The patched one lets the distance from T_low count instead of the gradient alone, so that `n` flows come
-//! to equal rates, and to a round trip of `T_low (1 + n delta / (beta C))`.
+//! rises, above T_high it falls in any case. In between it follows the gradient, so TIMELY has no unique fixed point.
+//! The patched version also counts the distance from T_low, so that `n` flows reach equal rates and a round trip of
+//! `T_low (1 + n delta / (beta C))`.
 //!
 //! The round trip is that of the segment's last packet, without the time of that packet on the sender's link. The
 //! packets of a segment are paced, not sent as one burst.
@@ -21,7 +21,7 @@ use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, S
 parameters! {
     /// TIMELY; the defaults are those that its authors recommend for 10 Gbit/s, as Zhu et al. 2016 give them.
     pub struct Timely {
-        /// Whether it is the patched one of Zhu et al. 2016.
+        /// True for the patched version of Zhu et al. 2016.
         patched: bool {
             default: false,
         }
@@ -304,7 +304,7 @@ mod tests {
     use super::super::flows::tests::{PACKET, at, flow, round, setup};
     use super::*;
 
-    /// What the link carries in a picosecond, and delta in the same unit.
+    /// Bytes of the link per picosecond, and delta in the same unit.
     const LINK: f64 = 1_000.0 / 80_000.0;
     const DELTA: f64 = 10e6 / 8e12;
 
@@ -365,8 +365,8 @@ mod tests {
         }
     }
 
-    /// Zhu et al., algorithm 2: at gradient 0 both parts have half their weight, so that the rate stays where
-    /// delta = beta rate (rtt - T_low) / T_low.
+    /// Zhu et al., algorithm 2: at gradient 0 both parts have half their weight. So the rate stays where delta = beta
+    /// rate (rtt - T_low) / T_low.
     #[test]
     fn the_patched_one_has_a_point_where_it_stays() {
         let patched = Timely {
@@ -375,7 +375,7 @@ mod tests {
         };
         let mut source = rates(patched);
         measure(&mut source, 1_000);
-        // So many equal round trips that the gradient is none.
+        // Equal round trips until the gradient is zero.
         (0..30).for_each(|_| {
             measure(&mut source, 100);
         });

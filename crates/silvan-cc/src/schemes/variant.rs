@@ -28,11 +28,11 @@ pub trait OtherRoutes: Debug {
 pub struct FabricFacts<'a> {
     /// Rate of a cable without a rate of its own.
     pub link_rate: Rate,
-    /// Whether links have credits; else PFC.
+    /// True if links have credits; false for PFC.
     pub has_credits: bool,
     /// Largest payload of a packet.
     pub mtu: Bytes,
-    /// What a packet has on the wire besides.
+    /// Bytes of a packet on the wire in addition to its payload.
     pub header: Bytes,
     /// Input buffer of a switch port, per lane.
     pub switch_buffer: Bytes,
@@ -46,13 +46,13 @@ pub struct FabricFacts<'a> {
     pub max_hops: u32,
     /// The longest round trip without queues, in seconds.
     pub base_rtt_s: f64,
-    /// Whether the routing is `d-mod-k`, which is for fat trees.
+    /// True if the routing is `d-mod-k`, which is for fat trees.
     pub is_fat_tree: bool,
-    /// Whether switches or hosts choose among paths already.
+    /// True if switches or hosts choose among paths already.
     pub chooses_paths: bool,
     /// Data VLs of every port.
     pub data_vls: u8,
-    /// Whether packets wait at one place of a switch, in virtual output queues.
+    /// True if packets wait at one place of a switch, in virtual output queues.
     pub waits_once: bool,
     /// Simulated time of the run.
     pub duration: Span,
@@ -165,7 +165,7 @@ impl FabricFacts<'_> {
     /// The reason for schemes that choose among paths, where there are none to choose among.
     pub fn lacks_choice(&self, is_possible: fn(&dyn OtherRoutes) -> bool) -> Option<Unsuited> {
         let why = if self.chooses_paths {
-            "the fabric has a choice of paths of its own"
+            "the fabric already has a choice of paths"
         } else if self.switches == 1 {
             "the fabric has a single switch, and no paths to choose among"
         } else if !is_possible(self.other_routes) {
@@ -177,12 +177,12 @@ impl FabricFacts<'_> {
     }
 }
 
-/// What a variant needs in addition to the data path. Bytes are those of the registers and counters of its description.
+/// Resources of a variant in addition to the data path. Bytes are registers and counters of its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cost {
     /// State of a switch for each port and virtual lane.
     pub switch_bytes: u32,
-    /// State of a host, whatever its flows.
+    /// State of a host, independent of its flows.
     pub host_bytes: u32,
     /// State of a host for each flow that is held back or has a window; of congestion isolation, state of each switch that a
     /// congesting flow passes.
@@ -211,15 +211,15 @@ impl Cost {
 /// A reason why a variant takes no part in comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsuited {
-    /// What links lack.
+    /// Property that the links lack.
     Links(&'static str),
-    /// What the fabric or the run lacks.
+    /// Property that the fabric or the run lacks.
     Fabric(&'static str),
-    /// It needs settings that no rule gives: what to write.
+    /// Settings that no rule gives: the text to write.
     ByHand(&'static str),
 }
 
-/// What groups of schemes act on, in the order in which comparisons list their variants.
+/// Families of schemes, in the order in which comparisons list variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Marks from a threshold on, and no control.
@@ -248,11 +248,11 @@ type Condition = fn(&FabricFacts<'_>) -> Option<Unsuited>;
 /// A scheme with published settings.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// Its name in commands, tables and figures: that of the scheme, or with what is added to it.
+    /// Name in commands, tables and figures: the scheme's name, possibly with an addition.
     pub name: &'static str,
-    /// Which settings these are.
+    /// Summary of the settings.
     pub summary: String,
-    /// What it needs.
+    /// Resources of the variant.
     pub cost: Cost,
     /// Settings of the scheme: keys of its table.
     pub own: Vec<(&'static str, Value)>,

@@ -1,10 +1,13 @@
-//! A virtual lane for each destination or output port, or for each of so many groups of them: who waits for a full host
-//! waits beside the others, not in front of them.
+//! A virtual lane for each destination or output port, or for each group of them.
 //!
-//! Nothing is measured and nothing slows down. By destination, a host puts each packet on a lane, and it stays there: the
-//! mappings are those of destination-based buffer management (DBBM), of vFtree, of groups of hosts side by side (Flow2SL),
-//! and of a lane per destination (VOQnet), which no large fabric has the lanes for. By output, the lane of a packet in an input buffer is that of the port by which
-//! it will leave the switch: the mappings are those of a queue per output (VOQsw) and of fewer queues (OBQA).
+//! Packets that wait for a full host wait on a separate lane instead of in front of other packets. The scheme measures
+//! nothing, and no flow slows down.
+//!
+//! - By destination: a host puts each packet on a lane, where it stays. The mappings are destination-based buffer
+//!   management (DBBM), vFtree, groups of adjacent hosts (Flow2SL), and a lane per destination (VOQnet), which no large
+//!   fabric has the lanes for.
+//! - By output: the lane of a packet in an input buffer is that of its output port at the switch. The mappings are a
+//!   queue per output (VOQsw) and fewer queues (OBQA).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,22 +18,22 @@ use crate::parameters;
 use crate::schemes::variant::{Cost, FabricFacts, Family, Unsuited, Variant};
 use crate::schemes::{Bounds, Declared, Scheme, SchemeError, Setup, SwitchPort};
 
-/// Which packets share a lane.
+/// Packets that share a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
-    /// Those that take different ways up in a fat tree: destinations of one cable are spread over all lanes
-    /// (Guay et al. 2011).
+    /// Packets with different ways up in a fat tree: destinations of one cable are spread over all lanes (Guay et al.
+    /// 2011).
     #[default]
     Vftree,
-    /// Those whose numbers are equal modulo the lanes (Nachiondo et al. 2005).
+    /// Packets to destinations with equal numbers modulo the lanes (Nachiondo et al. 2005).
     Dbbm,
-    /// Those of hosts side by side, `group-hosts` of them: a hotspot fills the lane of its own group on all cables, and
-    /// no other (Escudero-Sahuquillo et al. 2014).
+    /// Packets to adjacent hosts, `group-hosts` of them: a hotspot fills only the lane of its group, on all cables
+    /// (Escudero-Sahuquillo et al. 2014).
     Flow2sl,
     /// None: each has its own, and there must be a lane for each host.
     Voqnet,
-    /// Those whose output ports at the next switch are equal modulo the lanes (Escudero-Sahuquillo et al. 2011).
+    /// Packets whose output ports at the next switch are equal modulo the lanes (Escudero-Sahuquillo et al. 2011).
     Obqa,
     /// None but those with one output port at the next switch: there must be a lane for each port of a switch
     /// (Tamir and Frazier 1988).
@@ -46,7 +49,8 @@ impl Mapping {
 parameters! {
     /// A lane by destination or by output port.
     pub struct VlMapping {
-        /// Which packets share a lane: by their destination, or by their output port at the next switch. The lanes are `vl.data-vls`.
+        /// Packets that share a lane: by their destination, or by their output port at the next switch. The lanes are
+        /// `vl.data-vls`.
         mapping: Mapping {
             default: Mapping::Vftree,
         }
@@ -198,10 +202,9 @@ fn ways_up(setup: &Setup<'_>) -> usize {
     ways.into_values().max().unwrap_or(0)
 }
 
-/// The lane of a destination in a tree that is routed by destination modulo the ways up, level by level.
-///
-/// Destinations of one cable have their lowest digits in common, as many as the cable is levels up, counted in ways
-/// up. The sum of the digits above them is different for those that follow each other.
+/// The lane of a destination in a tree that is routed by destination modulo the ways up, level by level. Destinations
+/// of one cable have their lowest digits in common, as many as the cable is levels up, counted in ways up. The sum of
+/// the digits above them is different for those that follow each other.
 fn lane_in_tree(destination: usize, ways_up: usize, lanes: u8) -> u8 {
     let lanes = usize::from(lanes);
     if ways_up < 2 {
@@ -267,7 +270,7 @@ impl SourceControl for LaneOf {
 
     #[inline]
     fn select_vl(&mut self, _: Time, flow: Flow, _: Vl) -> Option<Vl> {
-        // Also called where the switches choose lanes.
+        // Also called if the switches choose lanes.
         let lane = self.by_destination.get(flow.destination.index())?;
         Vl::try_new(*lane).ok()
     }
@@ -327,8 +330,8 @@ mod tests {
         (0..count).flat_map(ports).collect()
     }
 
-    /// Oracle: the routing. Over each cable up go the destinations that are equal modulo the ways up. Of as many of
-    /// these as there are lanes, one after the other, each has its own, also if lanes divide the ways up.
+    /// Oracle: the routing. Destinations that are equal modulo the ways up share a cable. Of as many consecutive
+    /// destinations as there are lanes, each has a separate lane, also if the lanes divide the ways up.
     #[test]
     fn destinations_of_one_cable_are_on_all_lanes() {
         for (ways_up, lanes) in [(4, 2), (18, 9), (18, 4), (6, 3)] {

@@ -1,8 +1,8 @@
-//! A serde deserializer over a TOML document that knows which key it is at.
+//! A serde deserializer over a TOML document that tracks the key path.
 //!
-//! `toml_edit` has one of its own, but its errors are finished text. Here unknown keys, missing keys
-//! and wrong types stay data until the message is made, so that each error carries its key path
-//! and the nearest known name, whether the value came from the file or from an override.
+//! The errors of `toml_edit`'s own deserializer are finished text. Here unknown keys, missing keys
+//! and wrong types stay data until the message is made. So each error has its key path and the
+//! nearest known name, both for values of the file and for overrides.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -44,7 +44,7 @@ pub(super) fn read_item<'de, T: DeserializeSeed<'de>>(
 #[derive(Debug)]
 struct DeError(DocumentError, Shape);
 
-/// What remains to be filled in when the path becomes known.
+/// Error data that is completed when the key path becomes known.
 #[derive(Debug)]
 enum Shape {
     Finished,
@@ -131,7 +131,7 @@ impl de::Error for DeError {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        // Of abbreviations such as link speeds, those that look alike mean different things.
+        // Similar abbreviations, such as link speeds, have different meanings: list all of them.
         let is_known = |name: &&str| name.eq_ignore_ascii_case(variant);
         let is_abbreviation = variant.chars().count() <= ABBREVIATION;
         let hint = match is_abbreviation && !expected.iter().any(is_known) {
@@ -174,7 +174,8 @@ struct Expectation {
 }
 
 impl Expectation {
-    /// Translates serde's words for a type. A visitor with advice of its own has an author's words.
+    /// Translates serde's words for a type; the words of a visitor with an
+    /// [`Advised`](advice::Advised) text stay.
     fn of(expected: &dyn Expected) -> Self {
         let (text, hint) = advice::parts(expected);
         if let Some(hint) = hint {
@@ -207,7 +208,7 @@ impl Expectation {
             "a sequence" => ("a list", Remedy::List),
             "a map" => ("a table", Remedy::Section),
             text if text.starts_with("struct ") => ("a table", Remedy::Section),
-            // Of a table without a key, from which serde chooses a variant.
+            // A table without a key, from which serde chooses a variant.
             "enum" => ("a table with one key", Remedy::OneKey),
             text if text.starts_with("enum ") => ("a name in quotes", whole()),
             text if text.starts_with("a tuple of size ") => {
@@ -229,7 +230,7 @@ impl Expectation {
 #[derive(Debug)]
 enum Remedy {
     Text(Cow<'static, str>),
-    /// Of a table that chooses one of several kinds.
+    /// For a table that chooses one of several kinds.
     OneKey,
     List,
     Section,
@@ -433,7 +434,6 @@ impl<'de> de::Deserializer<'de> for TomlNode<'_> {
     }
 }
 
-/// The elements of a list.
 struct Elements<'a> {
     values: std::iter::Enumerate<std::vec::IntoIter<TomlKind<'a>>>,
     path: &'a KeyPath,
@@ -454,7 +454,6 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
     }
 }
 
-/// The entries of a table.
 struct Entries<'a> {
     entries: Box<dyn Iterator<Item = (&'a str, &'a Item)> + 'a>,
     next: Option<(&'a str, &'a Item)>,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::path::KeyPath;
 
-/// What is wrong with a document, where, and what to do about it.
+/// A fault of a document: message, place and hint.
 ///
 /// Displays as one line, `file:line: message (hint: advice)`, so that editors and people find the
 /// place. Nothing has been built or written when it is returned.
@@ -40,14 +40,14 @@ impl DocumentError {
         }))
     }
 
-    /// The same error with advice.
+    /// Sets the hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(one_line(hint.into()));
         self
     }
 
-    /// The same error with `hint` as its advice if there is any.
+    /// Sets the hint if there is one.
     #[must_use]
     pub fn with_hint_if(self, hint: Option<String>) -> Self {
         match hint {
@@ -56,7 +56,7 @@ impl DocumentError {
         }
     }
 
-    /// The same error, found in `source`, at `line` and `column` where they are known.
+    /// Sets the source, and `line` and `column` where they are known.
     #[must_use]
     pub fn at(mut self, source: &str, position: Option<(usize, usize)>) -> Self {
         self.0.source = one_line(source.to_owned());
@@ -65,7 +65,7 @@ impl DocumentError {
         self
     }
 
-    /// What is wrong, without place and hint.
+    /// Returns the message without place and hint.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -90,7 +90,7 @@ impl DocumentError {
         &self.0.key
     }
 
-    /// What to do about it.
+    /// Returns the hint: text that says what to write instead.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
@@ -148,7 +148,7 @@ pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone)
 /// The known name nearest to `name`, if any is near enough to be a slip of the pen.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
-    // Of names with as many changes, the one with more in common.
+    // Names with equally many changes: the name with more in common wins.
     let apart = |candidate: &str| {
         let candidate = candidate.to_lowercase();
         let differs = 1.0 - strsim::jaro_winkler(&lower, &candidate);

@@ -21,7 +21,7 @@ pub enum Limit<T> {
     /// `"unlimited"`: nothing bounds it here.
     #[default]
     Unlimited,
-    /// At most this much.
+    /// A largest value.
     At(T),
 }
 
@@ -52,7 +52,7 @@ pub mod bound {
     /// Writes the bound, or `"unlimited"`.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub fn serialize<T: Serialize + Copy, S: Serializer>(
         bound: &Option<T>,
         serializer: S,
@@ -105,7 +105,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limit<T> {
                 T::deserialize(number.into_deserializer()).map(Limit::At)
             }
 
-            // No limit is such a number; the refusal of the bound itself knows its unit.
+            // A fraction is never "unlimited"; the bound's own type refuses it with its unit.
             fn visit_f64<E: Error>(self, number: f64) -> Result<Limit<T>, E> {
                 T::deserialize(number.into_deserializer()).map(Limit::At)
             }

@@ -63,12 +63,12 @@ impl KeyPath {
         self.0.len()
     }
 
-    /// Whether this is the root.
+    /// Returns true for the root.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `prefix` names this value or something around it.
+    /// Returns true if `prefix` names this value or a table or list around it.
     pub fn starts_with(&self, prefix: &Self) -> bool {
         self.0.starts_with(&prefix.0)
     }
@@ -130,7 +130,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     Some((value.as_str()?.to_owned(), behind))
 }
 
-/// Whether a key needs quotes to be read back as the same key.
+/// Returns true if a key needs quotes to be read back unchanged.
 fn needs_quotes(key: &str) -> bool {
     key.is_empty()
         || key.contains(['.', '"', '\''])

@@ -3,17 +3,17 @@
 use super::error::DocumentError;
 use super::path::KeyPath;
 
-/// A refused value: its key within the section that was checked, what is wrong, and what to write.
+/// A refused value: its key within the checked section, the fault, and the text to write instead.
 ///
-/// The errors of the crates below a scenario turn into it. The caller, which knows the place of the section, puts
-/// [its path](Self::within) in front.
+/// The errors of the crates below a scenario turn into it. The caller, which knows the place of the
+/// section, puts [its path](Self::within) in front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The key.
     pub key: KeyPath,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: String,
 }
 
@@ -31,7 +31,7 @@ impl Refusal {
         }
     }
 
-    /// The same refusal, its key within `section`.
+    /// Prefixes the key with the path of its section.
     #[must_use]
     pub fn within(self, section: &KeyPath) -> Self {
         let key = section.join(&self.key);
@@ -52,7 +52,7 @@ pub struct Parameter {
     pub key: &'static str,
     /// True if it is given.
     pub given: bool,
-    /// True if the choice made has it.
+    /// True if the chosen kind has this parameter.
     pub wanted: bool,
 }
 

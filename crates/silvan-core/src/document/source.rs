@@ -15,7 +15,7 @@ const VALUES: usize = 2_000_000;
 /// One `--set key=value`, kept as written for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
-    /// Which value to set, e.g. `traffic.flow.0.rate`.
+    /// Key of the value to set, e.g. `traffic.flow.0.rate`.
     pub key: String,
     /// The value as TOML (`4`, `true`, `[1, 2]`, `"64 KiB"`), or text without its quotes (`64 KiB`).
     pub value: String,
@@ -30,7 +30,7 @@ impl Override {
         }
     }
 
-    /// How errors call it; a long value, such as a whole table from a program, is cut.
+    /// Returns the name for error messages; a long value, such as a table from a program, is cut.
     fn source_name(&self) -> String {
         const LONGEST: usize = 40;
         match self.value.char_indices().nth(LONGEST) {
@@ -153,10 +153,11 @@ impl SourceText {
         de::read_item(self.item(path).unwrap_or(&Item::None), path, seed)
     }
 
-    /// Puts a place to an error that knows its key: the override that set the value or the table
-    /// around it, the line of the value, or the line of the section that the value is missing from.
+    /// Adds the place to an error that knows its key.
     ///
-    /// Errors in other files have their place already.
+    /// The place is the override that set the value or a table around it, or the value's line. For
+    /// a missing value, it is the line of the section. Errors in other files have their place
+    /// already.
     pub fn locate(&self, error: DocumentError) -> DocumentError {
         if !error.source_name().is_empty() {
             return error;
@@ -313,7 +314,7 @@ impl<'a> ItemRef<'a> {
     }
 }
 
-/// The key's own span, or that of what it names (a section header has no key of its own).
+/// Returns the span of the key, or of its item if the key has no span, as with a section header.
 fn key_span(key: Option<Range<usize>>, item: Option<Range<usize>>) -> Option<Range<usize>> {
     match (key, item) {
         // The key of a section is the one inside its header: prefer the header's start, so that
@@ -389,7 +390,7 @@ impl<'a> ItemMut<'a> {
                 Ok(ItemMut::Item(item))
             }
             (ItemMut::Value(Value::InlineTable(table)), step) => {
-                // What is missing is a table as long as steps go on below it.
+                // Steps remain, so the missing value is a table.
                 let missing = InlineTable::new();
                 Ok(ItemMut::Value(table.get_or_insert(key_text(step), missing)))
             }

@@ -20,7 +20,7 @@ const NEW_STATUS: &str = "status.new";
 /// Longer than any journal: entries for all ports that a subnet can have.
 const LONGEST: u64 = 1 << 30;
 
-/// How often and after what time the lock is tried again: `silvan dcms --status` holds it for an instant.
+/// Tries of the lock, and the pause between them: `silvan dcms --status` holds it for an instant.
 const LOCK_TRIES: u32 = 50;
 const LOCK_NAP: Duration = Duration::from_millis(20);
 
@@ -28,7 +28,7 @@ const LOCK_NAP: Duration = Duration::from_millis(20);
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// It cannot be made or opened.
+    /// The folder cannot be made or opened.
     #[error("the state folder {folder} cannot be used: {error}")]
     Io {
         /// The folder.
@@ -57,13 +57,13 @@ pub enum StateError {
     OtherInCharge {
         /// The folder.
         folder: PathBuf,
-        /// What the other one has written as its name.
+        /// Name that the other instance has written.
         holder: String,
     },
 }
 
 impl StateError {
-    /// What to do about it.
+    /// Returns the hint.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Io { .. } => {
@@ -88,7 +88,7 @@ pub struct StateFolder {
     path: PathBuf,
     folder: File,
     new: Option<File>,
-    /// With a lease, whether it holds.
+    /// State of the lease; `None` without one.
     in_charge: Option<InCharge>,
     _lock: File,
 }

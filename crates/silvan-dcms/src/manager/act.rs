@@ -14,7 +14,7 @@ use crate::metrics::ActionLabels;
 const LAST_PAUSE: Span = Span::from_ms(250);
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// Where a change is made now; `None` if the switch is not there.
+    /// Returns the present location of a target; `None` if the switch is absent.
     fn location(&self, target: Target) -> Option<Location> {
         let switch = self.registry.by_guid(target.switch)?;
         Some(Location {
@@ -42,8 +42,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
             Err(why) => why,
         };
-        // If it may be low nevertheless, it is in the journal, and restored from there: by the time
-        // the switch answers, the decision would be old.
+        // If the rate is low nevertheless, the journal has the change and restores it: the decision
+        // is outdated when the switch answers.
         self.acted("lower", "failed");
         if self.is_news(Failing::Lower(target)) {
             self.tell(&Event::NotLowered { port: name, why });
@@ -99,8 +99,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         })
     }
 
-    /// Takes a change from the journal. If that cannot be written, it is tried again later: the
-    /// setting is as it was, whatever the journal lists.
+    /// Removes a change from the journal; after a failure, tries again later. The setting is
+    /// restored, also while the journal still lists the change.
     fn invalidate(&mut self, target: Target) {
         self.restore_after.remove(&target);
         self.reported.remove(&Failing::Restore(target));
@@ -136,7 +136,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Whether a failure was not logged for so long that it is time to: each time for longer.
+    /// Returns true if a failure must be logged again; the time between two logs grows.
     fn is_news(&mut self, failing: Failing) -> bool {
         let now = self.client.now();
         let before = self.reported.get(&failing).copied();
@@ -209,7 +209,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
             Restored::Failed(why) => {
                 self.failed(why);
-                // It is left alone for a while, each time for longer.
+                // The target pauses, each time for longer.
                 let backoff = self.lengthen(self.restore_after.get(&target).copied());
                 self.restore_after.insert(target, backoff);
                 self.acted("restore", "failed");
@@ -265,7 +265,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 };
             }
             if recheck.is_over(&mut self.client) {
-                // It may have got another LID.
+                // The switch may have another LID now.
                 self.find_subnet()?;
                 recheck = Deadline::new(&mut self.client, LEAST_REST);
             }

@@ -78,7 +78,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(answered == 0)
     }
 
-    /// Asks switches that do not answer less and less often.
+    /// Queries silent switches less and less often.
     fn follow_silent(&mut self, asked: &[WatchedPort], silent: &[SwitchId]) {
         let now = self.client.now();
         for &switch in silent {
@@ -102,7 +102,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         back.retain(|switch| self.silent.contains_key(switch) && !silent.contains(switch));
         for switch in back {
             self.silent.remove(&switch);
-            // It may have been another switch's place, or have lost its settings.
+            // The switch may have replaced another switch, or have lost its settings.
             self.discover_soon();
             let switch = self.switch_name(switch);
             self.tell(&Event::SwitchBack { switch });

@@ -25,33 +25,31 @@ use crate::metrics::SwitchLabels;
 use crate::settings::Scope;
 use crate::watch::Abilities;
 
-/// How many discoveries without news it takes until the subnet counts as settled, and the time between
-/// them.
+/// Number of discoveries without change until the subnet counts as settled, and the time between them.
 const UNSETTLED: u32 = 12;
 const UNSETTLED_REST: Span = Span::from_secs(5);
 
-/// Whether a master subnet manager answers.
+/// Presence of a master subnet manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SmPresence {
     /// None has answered yet.
     Awaited,
-    /// One answers, or has done so lately.
+    /// A master answers, or has answered lately.
     Found,
     /// None has answered for too long.
     Lost,
 }
 
-/// What is known of the subnet manager.
+/// State of the subnet manager.
 #[derive(Debug)]
 pub(super) struct SmWatch {
-    /// When a master has last answered.
+    /// Time of the last answer of a master.
     seen: MonotonicTime,
     check_at: MonotonicTime,
     /// LID of the local port and of the subnet manager.
     lids: Option<(Lid, Lid)>,
-    /// Whether it answers.
     pub presence: SmPresence,
-    /// Whether it was logged that one is awaited.
+    /// True if the log says that a master is awaited.
     was_awaited: bool,
 }
 
@@ -119,7 +117,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Whether the subnet is managed as far as that is required, so that something may be decided.
+    /// Returns true if the subnet is managed as far as required, so that decisions are allowed.
     pub(super) fn is_managed(&self) -> bool {
         !self.settings.require_sm || self.sm.presence == SmPresence::Found
     }
@@ -208,7 +206,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
         }
         self.discovered_at = now;
-        // What has just changed may change again: a cable that was cut is mended.
+        // A recent change may be undone: a cut cable is mended.
         self.unsettled = match is_same && is_complete {
             true => self.unsettled.saturating_sub(1),
             false => UNSETTLED,
@@ -275,8 +273,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Length of a tick of the counters of time of a port by the manager's clock: that of the configuration, or by
-    /// device and PortSamplesControl, or that of the thresholds.
+    /// Returns the length of a tick of a port's time counters by the manager's clock. It comes from
+    /// the configuration, from device and PortSamplesControl, or from the thresholds.
     fn tick(&self, number: SwitchId, switch: &Switch, port: &SwitchPort) -> Span {
         let by_device = || {
             let link = port.info.active_link();
@@ -320,7 +318,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.held.retain(|target| low.contains(target));
     }
 
-    /// Asks switches that are new what they can do. Gives whether all have told.
+    /// Queries new switches for their abilities. Returns true if all have answered.
     fn query_abilities(&mut self) -> Result<bool, ManagerError> {
         let new: Vec<(SwitchId, Lid)> = self
             .registry
@@ -377,7 +375,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// What four answers tell of a switch; `None` if one is missing.
+    /// Returns the abilities of a switch from four answers; `None` if an answer is missing.
     fn abilities(&self, answers: &[RequestResult]) -> Option<Abilities> {
         let has = |outcome: &RequestResult| match outcome {
             Ok(_) => Some(true),

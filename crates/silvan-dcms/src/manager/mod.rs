@@ -1,7 +1,7 @@
 //! The manager: discovery, sweeps, decisions and changes in one loop.
 //!
-//! Nothing here knows a socket, a file or the time of day: datagrams go through a
-//! [`Transport`], which also has the clocks, and the journal through a [`Disk`].
+//! It uses no socket, file or time of day: datagrams go through a [`Transport`], which also has the clocks, and the
+//! journal through a [`Disk`].
 
 mod act;
 mod check;
@@ -41,7 +41,7 @@ const LEAST_REST: Span = Span::from_secs(2);
 const FIRST_BACKOFF: Span = Span::from_secs(1);
 const LONGEST_BACKOFF: Span = Span::from_secs(60);
 
-/// What the manager is to do.
+/// Task of the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Watch and act until it is stopped.
@@ -52,7 +52,7 @@ pub enum Task {
     Restore,
 }
 
-/// Why the manager cannot go on. What was changed is in the journal.
+/// Errors that stop the manager. The journal has its changes.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ManagerError {
@@ -77,7 +77,7 @@ pub enum ManagerError {
 }
 
 impl ManagerError {
-    /// What to do about it.
+    /// Returns the hint.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Transport(error) => error.hint(),
@@ -99,14 +99,13 @@ impl ManagerError {
     }
 }
 
-/// What may fail again and again, and is logged less and less often.
+/// Repeated failures, logged with backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Failing {
     /// Restoring a change.
     Restore(Target),
     /// Lowering a Marking_Rate.
     Lower(Target),
-    /// Writing the journal.
     Journal,
 }
 
@@ -121,7 +120,7 @@ struct Backoff {
 struct Deadline {
     patience: Span,
     at: MonotonicTime,
-    /// How often the clock had gone back when it was set.
+    /// Number of backward jumps of the clock when the deadline was set.
     jumps: u64,
 }
 
@@ -165,7 +164,7 @@ pub struct Manager<T, D> {
     silent: BTreeMap<SwitchId, Backoff>,
     /// Changes that could not be restored.
     restore_after: BTreeMap<Target, Backoff>,
-    /// When the journal is written again, after it could not be.
+    /// Time of the next write of the journal after a failed write.
     write_after: Option<Backoff>,
     /// Why it could not be.
     write_error: String,
@@ -177,14 +176,14 @@ pub struct Manager<T, D> {
     reported: BTreeMap<Failing, Backoff>,
     /// Switches that answer no request of congestion control.
     without_key: BTreeSet<SwitchId>,
-    /// Whether only restoring is left to do.
+    /// True if only restoring is left.
     is_stopping: bool,
     discover_at: MonotonicTime,
     discovered_at: MonotonicTime,
     /// Discoveries without news that are still to come.
     unsettled: u32,
     sm: SmWatch,
-    /// How often the clock had gone back when everything started over.
+    /// Number of backward jumps of the clock at the last restart.
     jumps: u64,
 }
 
@@ -308,8 +307,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.finish()
     }
 
-    /// Waits until the subnet is managed or the task is stopped; returns false if that takes as long as
-    /// it takes to count a subnet manager as lost.
+    /// Waits until the subnet is managed or the task is stopped. Returns false after the time from which on a subnet
+    /// manager counts as lost.
     fn await_sm(&mut self, stop: &AtomicBool) -> Result<bool, ManagerError> {
         let mut deadline = Deadline::new(&mut self.client, self.settings.sm_lost_after);
         while !stop.load(Ordering::Relaxed) {
@@ -465,7 +464,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.write_status();
     }
 
-    /// What is changed for a port.
     fn target(&self, port: &WatchedPort) -> Target {
         Target {
             switch: port.guid,

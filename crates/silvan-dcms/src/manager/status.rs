@@ -1,4 +1,4 @@
-//! What the manager is doing now, for people who ask, and what victims lose while a Marking_Rate is low.
+//! Status of the manager for people, and losses of victims while a Marking_Rate is low.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::journal::Disk;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Episode {
     since: MonotonicTime,
-    /// What the links of the victims could have carried while the victims waited.
+    /// Bytes that the victims' links could have carried while the victims waited.
     lost_bytes: f64,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Episode {
 struct Status {
     /// The process.
     pid: u32,
-    /// When this was written, in seconds since 1970.
+    /// Time of writing, in seconds since 1970.
     time: u64,
     act: bool,
     /// Time from one sweep to the next, in seconds.
@@ -37,7 +37,7 @@ struct Status {
     ports: usize,
     sweeps: u64,
     unanswered: i64,
-    /// What the last sweep took, in seconds.
+    /// Duration of the last sweep, in seconds.
     sweep_s: f64,
     /// `not-required`, `awaited`, `found` or `lost`.
     subnet_manager: &'static str,
@@ -71,7 +71,7 @@ struct Pending {
     /// The Marking_Rate that is to be restored.
     before: u16,
     now: u16,
-    /// When it was made, in seconds since 1970.
+    /// Time of the change, in seconds since 1970.
     since: u64,
 }
 
@@ -123,7 +123,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// What the round has shown; `None` before the subnet is known.
+    /// Returns the results of the round; `None` before the subnet is known.
     pub(super) fn observed(&mut self) -> Option<Round> {
         let now = self.client.now();
         let subnet = Arc::clone(self.subnet.as_ref()?);
@@ -216,7 +216,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         };
         // Numbers and text with text keys.
         let json = serde_json::to_vec(&status).unwrap_or_default();
-        // Without it the manager works as well; it is written again after the next sweep.
+        // The manager works without the status, which is written again after the next sweep.
         let _ = self.journal.disk().publish(&json);
     }
 }

@@ -34,7 +34,7 @@ fn the_age_of_the_clock_changes_nothing() {
     assert!(young.sets().len() > 6);
     for years in [1, 50, 290] {
         for seconds in [0, 5, 10] {
-            // And around the end of 64 bits of picoseconds.
+            // Also around the end of 64 bits of picoseconds.
             let end = (u64::MAX / 1_000) as i64 - seconds * SECOND;
             for offset in [years * YEAR, end] {
                 let old = Bench::congested(1, 40);
@@ -77,8 +77,8 @@ fn a_clock_that_goes_back_restores_everything() {
     }
 }
 
-/// Oracle: a switch that is silent when the clock goes back is asked again at once, not when the
-/// clock shows again what it has shown.
+/// Oracle: a switch that is silent when the clock goes back is queried again at once, instead of after the old
+/// deadline.
 #[test]
 fn backoffs_do_not_outlive_the_clock() {
     let bench = Bench::new(1);
@@ -98,9 +98,8 @@ fn backoffs_do_not_outlive_the_clock() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Oracle: the world's clock, which does not jump: whatever the manager's clock shows, no rate is
-    /// low for longer than T_I and two intervals if nothing is lost, and in the end nothing is changed
-    /// even if some datagrams are.
+    /// Oracle: the world's clock, which does not jump. Without losses, no rate is low for longer than T_I and two
+    /// intervals, for any manager's clock. In the end all changes are restored, also if some datagrams are lost.
     #[test]
     fn no_rate_stays_low_whatever_the_clock_does(
         years in 0..100_i64,

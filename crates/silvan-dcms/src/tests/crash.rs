@@ -121,7 +121,7 @@ fn line(json: &str) -> String {
     format!("{digits} {json}\n")
 }
 
-/// Oracle: a dry run has been told to change nothing, and says what is left.
+/// Oracle: a dry run changes nothing, and reports the remaining changes.
 #[test]
 fn a_dry_run_leaves_the_journal_of_an_earlier_run() {
     let bench = Bench::new(1);
@@ -227,7 +227,7 @@ fn restoring_does_not_wait_for_ever() {
         run_with_fuse(&bench, step);
         bench.rates().contains(&0)
     });
-    // The same, but without a signal to stop.
+    // Without a signal to stop.
     let bench = Bench::new(1);
     bench.after(3, Fault::Incast(true));
     run_with_fuse(&bench, low.unwrap());

@@ -7,7 +7,7 @@ use silvan_subnet::fake::SharedWorld;
 
 use crate::journal::Disk;
 
-/// What is on the disk, and what only the machine's memory has.
+/// Content of the disk, and of the machine's memory.
 #[derive(Clone, Debug, Default)]
 struct Content {
     /// The journal, as all processes see it.
@@ -16,7 +16,7 @@ struct Content {
     durable: Option<Vec<u8>>,
     /// The new file, and whether it was synced.
     new: Option<(Vec<u8>, bool)>,
-    /// What the manager has published last.
+    /// Last published status.
     status: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl FakeDisk {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// What the manager has published last, as JSON.
+    /// Returns the last published status, as JSON.
     pub fn status(&self) -> serde_json::Value {
         let content = self.content.lock().unwrap();
         serde_json::from_slice(&content.status).unwrap()

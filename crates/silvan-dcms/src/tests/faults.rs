@@ -48,8 +48,8 @@ fn a_switch_reboots_while_a_port_is_low() {
     assert!(bench.count(|event| matches!(event, Event::LeftAlone { .. })) == 1);
 }
 
-/// Oracle: a switch that is off for good keeps its change in the journal, and nothing else waits for
-/// it; when it is back, the next start restores it.
+/// Oracle: a switch that is off permanently keeps its change in the journal, without delay for other switches. When it
+/// is back, the next start restores it.
 #[test]
 fn a_switch_that_never_comes_back_is_remembered() {
     let bench = Bench::congested(1, 20);
@@ -62,7 +62,7 @@ fn a_switch_that_never_comes_back_is_remembered() {
     let mut world = bench.subnet.world();
     world.incast = false;
     world.nodes[1].alive = true;
-    // It has lost nothing: only its management was gone.
+    // The switch has lost only its management, no settings.
     world.nodes[1].ports[23].own.valid = true;
     world.nodes[1].ports[23].own.threshold = silvan_mad::Bits::saturating(15);
     world.nodes[1].ports[23].own.packet_size = 3;
@@ -73,7 +73,7 @@ fn a_switch_that_never_comes_back_is_remembered() {
     bench.assert_untouched();
 }
 
-/// Oracle: changes in the journal count as switches with a change, whatever the machine thinks.
+/// Oracle: changes in the journal count as changed switches, independent of the machine's state.
 #[test]
 fn never_more_switches_than_allowed_have_a_change() {
     let bench = Bench::congested(1, 60);
@@ -120,15 +120,15 @@ fn everything_is_restored_when_the_sm_is_lost() {
     bench.after(6, Fault::LoseSm);
     bench.after(14, Fault::Sm("B"));
     assert_eq!(bench.act(&config), 0);
-    // At the start, and again.
+    // At the start, and after the loss.
     assert_eq!(bench.count(|event| matches!(event, Event::SmFound)), 2);
     assert!(bench.count(lowered) >= 2);
     bench.assert_losses_are_logged();
     bench.assert_untouched();
 }
 
-/// Oracle: the definition of `require-sm`: nothing is decided before a subnet manager has answered
-/// for the first time, however long that takes, and logs and metrics say so.
+/// Oracle: the definition of `require-sm`. No decision is made before the first answer of a subnet manager, after any
+/// time. Logs and metrics say so.
 #[test]
 fn nothing_is_decided_before_an_sm_answers() {
     for second in [2, 5, 45] {
@@ -161,7 +161,7 @@ fn nothing_is_decided_before_an_sm_answers() {
     assert_eq!(bench.act(&config), 0);
     assert!(bench.metrics.text().contains("silvan_dcms_sm_awaited 1\n"));
     assert!(bench.sets().is_empty());
-    // What decides once waits as long as it takes to count one as lost.
+    // A single decision waits as long as until a subnet manager counts as lost.
     let bench = Bench::new(1);
     bench.subnet.world().incast = true;
     bench.subnet.world().sm = None;
@@ -176,8 +176,8 @@ fn nothing_is_decided_before_an_sm_answers() {
     assert_eq!(patient.count(lowered), 1);
 }
 
-/// Oracle: what is in force. A full disk keeps nothing from being restored, and what is said of it is
-/// that the journal cannot be written, some times and not at every try.
+/// Oracle: the settings in force. A full disk prevents no restoring. Some log lines, but not one for every try, say
+/// that the journal cannot be written.
 #[test]
 fn a_full_disk_is_told_from_a_switch_that_is_not_restored() {
     let failed = |event: &Event| matches!(event, Event::JournalFailed { .. });
@@ -273,7 +273,7 @@ fn counters_cleared_in_the_middle_of_a_sweep_decide_nothing() {
         assert_eq!(quiet.act(CONFIG), 0);
         assert!(quiet.sets().is_empty());
         assert_eq!(quiet.count(|event| matches!(event, Event::Decision(_))), 0);
-        // And in a congested one what is decided is still the root's.
+        // In a congested subnet, the decisions are still those of the root.
         assert_eq!(bench.act(CONFIG), 0);
         assert_only_the_root_was_set(&bench);
         bench.assert_untouched();
@@ -348,8 +348,8 @@ fn a_silent_switch_keeps_nobody_waiting() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Oracle: no panic, whatever nodes answer. (What a switch says it has in force cannot be
-    /// verified here: its answers are garbage, too.)
+    /// Oracle: no panic, for any answers of nodes. (The settings in force cannot be verified here: the switch's answers
+    /// are garbage, too.)
     #[test]
     fn garbage_does_no_harm(seed in any::<u64>(), loss in 0..300_u64, start in 0..6_u64) {
         let bench = Bench::congested(seed, 12);

@@ -24,7 +24,7 @@ fn refused(text: &str) -> String {
 fn the_example_spells_out_the_defaults() {
     let example = format!("{:?}", settings(EXAMPLE));
     assert_eq!(example, format!("{:?}", settings("[dcms]")));
-    // And its commented keys are keys.
+    // The commented keys are valid, too.
     let uncommented: String = EXAMPLE
         .lines()
         .map(|line| match line.strip_prefix("# ") {
@@ -39,8 +39,7 @@ fn the_example_spells_out_the_defaults() {
     );
 }
 
-/// Oracle: parts of an interval: thresholds in ticks times the tick stay what they are, whatever the
-/// speed of the fabric.
+/// Oracle: parts of an interval: thresholds in ticks times the tick are constant, for any speed of the fabric.
 #[test]
 fn the_emulated_example_compares_the_same_parts_of_an_interval() {
     let paper = settings("[dcms]").dcms;

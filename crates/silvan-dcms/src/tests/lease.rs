@@ -63,7 +63,7 @@ fn a_holder_that_renews_is_told_from_one_that_is_dead() {
     assert!(first.renew(at(4.5)));
     assert!(!second.try_take(|| at(4.6)).unwrap());
     assert_eq!(second.live_holder(), Some("a"));
-    // It has ended, and a third one has begun.
+    // The holder has ended, and a third candidate has begun.
     first.release(at(4.7));
     let mut third = candidate(folder.path(), "host c");
     assert!(third.try_take(|| at(4.8)).unwrap());
@@ -95,16 +95,16 @@ fn a_clock_that_goes_back_makes_a_candidate_wait_again() {
     assert!(second.try_take(|| at(510.0)).unwrap());
 }
 
-/// What a candidate does at a step.
+/// Action of a candidate at a step.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// It goes on with what it does.
+    /// The candidate continues.
     Go,
-    /// It reads its clock, and is stopped before it does anything with it.
+    /// The candidate reads its clock, and is stopped before it uses the time.
     ReadClock,
-    /// It ends, and another one starts.
+    /// The candidate ends, and another one starts.
     Restart,
-    /// It ends as it should.
+    /// The candidate ends and releases its term.
     Release,
 }
 
@@ -134,7 +134,7 @@ proptest! {
             let clock = |who: usize| at(starts[who] + time);
             match act {
                 Act::Go => {
-                    // What was read before it was stopped is used now.
+                    // The reading from before the stop is used now.
                     let mut earlier = read[who].take();
                     let mut now = || earlier.take().unwrap_or(clock(who));
                     if candidates[who].term().is_some() {

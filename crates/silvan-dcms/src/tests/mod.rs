@@ -106,7 +106,8 @@ impl Bench {
         self.events().iter().filter(|event| is(event)).count()
     }
 
-    /// What was low, or would have been, ended with what its victims have lost, by a decision or without one.
+    /// Asserts that the end of each low rate, real or dry, is logged with its victims' losses, with
+    /// or without a decision.
     fn assert_losses_are_logged(&self) {
         let (mut lower, mut ended) = (0, 0);
         for event in self.events() {

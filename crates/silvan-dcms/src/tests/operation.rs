@@ -1,4 +1,4 @@
-//! What it does when all is well.
+//! Operation without faults.
 
 use silvan_core::DeviceId;
 use silvan_subnet::metrics::Page;
@@ -10,8 +10,8 @@ fn lowered(event: &Event) -> bool {
     matches!(event, Event::Lowered { .. })
 }
 
-/// Oracle: the paper's account of figures 5 and 6: lowered when the victim appears, restored at the
-/// time limit, lowered again; at the end what was there is there again.
+/// Oracle: the paper's account of figures 5 and 6. The rate is lowered when the victim appears, restored at the time
+/// limit, and lowered again. At the end the original setting is in force.
 #[test]
 fn lowers_restores_and_lowers_again() {
     let bench = Bench::congested(1, 16);
@@ -201,7 +201,7 @@ fn switches_without_settings_of_ports_are_changed_as_a_whole() {
     }
 }
 
-/// Oracle: the rate in force is the one that was, whatever the switch makes of invalid elements.
+/// Oracle: the original rate is in force, for any handling of invalid elements by the switch.
 #[test]
 fn a_switch_that_passes_over_invalid_elements_gets_its_rate_back() {
     let bench = Bench::congested(1, 8);

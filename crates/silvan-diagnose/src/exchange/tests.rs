@@ -108,6 +108,6 @@ fn as_many_flows_as_loads_say_nothing() {
     };
     let open = [true; 4];
     let candidates = Candidates::new(&fabric, &waiting, pairs.into_iter(), &open, &path_of);
-    // What two hosts send and two receive has the same sum.
+    // The loads of two senders and two receivers have one sum.
     assert_eq!(candidates.loads(), 3);
 }

@@ -9,7 +9,7 @@ pub(super) struct ExportedCounter {
     pub name: &'static str,
     /// The name in the specification.
     pub field: &'static str,
-    /// It counts words of four bytes; the metric has bytes.
+    /// True if the counter counts words of four bytes; the metric has bytes.
     pub is_data: bool,
     source: CounterSource,
 }

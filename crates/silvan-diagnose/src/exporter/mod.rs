@@ -1,9 +1,8 @@
-//! What Prometheus reads of a watched subnet: the counters of all ports, and what the diagnosis makes of them.
+//! Metrics of a watched subnet for Prometheus: the counters of all ports, and the diagnosis.
 //!
-//! Counters of ports have the names and labels that the common exporter of InfiniBand switches and adapters gives
-//! them, and the values of the devices. What it lacks are metrics in seconds and bytes: waiting, lost
-//! bandwidth, and time in congestion trees. They grow from the start of the exporter on, by what is known of each
-//! interval.
+//! Counters of ports have the names and labels of the common exporter of InfiniBand switches and adapters, and the
+//! values of the devices. Additional metrics are in seconds and bytes: waiting, lost bandwidth, and time in congestion
+//! trees. They grow from the start of the exporter on, by the known part of each interval.
 
 mod counters;
 mod page;
@@ -30,12 +29,12 @@ use crate::verdict::Cause;
 /// Labels of a port or a node, with values in which nothing has to be escaped.
 type Labels = Vec<(&'static str, String)>;
 
-/// What has grown since the exporter started, in seconds and bytes.
+/// Growth since the exporter started, in seconds and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Totals {
     /// Time that PortXmitWait counted.
     wait_s: f64,
-    /// What the link could have carried in this time.
+    /// Bytes that the link could have carried in this time.
     lost_bytes: f64,
     /// Time that PortXmitTimeCong counted.
     congested_s: f64,
@@ -83,7 +82,6 @@ struct PortRow {
     totals: Totals,
 }
 
-/// A congestion tree.
 #[derive(Debug)]
 struct TreeRow {
     labels: Labels,
@@ -92,7 +90,7 @@ struct TreeRow {
     victims: usize,
 }
 
-/// What the last sweep has shown.
+/// Results of the last sweep.
 #[derive(Debug, Default)]
 struct Snapshot {
     devices: Vec<DeviceRow>,
@@ -117,15 +115,15 @@ const NEVER_OLD_BEFORE: Duration = Duration::from_secs(10);
 struct Latest {
     /// `None` before the second sweep, and after one that has failed.
     snapshot: Option<Snapshot>,
-    /// When the last sweep that has succeeded ended, by both clocks.
+    /// End of the last successful sweep, by both clocks.
     ended: Option<(Instant, SystemTime)>,
     /// Time from one sweep to the next: that wanted, or what it took between the last two if that is longer.
     interval: Duration,
 }
 
 impl Latest {
-    /// What the last sweep has shown, unless it is old: a sweep that waits for answers must not have the one
-    /// before pass for the state of the subnet.
+    /// Returns the results of the last sweep, unless they are old. While a sweep waits for answers, the sweep before
+    /// must not pass for the state of the subnet.
     fn fresh(&self) -> Option<&Snapshot> {
         let (ended, _) = self.ended?;
         let old_after = NEVER_OLD_BEFORE.max(self.interval.saturating_mul(OLD_AFTER));
@@ -154,9 +152,9 @@ pub struct Swept<'a> {
     pub fabric: &'a Fabric,
     /// The answers of the ports.
     pub answers: &'a IdVec<PortId, PortAnswers>,
-    /// What they have grown by.
+    /// Growth of the counters.
     pub observation: &'a Observation,
-    /// What that means.
+    /// Diagnosis of the growth.
     pub report: &'a Report,
     /// Datagrams since the start.
     pub statistics: Statistics,
@@ -190,7 +188,7 @@ impl Exporter {
         latest.snapshot = Some(snapshot);
     }
 
-    /// Notes that a sweep has failed. What the sweep before has shown is not served any more.
+    /// Records a failed sweep. The results of the sweep before are not served any more.
     pub fn fail(&self) {
         self.failures.inc();
         let mut latest = self.latest.write().unwrap_or_else(PoisonError::into_inner);

@@ -36,7 +36,7 @@ const DERIVED: [Derived; 3] = [
     },
     Derived {
         name: "port_transmit_lost",
-        help: "What the link could have carried in the time that PortXmitWait has counted since the exporter started",
+        help: "Bytes that the link could have carried in the time of PortXmitWait since the exporter started",
         unit: || Unit::Bytes,
         read: |totals| totals.lost_bytes,
     },
@@ -48,7 +48,7 @@ const DERIVED: [Derived; 3] = [
     },
 ];
 
-/// Encodes the last sweep, whatever ports it has.
+/// Encodes the last sweep, for any set of ports.
 #[derive(Debug)]
 struct LastSweep(Arc<RwLock<Latest>>);
 
@@ -71,7 +71,7 @@ impl Collector for LastSweep {
         let is_known = ConstGauge::new(i64::from(snapshot.is_some()));
         let metric = encoder.encode_descriptor(
             "silvan_exporter_up",
-            "Whether the last sweep of the counters has succeeded and is not old, and so the metrics of ports are served",
+            "1 if the last sweep of the counters has succeeded and is recent, so that the metrics of ports are served",
             None,
             MetricType::Gauge,
         )?;
@@ -105,7 +105,7 @@ impl Collector for LastSweep {
         }
         let metric = encoder.encode_descriptor(
             "silvan_exporter_sweep_duration",
-            "What the last sweep took",
+            "Duration of the last sweep",
             Some(&Unit::Seconds),
             MetricType::Gauge,
         )?;
@@ -143,7 +143,7 @@ fn ports(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot, device: Devic
     };
     let prefix = format!("infiniband_{}", device.name());
     for (index, counter) in EXPORTED.iter().enumerate() {
-        // Only hosts are asked for notifications, and only switches for time in the congestion state.
+        // Notifications are read at hosts only, and time in the congestion state at switches only.
         if rows().all(|row| row.counters[index].is_none()) {
             continue;
         }
@@ -180,7 +180,7 @@ fn ports(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot, device: Devic
         }
     }
     let name = format!("{prefix}_port_rate_bytes_per_second");
-    let about = (name.as_str(), "What the link can carry", None);
+    let about = (name.as_str(), "Capacity of the link", None);
     let value = |row: &PortRow| Some(row.rate as f64);
     family(encoder, about, MetricType::Gauge, rows(), labels, value)?;
     let name = format!("{prefix}_info");
@@ -256,7 +256,7 @@ fn trees(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot) -> fmt::Resul
 }
 
 impl Exporter {
-    /// What is served; the values are shared.
+    /// Returns the registry of the page; the values are shared.
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(LastSweep(Arc::clone(&self.latest))));

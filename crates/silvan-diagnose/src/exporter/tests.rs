@@ -29,7 +29,7 @@ struct Bench {
     seconds: u64,
 }
 
-/// Has a port answer with an attribute.
+/// Adds an answer with an attribute to a port.
 fn insert(
     answers: &mut PortAnswers,
     attribute: SweptAttribute,
@@ -227,7 +227,7 @@ fn ports_are_not_served_after_a_sweep_that_failed() {
         bench.value("silvan_exporter_sweep_failures_total", &[]),
         Some(1.0)
     );
-    // What had grown before goes on growing.
+    // Totals from before continue to grow.
     bench.pass(1);
     let lost = bench.value(
         "infiniband_hca_port_transmit_lost_bytes_total",

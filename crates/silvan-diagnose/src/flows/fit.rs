@@ -58,7 +58,7 @@ impl Flows {
             let mut lack = |wanted: Option<f64>, sum: f64| match wanted {
                 Some(wanted) if sum > 0.0 => {
                     let lack = (wanted.max(1.0) / sum).ln().clamp(-3.0, 3.0);
-                    // What cannot be reached any more ends no iteration.
+                    // Unreachable loads do not prevent the end of the iteration.
                     if wanted > 1.0 {
                         worst = worst.max(lack.abs());
                     }

@@ -1,8 +1,8 @@
-//! Many small flows: shares that switches give to inputs, and hosts among others that send to one only.
+//! Many small flows: shares of inputs at switches, and hosts with a single destination among others.
 //!
 //! Switches serve inputs in turn. Inputs that always have packets for an output get equal shares of it, and no other
-//! input gets more. Of the hosts that always have packets, some have one flow, and others send to all alike: those with one
-//! flow are chosen so that the outputs of their switch lack least.
+//! input gets more. Some hosts that always have packets have one flow, others send equally to all hosts. The hosts with
+//! one flow are chosen so that the outputs of their switch lack least.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const MOST_CHOICES: usize = 100_000;
 /// A flow has room on its way if it can have at least this part of its rate.
 const ROOM: f64 = 0.9;
 
-/// What inputs send to outputs that are busy or wait.
+/// Rates from inputs to outputs that are busy or wait.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     /// Input and output.
@@ -73,7 +73,7 @@ impl Turns {
         &self.of_flow[flow]
     }
 
-    /// What inputs send, by turn.
+    /// Returns the rates of inputs, by turn.
     fn rates(&self, flows: &Flows, open: &[bool]) -> Vec<f64> {
         let mut rates = self.known.clone();
         for ((flow, turns), _) in flows
@@ -298,7 +298,7 @@ fn choose(
 /// A host with flows that are not known.
 struct Sender {
     rate: f64,
-    /// Its possible flows, in all and by output of its switch.
+    /// Possible flows of the sender, in all and by output of its switch.
     count: f64,
     outputs: BTreeMap<PortId, f64>,
     /// By output, the largest of its flows through a root.

@@ -1,4 +1,4 @@
-//! What is known, and which ports are busy or wait.
+//! Facts about a subnet, and its busy and waiting ports.
 
 use silvan_core::{IdVec, PortId, Rate};
 use silvan_fabric::{Fabric, ForwardingTables};
@@ -9,20 +9,20 @@ use crate::observation::{Observation, PortLoad};
 pub(super) const BLOCKED: f64 = 0.04;
 /// A port that sends for at least this part of the time may be a root.
 pub(super) const BUSY: f64 = 0.95;
-/// One that waits for at least this part of the time, and sends or waits nearly all the time, is a branch.
+/// Least part of the time that a branch waits, if it sends or waits nearly all the time.
 const HARDLY: f64 = 0.005;
 
 /// A blocked port that sends or waits for at least this part of the time always has packets.
 const ALWAYS: f64 = 0.97;
 
-/// What is known of a subnet.
+/// Facts about a subnet.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// Nodes and cables.
     pub fabric: &'a Fabric,
     /// Forwarding tables.
     pub tables: &'a ForwardingTables,
-    /// Whether the tables are assumed, because the subnet's are not known.
+    /// True if the tables are assumed, because the subnet's tables are unknown.
     pub assumed_tables: bool,
     /// The rate of data that both ends of each port's link support, where that is known.
     pub capable: &'a IdVec<PortId, Option<Rate>>,
@@ -36,14 +36,14 @@ pub(super) fn is_blocked(facts: &Facts<'_>, port: PortId) -> bool {
     wait.is_some_and(|wait| wait >= BLOCKED || always(wait))
 }
 
-/// Whether a blocked port always has packets.
+/// Returns true if a blocked port always has packets.
 pub(super) fn is_full(facts: &Facts<'_>, port: PortId) -> bool {
     let PortLoad { load, wait, .. } = facts.observation.ports[port];
     let sum = load.zip(wait).map(|(load, wait)| load + wait);
     is_blocked(facts, port) && sum.is_some_and(|sum| sum >= ALWAYS)
 }
 
-/// Whether a port sends nearly all the time, or faces a receiver that takes no more.
+/// Returns true if a port sends nearly all the time, or faces a receiver that accepts no more.
 pub(super) fn is_busy(facts: &Facts<'_>, port: PortId) -> bool {
     let Some(load) = facts.observation.ports[port].load else {
         return false;

@@ -1,4 +1,4 @@
-//! What is found: trees with roots, branches, contributors and victims.
+//! Results of the diagnosis: trees with roots, branches, contributors and victims.
 
 use silvan_core::{HostId, PortId};
 
@@ -24,7 +24,7 @@ impl Cause {
         Self::SlowReceiver,
     ];
 
-    /// What it is called.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Incast => "incast",
@@ -35,7 +35,7 @@ impl Cause {
     }
 }
 
-/// How sure a verdict is.
+/// Confidence in a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// Something that it is based on is missing.
@@ -51,7 +51,7 @@ pub enum Confidence {
 pub struct Contributor {
     /// The host.
     pub host: HostId,
-    /// What it sends through the root, estimated, in bit/s.
+    /// Rate through the root, estimated, in bit/s.
     pub bits_per_s: f64,
     /// Part of the time for which its port waits.
     pub wait: Option<f64>,
@@ -66,7 +66,7 @@ pub struct Contributor {
 pub struct Victim {
     /// The host.
     pub host: HostId,
-    /// What it sends through branches and past the root, estimated, in bit/s.
+    /// Rate through branches and past the root, estimated, in bit/s.
     pub bits_per_s: f64,
     /// Part of the time for which its port waits.
     pub wait: Option<f64>,
@@ -92,15 +92,15 @@ pub struct Tree {
     pub root: PortId,
     /// Why.
     pub cause: Cause,
-    /// How sure that is.
+    /// Confidence in the cause.
     pub confidence: Confidence,
     /// Ports that wait because of it, nearest first; those of hosts, too.
     pub branches: Vec<Branch>,
-    /// How many hosts send through the root, those with little included.
+    /// Number of hosts that send through the root, including small senders.
     pub senders: usize,
-    /// Who sends through the root, the largest first.
+    /// Hosts that send through the root, the largest first.
     pub contributors: Vec<Contributor>,
-    /// Who is slowed down, the largest first.
+    /// Hosts that are slowed down, the largest first.
     pub victims: Vec<Victim>,
 }
 
@@ -109,9 +109,9 @@ pub struct Tree {
 pub struct Verdict {
     /// The trees.
     pub trees: Vec<Tree>,
-    /// Whether notifications of congestion control were used.
+    /// True if notifications of congestion control were used.
     pub used_marks: bool,
-    /// Whether only flows through busy ports were estimated.
+    /// True if only flows through busy ports were estimated.
     pub is_partial: bool,
     /// Blocked ports that no tree explains.
     pub unexplained: Vec<PortId>,

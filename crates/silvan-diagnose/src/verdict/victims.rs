@@ -72,13 +72,12 @@ impl Trees<'_> {
             false => wait,
         };
         let turn = self.turn(input, branch).max(1.0);
-        // Of what the input sends to the branch.
+        // Part of the traffic from the input to the branch.
         let part = (bits_per_s / turn).min(1.0);
         let waits = match is_blocked(&self.facts, input) {
             // The buffer is full.
             true => 1.0 - (-BUFFER * part).exp(),
-            // In turn with the inputs that are full, it could send this part; it has packets for as much of the time as it
-            // makes use of that.
+            // In turn with the full inputs, it could send this part; it has packets for the used fraction of that time.
             false => {
                 let full = self.blocked_inputs(branch).filter(|&other| other != input);
                 let could = self.sent(branch).max(1.0) / (full.count() as f64 + 1.0);
@@ -89,8 +88,8 @@ impl Trees<'_> {
     }
 }
 
-/// For which part of the time a queue in use for a part of the time holds a packet of those that are this part of all: their
-/// number is that in a queue M/M/1.
+/// Returns the part of the time in which a queue holds a packet of a share `part` of all packets. The queue is in use
+/// for `used` of the time; the number of packets is that in a queue M/M/1.
 fn part_with_one_of(used: f64, part: f64) -> f64 {
     used * part / (1.0 - used + used * part)
 }

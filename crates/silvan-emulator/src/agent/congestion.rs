@@ -29,7 +29,6 @@ use wire::Wire;
 const ROOM: usize = ManagementAttribute::DATA_LEN;
 /// Ports of a block of SwitchPortCongestionSetting, as those who wrote the common tools count.
 const BLOCK_PORTS: usize = SwitchPortCongestionSetting::location("ports").elements;
-/// Entries of a block of CongestionControlTable.
 const BLOCK_ENTRIES: usize = CongestionControlTable::location("entries").elements;
 /// Blocks of the table that every adapter has at least room for.
 const LEAST_BLOCKS: usize = 4;
@@ -42,14 +41,14 @@ const WHOLE_MAP: u32 = switch_control_map::VICTIM_MASK
     | switch_control_map::CREDIT_STARVATION
     | switch_control_map::MARKING_RATE;
 
-/// Who may set congestion control at a node.
+/// Rights to set congestion control at a node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyState {
     key: u64,
     protect: bool,
     lease: u16,
     violations: u16,
-    /// When the lease runs out, after a request with a wrong key.
+    /// End of the lease, after a request with a wrong key.
     expires: Option<Duration>,
 }
 
@@ -61,7 +60,6 @@ pub(crate) struct SwitchSetting {
     ports: Vec<SwitchPortCongestionElement>,
 }
 
-/// An adapter's setting as it was set.
 #[derive(Clone, Debug)]
 pub(crate) struct AdapterSetting {
     port_control: u16,
@@ -72,7 +70,7 @@ pub(crate) struct AdapterSetting {
 }
 
 impl SwitchSetting {
-    /// What a switch starts with.
+    /// Returns the initial setting of a switch.
     pub fn of(subnet: &Subnet, switch: SwitchId) -> Self {
         let control = &subnet.plane.engine.switch().inner.0;
         let setting = control.switch_setting(switch).copied().unwrap_or_default();
@@ -86,7 +84,7 @@ impl SwitchSetting {
             control_map: WHOLE_MAP,
             ..wire::switch_to_wire(&setting)
         };
-        // No bit stands for a port that the switch does not have.
+        // Ports that the switch does not have have no bit.
         let is_here = |port: &PortNumber| (1..=node.port_count).contains(&port.as_u8());
         whole.victim_mask = whole.victim_mask.iter().filter(is_here).collect();
         whole.credit_mask = whole.credit_mask.iter().filter(is_here).collect();
@@ -249,8 +247,8 @@ impl Subnet {
         Ok(())
     }
 
-    /// Only the parts that Control_Map selects change. Who sets is shown what was sent, and who
-    /// gets what holds.
+    /// Handles a Get or Set; only the parts that Control_Map selects change. A Set is answered with the sent values, a
+    /// Get with those in force.
     fn switch_setting(&mut self, exchange: &mut Exchange, switch: SwitchId) {
         let setting = &mut self.switch_settings[switch.index()];
         if !exchange.set {
@@ -329,7 +327,7 @@ impl Subnet {
                 let number = usize::from(number.as_u8());
                 let setting = &mut self.switch_settings[switch.index()];
                 setting.whole = held.whole;
-                // Of parameters of its own, an element shows those for marking.
+                // An element with separate parameters shows those for marking.
                 if held.ports[number].valid && !change.concerns_credits() {
                     setting.ports[number] = held.ports[number];
                 }
@@ -423,8 +421,8 @@ impl Subnet {
             entry.ccti_min = entry.ccti_min.min(limit);
             entry
         };
-        // No CCTI_Min may be above the limit at any time, so all go to 0 while the table changes. None
-        // of these can then be refused: host and table are the fabric's own.
+        // CCTI_Min must never exceed the limit, so all go to 0 while the table changes. These changes cannot be
+        // refused: host and table are the fabric's own.
         for sl in Sl::all() {
             let lowest = CongestionEntry {
                 ccti_min: 0,

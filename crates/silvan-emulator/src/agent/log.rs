@@ -60,8 +60,8 @@ impl Subnet {
         answer
     }
 
-    /// The last notifications that led to Trigger_Threshold, the newest first. Queue pairs have no
-    /// numbers in the model; a flow is told by its LIDs and service level.
+    /// Returns the last notifications that led to Trigger_Threshold, the newest first. A flow is
+    /// identified by its LIDs and service level, because the model has no numbers of queue pairs.
     fn adapter_log(&mut self, host: HostId) -> CaLog {
         let log = self.plane.engine.adapter().inner.0.log(host);
         let mut answer = CaLog {

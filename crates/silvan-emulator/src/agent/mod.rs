@@ -10,7 +10,7 @@ use silvan_mad::{ATTRIBUTE_BYTE, Class, MAD_LEN, Method, Packet, Status};
 
 use crate::subnet::{Arrival, Subnet};
 
-/// What an agent does about a request.
+/// Reaction of an agent to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reaction {
     /// The request has become the answer, in place.
@@ -22,13 +22,12 @@ pub(crate) enum Reaction {
 /// Why an agent refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// With this status.
     Status(Status),
-    /// Without an answer.
+    /// Not answered.
     Silent,
 }
 
-/// What an agent's handlers give.
+/// Result of an agent's handlers.
 pub(crate) type AgentResult = Result<(), Refusal>;
 
 pub(crate) const UNSUPPORTED_ATTRIBUTE: Refusal = Refusal::Status(Status::UNSUPPORTED_ATTRIBUTE);

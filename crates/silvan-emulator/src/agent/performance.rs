@@ -1,8 +1,8 @@
 //! The performance management agent (volume 1, chapter 16, and annex A10).
 //!
-//! Counters of the data plane only grow. What an attribute shows is the growth since it was last
-//! set, cut to the width of its field: fields of 64 bits wrap around, all others stay at their
-//! largest value. Each attribute has a start of its own, so that resetting one leaves the others alone.
+//! Counters of the data plane only grow. An attribute shows the growth since it was last set, limited to the width of
+//! its field: fields of 64 bits wrap around, all others stay at their largest value. Each attribute has a separate
+//! start, so a reset of one attribute leaves the others unchanged.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -27,10 +27,9 @@ use crate::subnet::Subnet;
 
 /// Bytes of an attribute.
 const ROOM: usize = PerformanceAttribute::DATA_LEN;
-/// PortSelect that represents all ports.
 const ALL_PORTS: u8 = 255;
 
-/// What a field counts.
+/// Quantity that a field counts.
 #[derive(Clone, Copy)]
 enum CounterKind {
     /// Something that does not happen in the model.
@@ -42,7 +41,6 @@ enum CounterKind {
     Live(Read, u8),
 }
 
-/// A port of a live fabric.
 struct LivePort<'a> {
     subnet: &'a Subnet,
     node: NodeId,
@@ -190,7 +188,7 @@ fn selection(attribute: u16, asked: &[u8; ROOM]) -> u32 {
     const SECOND: FieldLocation = PortCounters::location("counter_select2");
     const SECOND_EXTENDED: FieldLocation = PortCountersExtended::location("counter_select2");
     let select = FIRST.read(asked, 0) as u32;
-    // These have more counters than bits.
+    // These attributes have more counters than bits.
     match attribute {
         PortCounters::ID => select | (SECOND.read(asked, 0) as u32) << 16,
         PortCountersExtended::ID => select | (SECOND_EXTENDED.read(asked, 0) as u32) << 16,
@@ -248,7 +246,7 @@ impl Subnet {
             self.reset(&ports, exchange.attribute, slots, (select, &asked));
         }
         let mut answer = [0; ROOM];
-        // What was asked about: OpCode, PortSelect, CounterSelect.
+        // Copies the request: OpCode, PortSelect, CounterSelect.
         answer[..4].copy_from_slice(&asked[..4]);
         for (location, slot) in (0u8..).zip(slots) {
             let key = (exchange.attribute, location);
@@ -315,7 +313,7 @@ impl Subnet {
         }
     }
 
-    /// What a counter has counted since it was set.
+    /// Returns the growth of a counter since it was set.
     fn counter(&self, node: NodeId, number: u8, kind: CounterKind, key: (u16, u8)) -> u64 {
         let record = &self.state(node).ports[usize::from(number)];
         let base = record.bases.get(&key).copied().unwrap_or(0);
@@ -342,7 +340,7 @@ impl Subnet {
         }
     }
 
-    /// What a counter has counted since the start.
+    /// Returns the growth of a counter since the start.
     fn raw(&self, node: NodeId, number: u8, kind: CounterKind) -> u64 {
         self.port_id(node, PortNumber::new(number))
             .map_or(0, |port| {

@@ -98,7 +98,7 @@ impl Subnet {
         if record.is_sm {
             info.capability_mask |= capability::IS_SM;
         }
-        // With protect bit 0 set, who does not know the key does not see it either.
+        // With protect bit 0 set, a request without the key does not see the key.
         let key = self.own(node).info;
         if key.m_key_protect.get() & 1 == 1 && key.m_key != exchange.key {
             info.m_key = 0;
@@ -141,7 +141,6 @@ impl Subnet {
         outcome
     }
 
-    /// The number that represents the whole node.
     fn set_own(&mut self, node: NodeId, number: usize, wanted: &PortInfo) {
         let info = &mut self.state_mut(node).ports[number].info;
         let before = (info.lid, info.lmc.get());
@@ -166,7 +165,6 @@ impl Subnet {
         }
     }
 
-    /// PortState and PortPhysicalState.
     fn set_state(&mut self, node: NodeId, number: usize, wanted: &PortInfo) -> AgentResult {
         let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
             // A switch's port 0 is always active.

@@ -12,22 +12,22 @@ use crate::loss::{DelayedRequest, RETRIES};
 use crate::subnet::{Arrival, Needs, Start};
 use crate::wire::Message;
 
-/// Where the route of a directed datagram ends in its bytes: the ports back.
+/// Byte at which the return path of a directed datagram begins.
 const RETURN_PATH: usize = 192;
 
-/// What has become of a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It was answered, or passed on to who will.
+    /// Answered, or passed on to the client that will answer.
     Served,
-    /// There is no answer to it.
+    /// There is no answer.
     Unanswered,
-    /// It, or the answer, has not arrived.
+    /// The request or the answer was lost.
     Lost,
 }
 
 impl Clients {
-    /// Whether a datagram from one node to another is lost. On a node itself, none is.
+    /// Returns true if a datagram from one node to another is lost. Datagrams of a node to itself are never lost.
     pub(super) fn loses(&mut self, from: NodeId, to: NodeId) -> bool {
         from != to && self.loss.strikes()
     }
@@ -110,7 +110,7 @@ impl Clients {
         }
     }
 
-    /// Where a request goes; fills in the way back of a directed route.
+    /// Returns the destination of a request; fills in the return path of a directed route.
     fn target(&self, from: NodeId, message: &mut Message) -> Option<Arrival> {
         if self.subnet.is_off(from) {
             return None;
@@ -175,9 +175,8 @@ impl Clients {
         Fate::Served
     }
 
-    /// Passes a subnet manager's answer on to who has asked, once. TrapRepress is the answer to the
-    /// trap by which one subnet manager makes itself known to another; the traps of switches have
-    /// no client that waits for it.
+    /// Passes a subnet manager's answer on to the requester, once. TrapRepress answers the trap by which one subnet
+    /// manager announces itself to another; no client waits for the traps of switches.
     pub(super) fn response(&mut self, from: u16, mut message: Message) {
         if message.owner() == HOSTS {
             self.path_answer(from, message);
@@ -202,8 +201,8 @@ impl Clients {
         self.send(key.0, message);
     }
 
-    /// Makes links that have come up ready for data where no subnet manager will: a fabric that started
-    /// as a subnet manager had left it is kept so while there is none.
+    /// Activates links that have come up, if no subnet manager will. A configured fabric stays configured while there
+    /// is no subnet manager.
     fn activate_unmanaged(&mut self) {
         let came_up = std::mem::take(&mut self.subnet.came_up);
         if self.has_manager() || self.subnet.start != Start::Configured {
@@ -214,8 +213,8 @@ impl Clients {
         }
     }
 
-    /// Sends the traps of switches whose ports have changed. Those that cannot be sent yet, because no
-    /// way leads to the subnet manager, are kept until it has cleared the change.
+    /// Sends the traps of switches whose ports have changed. A trap without a route to the subnet manager is kept until
+    /// the manager has cleared the change.
     pub fn flush_traps(&mut self) {
         self.activate_unmanaged();
         for node in std::mem::take(&mut self.subnet.traps) {

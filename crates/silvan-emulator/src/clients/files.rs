@@ -16,7 +16,6 @@ use crate::loss::DelayedRequest;
 use crate::umad::{Registration, Written};
 use crate::wire::Message;
 
-/// Agents of a file.
 const MOST_AGENTS: u8 = 32;
 /// Time between two checks for requests that have waited long enough.
 const CHECK_SENDS: Duration = Duration::from_millis(1);
@@ -29,7 +28,6 @@ const ACTIVE: u8 = 1;
 const FIRST: u8 = 2;
 const LAST: u8 = 4;
 
-/// An open file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct File {
     agents: BTreeMap<u8, Registration>,
@@ -47,7 +45,7 @@ struct Send {
 }
 
 impl File {
-    /// Whether an agent receives the requests that subnet managers receive.
+    /// Returns true if an agent receives the requests that subnet managers receive.
     pub fn is_manager(&self) -> bool {
         let administration = |agent: &Registration| {
             u32::from(agent.class) == Class::SUBNET_ADMINISTRATION.code()
@@ -74,7 +72,7 @@ fn receives(agent: &Registration, method: u32) -> bool {
     word >> (method % 64) & 1 == 1
 }
 
-/// Where the data of a message of several packets starts.
+/// Returns the byte at which the data of a message of several packets starts.
 fn data_at(class: u8) -> usize {
     match class {
         0x03 => 56,
@@ -84,7 +82,7 @@ fn data_at(class: u8) -> usize {
     }
 }
 
-/// Whether the packet belongs to a message of several.
+/// Returns true if the packet belongs to a message of several packets.
 fn is_rmpp(mad: &[u8; MAD_LEN]) -> bool {
     let class = mad[1];
     let may = matches!(class, 0x03 | 0x06) || VENDOR_CLASSES.contains(&class);
@@ -264,7 +262,7 @@ impl Clients {
         self.flush_traps();
     }
 
-    /// Whether a client is a file of the kernel's interface.
+    /// Returns true if a client is a file of the kernel's interface.
     pub(super) fn is_file(&self, client: u16) -> bool {
         let access = self.clients.get(&client).map(|record| &record.access);
         matches!(access, Some(Access::File(_)))
@@ -369,7 +367,8 @@ fn agent_of(key: u64) -> u8 {
     (key >> 32) as u8
 }
 
-/// Whether a request is for the subnet manager at its destination and not for the agent there.
+/// Returns true if a request is for the subnet manager at its destination instead of the agent
+/// there.
 pub(super) fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     match packet.class() {
         Class::SUBNET_ADMINISTRATION => true,
@@ -380,7 +379,7 @@ pub(super) fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     }
 }
 
-/// Whether the node's own agents answer this class.
+/// Returns true if the node's own agents answer this class.
 pub(super) fn is_for_node(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     let own = [
         Class::SUBNET_LID,

@@ -1,13 +1,15 @@
-//! The hosts' questions to the subnet manager: on which service level does the path to another host go?
+//! Queries of the hosts to the subnet manager for the service levels of their paths.
 //!
-//! A host asks as an application does before it connects: SubnAdmGet(PathRecord), to the LID that its
-//! PortInfo names as the subnet manager's, through active ports. Until it has the answer it sends nothing
-//! there. It asks again when its port becomes Active again; when the subnet manager tells its clients to
-//! register again; and when forwarding tables or SL to VL tables have changed and stay as they are, as an
-//! application whose connection has broken.
+//! A host queries as an application does before it connects: SubnAdmGet(PathRecord), to the subnet manager's LID in its
+//! PortInfo, through active ports. Until the answer it sends no packet on the path. It queries again in three cases,
+//! like an application whose connection has broken:
 //!
-//! Only a subnet manager that has set something is asked: one that has just opened its port may not be
-//! prepared for questions. If there is none, hosts send as they would have before.
+//! - Its port becomes Active again.
+//! - The subnet manager requests its clients to register again.
+//! - Forwarding tables or SL to VL tables have changed and are stable again.
+//!
+//! Only a subnet manager that has made a Set is queried, because a manager that has just opened its port may not be
+//! prepared. Without a manager, hosts send as before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,19 +27,18 @@ pub(super) const HOSTS: u16 = u16::MAX;
 
 /// Questions on their way at once.
 const MOST_OPEN: usize = 64;
-/// How long a host waits for the first answer; after each timeout, twice as long.
+/// Time that a host waits for the first answer; each timeout doubles it.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How often that doubles.
 const DOUBLINGS: u32 = 4;
 /// Tables that have not changed for so long are taken for complete.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// What one host wants to know about another.
+/// A host's query about the path to another host.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     source: HostId,
     destination: HostId,
-    /// How many requests have timed out.
+    /// Number of requests that have timed out.
     tries: u32,
 }
 
@@ -54,7 +55,7 @@ struct Asked {
     /// The subnet manager, and until when its answer is waited for.
     manager: u16,
     until: Duration,
-    /// Of the ends of the path, which say that the answer is to this.
+    /// LIDs of the path's ends, which identify the answer.
     lids: (Lid, Lid),
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    /// How many have no answer yet.
+    /// Returns the number of queries without an answer.
     pub fn count(&self) -> usize {
         self.due.len() + self.open.len()
     }
@@ -105,17 +106,17 @@ impl Questions {
         (entry.key().0 <= now).then(|| entry.remove())
     }
 
-    /// Those on their way to a subnet manager that has gone can be asked again.
+    /// Makes queries to a subnet manager that has gone pending again.
     pub fn manager_gone(&mut self, manager: u16, now: Duration) {
         self.give_up(|asked| asked.manager == manager, now);
     }
 
-    /// Those that have waited long enough can be asked again.
+    /// Makes queries that have waited long enough pending again.
     fn expire(&mut self, now: Duration) {
         self.give_up(|asked| asked.until <= now, now);
     }
 
-    /// Those of which this is true have timed out.
+    /// Times out queries for which the predicate is true.
     fn give_up(&mut self, in_vain: impl Fn(&Asked) -> bool, now: Duration) {
         let open = self.open.iter().filter(|(_, asked)| in_vain(asked));
         let ended: Vec<u64> = open.map(|(&transaction, _)| transaction).collect();

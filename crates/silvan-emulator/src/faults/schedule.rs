@@ -1,4 +1,4 @@
-//! Faults that come about at given instants of simulated time.
+//! Faults at given instants of simulated time.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Timetable {
         Ok(Self(FaultTimes::new(all)))
     }
 
-    /// When the next fault comes or goes.
+    /// Returns the time of the next beginning or end of a fault.
     pub fn next(&self) -> Option<Time> {
         self.0.next()
     }

@@ -111,7 +111,7 @@ fn a_pause_stops_simulated_time() {
     clock.run(&mut pace, 1.0);
     assert_eq!(clock.simulated, Time::ZERO);
     pace.set_paused(false, clock.now(), Time::ZERO);
-    // What was reached before the pause says nothing now.
+    // The speed from before the pause does not count now.
     assert!((pace.speed() - 1.0).abs() < 1e-9);
     clock.wall += 0.005;
     assert!(pace.next_step(clock.now(), Time::ZERO).is_some());
@@ -119,8 +119,8 @@ fn a_pause_stops_simulated_time() {
 }
 
 proptest! {
-    /// Oracle: wall time by scale. Whatever keeps the server waiting, for less than a second at a
-    /// time and with time left to make up for it, leaves no trace.
+    /// Oracle: wall time by scale. Delays of less than a second, with time left to make up for them, have no lasting
+    /// effect.
     #[test]
     fn short_lags_are_made_up_for(
         scale in prop_oneof![Just(0.01), Just(1.0), 0.1..10.0],
@@ -141,8 +141,8 @@ proptest! {
         }
     }
 
-    /// Oracle: conservation. Whatever happens, simulated time, lag and what was given up add up to
-    /// the wall time by the scales that were set, and no more than a second waits to be made up for.
+    /// Oracle: conservation. Simulated time, lag and given-up time add up to the wall time by the scales that were set.
+    /// At most a second waits to be made up for.
     #[test]
     fn nothing_is_lost_without_a_word(
         costs in prop::collection::vec(
@@ -162,7 +162,7 @@ proptest! {
             since = clock.wall;
             let accounted = clock.accounted(&pace);
             prop_assert!((accounted - expected).abs() < 1e-6, "{accounted} of {expected}");
-            // One step can last beyond the limit.
+            // A step can last beyond the limit.
             let most = pace.scale() * (1.0 + 0.01);
             let lag = pace.lag(clock.now(), clock.simulated).as_secs_f64();
             prop_assert!(busy == 0.0 || lag < most, "{lag}");

@@ -21,7 +21,6 @@ use crate::error::EmulatorError;
 /// Largest MTU of InfiniBand, in bytes.
 const MOST_MTU: u64 = 4096;
 
-/// A flow to start.
 #[derive(Clone, Debug)]
 pub(crate) struct NewFlow {
     pub name: Option<String>,
@@ -38,24 +37,21 @@ pub(crate) struct NewFlow {
 pub(crate) struct Sender {
     pub name: String,
     pub is_running: bool,
-    /// Payload delivered.
     pub delivered_bytes: u64,
     /// State of a program; `None` for traffic.
     pub program: Option<ProgramState>,
 }
 
-/// How far a program has come.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProgramState {
-    /// It starts at this instant.
+    /// The program starts at this instant.
     Waiting(Time),
     Running,
     Done(Time),
-    /// It cannot go on, for this reason.
+    /// The program cannot continue, for this reason.
     Failed(String),
 }
 
-/// The running data plane.
 #[derive(Debug)]
 pub(crate) struct DataPlane {
     pub engine: Box<dyn LiveSimulation>,
@@ -221,7 +217,7 @@ impl DataPlane {
         }
     }
 
-    /// What held a host's traffic back may be different now.
+    /// Polls a host again, whose traffic may not be held back any more.
     fn poll_again(&mut self, host: HostId) {
         self.engine.load_mut().on_release_moved(host);
         self.engine.wake(host);
@@ -231,7 +227,7 @@ impl DataPlane {
         self.engine.port_counters(port)
     }
 
-    /// What a port has sent, by service level.
+    /// Returns the traffic sent by a port, by service level.
     pub fn by_sl(&self, port: PortId) -> &BySl {
         &self.engine.switch().meter.by_sl[port.index()]
     }
@@ -268,7 +264,7 @@ impl DataPlane {
             .as_ps()
     }
 
-    /// How often a switch's Port VL has entered the congestion state.
+    /// Returns how often a switch's Port VL has entered the congestion state.
     pub fn congestion_events(&self, port: PortId, vl: Vl) -> u64 {
         if vl.index() >= self.data_vls() {
             return 0;

@@ -35,10 +35,9 @@ const MOST_WAITING: usize = 16 << 10;
 /// Maximum records received from one socket before the others.
 const TURN: usize = 64;
 
-/// What a connection has become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Its first record has not come.
+    /// The first record has not arrived.
     New,
     /// A file for datagrams, the client's.
     Mad {
@@ -54,7 +53,7 @@ enum Role {
 struct Connection {
     socket: OwnedFd,
     user: u32,
-    /// What the program has named its socket, to say on which file an ioctl is.
+    /// Name of the program's socket, which identifies the file of an ioctl.
     name: Vec<u8>,
     role: Role,
     waiting: VecDeque<Vec<u8>>,
@@ -193,7 +192,7 @@ impl Files {
         Some((number, connection.send(bytes)))
     }
 
-    /// Whether messages wait for a program.
+    /// Returns true if messages wait for a program.
     pub fn waits(&self, number: u32) -> bool {
         let connection = self.connections.get(&number);
         connection.is_some_and(|connection| !connection.waiting.is_empty())
@@ -331,7 +330,7 @@ fn read(hello: &Hello, clients: &mut Clients) -> Result<Vec<u8>, Errno> {
     files.text(path).map(String::into_bytes).ok_or(Errno::NOENT)
 }
 
-/// A record, or the file in memory that it stands for; `None` if there is none yet.
+/// Receives a record, or the contents of a memory file in its place; `None` if there is none yet.
 fn receive(socket: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -399,12 +398,12 @@ fn transmit(socket: &OwnedFd, record: &[u8]) -> Result<(), Errno> {
     rustix::net::sendmsg(socket, &first, &mut control, SendFlags::NOSIGNAL).map(drop)
 }
 
-/// How the names of folders start.
+/// Prefix of the names of folders.
 const FOLDERS: &str = "silvan-fabric-";
 
 /// A folder of files for programs to list; it is removed with the server. The server holds a lock on it, so that
-/// another one removes it after a server was killed: its process number may belong to another process by then, or
-/// to one of another container.
+/// another server can remove it if the server was killed. By then, its process number may belong to another process, or
+/// to a process of another container.
 #[derive(Debug, Default)]
 struct Folder {
     made: Option<(PathBuf, OwnedFd)>,
@@ -467,7 +466,7 @@ fn lock(path: &Path) -> std::io::Result<Option<OwnedFd>> {
     Ok(is_there.then_some(folder))
 }
 
-/// Removes the folders of this user's servers that no longer run. What cannot be removed stays.
+/// Removes the folders of this user's servers that no longer run. Folders that cannot be removed stay.
 fn remove_abandoned(base: &Path) {
     let own = rustix::process::getuid().as_raw();
     let Ok(entries) = fs::read_dir(base) else {
@@ -517,7 +516,7 @@ pub(crate) fn write_tree(files: &mut Sysfs<'_>, root: &Path) -> std::io::Result<
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some((path, _lock)) = &self.made {
-            // What is left behind is a folder for temporary files.
+            // At worst, a folder for temporary files stays.
             let _ = fs::remove_dir_all(path);
         }
     }

@@ -1,8 +1,7 @@
 //! The server: sockets, time and data plane in one loop.
 //!
-//! One thread does everything: it takes what has come in, lets the data plane go on for some tens of
-//! microseconds if simulated time is behind, and sleeps when there is nothing to do. So no datagram
-//! waits for longer than a step, and settings need no locks.
+//! One thread does everything. It handles input, advances the data plane by some tens of microseconds if simulated time
+//! is behind, and sleeps if there is no work. So no datagram waits for longer than a step, and settings need no locks.
 
 mod files;
 mod notices;
@@ -37,7 +36,7 @@ use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 /// Sleep between two steps of a data plane that has nothing to make up for.
 const TICK: Duration = Duration::from_millis(1);
-/// The same while no packets move.
+/// Tick while no packets move.
 const QUIET_TICK: Duration = Duration::from_millis(10);
 /// Time between two checks for clients that have disconnected, and two samples of rates.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
@@ -55,16 +54,16 @@ const SESSION: u64 = 2 << 32;
 const FILE: u64 = 3 << 32;
 const FILES: u64 = 2;
 
-/// How to serve a fabric.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where tools find the server.
+    /// Address of the server for tools.
     pub address: Address,
-    /// Who may attach tools.
+    /// Users who may attach tools.
     pub users: AllowedUsers,
-    /// Who may control the fabric.
+    /// Users who may control the fabric.
     pub controllers: AllowedUsers,
-    /// What the server has to report: refused users, clients that it has disconnected.
+    /// Notices of the server: refused users, and clients that it has disconnected.
     pub notices: Notices,
     /// Simulated seconds per second.
     pub time_scale: f64,
@@ -72,9 +71,9 @@ pub struct Options {
     pub host: Option<String>,
     /// State of the subnet before the first request.
     pub setup: Setup,
-    /// Whether simulated time stands still at first.
+    /// True if simulated time is paused at first.
     pub paused: bool,
-    /// Faults that come about by themselves.
+    /// Scheduled faults.
     pub faults: Option<FaultSchedule>,
 }
 

@@ -1,4 +1,4 @@
-//! What the server has to report to who runs it.
+//! Notices of the server for its operator.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

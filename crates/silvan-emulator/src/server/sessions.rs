@@ -19,19 +19,18 @@ use crate::view::FoundTrees;
 
 /// Longest line; a client that sends more is disconnected.
 const LONGEST_LINE: usize = 64 << 10;
-/// How many may be connected at once.
+/// Largest number of connections at once.
 const MOST_CONNECTIONS: usize = 64;
-/// How many wait to be accepted.
+/// Largest number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// A connection.
 #[derive(Debug)]
 struct Connection {
     socket: OwnedFd,
     input: Vec<u8>,
     /// Answers that have not been taken yet.
     output: VecDeque<u8>,
-    /// When it was opened or last sent something.
+    /// Time of the opening, or of the last data from the peer.
     heard_at: Instant,
 }
 
@@ -132,7 +131,7 @@ impl ControlSessions {
     }
 }
 
-/// What the desks need of the server.
+/// State of the server that control sessions use.
 pub(super) struct Counter<'a> {
     pub clients: &'a mut Clients,
     pub pace: &'a mut Pace,

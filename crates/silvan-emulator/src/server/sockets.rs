@@ -18,7 +18,7 @@ use crate::wire::{DATA_LEN, Message};
 
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
-/// Where the server listens.
+/// Address of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// Abstract UNIX sockets whose names start so (IBSIM_SOCKNAME).
@@ -27,10 +27,10 @@ pub enum Address {
     Udp(u16),
 }
 
-/// Which users may attach.
+/// Users who may attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedUsers {
-    /// These, by user id.
+    /// Users by user id.
     Ids(Vec<u32>),
     /// Everybody.
     Everybody,
@@ -50,11 +50,11 @@ pub(crate) fn unix_name(base: &str, role: &str) -> Result<SocketAddrUnix, Errno>
     SocketAddrUnix::new_abstract_name(format!("{base}:{role}\0").as_bytes())
 }
 
-/// What came in at a socket.
+/// Data received at a socket.
 pub(crate) enum Received {
-    /// So many bytes from there.
+    /// Number of bytes, and their sender.
     Datagram(usize, Option<SocketAddrAny>),
-    /// The same of a user who may not, as far as the kernel tells who that is.
+    /// Data of a user without permission, and the user if the kernel tells it.
     Foreign(Option<u32>, Option<SocketAddrAny>),
     /// Nothing more for now.
     Empty,
@@ -139,7 +139,7 @@ impl Address {
         }
     }
 
-    /// Whether the data socket of a client is still there; `true` where that cannot be known.
+    /// Returns true if the data socket of a client still exists, or if that is unknown.
     pub(crate) fn is_alive(&self, id: u32) -> bool {
         if let Self::Udp(_) = self {
             return !port_is_free(id);
@@ -153,7 +153,7 @@ impl Address {
     }
 }
 
-/// Whether a UDP port is free: it can be bound then.
+/// Returns true if a UDP port is free, so that it can be bound.
 fn port_is_free(port: u32) -> bool {
     let probe = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None);
     let (Ok(probe), Ok(port)) = (probe, u16::try_from(port)) else {
@@ -168,13 +168,12 @@ pub(crate) struct Channel {
     pub socket: OwnedFd,
     /// Process or port of the client.
     pub id: u32,
-    /// What the client has not taken yet.
+    /// Messages that the client has not received yet.
     waiting: VecDeque<Message>,
-    /// What the socket is watched for.
     pub watched: epoll::EventFlags,
 }
 
-/// How sending went.
+/// Result of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// All of it.

@@ -47,7 +47,7 @@ impl Adapters {
         self.ports(guid).next().map(|(_, node)| node)
     }
 
-    /// How many ports an adapter has: as many as its last cabled one says.
+    /// Returns the number of ports of an adapter: the number of its last cabled port.
     pub fn port_count(&self, guid: Guid) -> u8 {
         self.ports(guid).next_back().map_or(1, |(number, _)| number)
     }

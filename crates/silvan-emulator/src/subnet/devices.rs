@@ -11,7 +11,7 @@ use super::Subnet;
 /// Devices that the switches of a fabric show in NodeInfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchDevices {
-    /// This device at all switches.
+    /// One device at all switches.
     Same(DeviceId),
     /// The device that has the speed of the switch's fastest link; up to QDR the emulated one.
     BySpeed,

@@ -107,7 +107,7 @@ impl Subnet {
         }
     }
 
-    /// Whether the link of a port can be up.
+    /// Returns true if the link of a port can be up.
     fn can_link(&self, port: PortId) -> bool {
         let Some(peer) = self.peer(port) else {
             return false;
@@ -150,8 +150,9 @@ impl Subnet {
         }
     }
 
-    /// A port has been set to go down: its link is lost and comes up again at once, if its ends have a
-    /// width and a speed in common. The switches at both ends report that.
+    /// Sets a port down: its link is lost and comes up again at once, if its ends share a width and a speed.
+    ///
+    /// The switches at both ends report the change.
     pub fn retrain(&mut self, port: PortId) {
         let ends = [Some(port), self.peer(port)];
         if !self.record(port).is_linked() {
@@ -182,7 +183,7 @@ impl Subnet {
         self.plane.set_open(port, open, on_wire);
     }
 
-    /// The same for the port at the other end, as this one can receive now.
+    /// Updates the port at the other end, because this port can receive now.
     pub fn sync_neighbour(&mut self, port: PortId) {
         if let Some(peer) = self.peer(port) {
             self.sync_port(peer, OnWire::Arrive);

@@ -1,5 +1,7 @@
-//! Where ports stand and cables lead, as management counts. Every request asks for it at every hop of
-//! its way, so it is kept in small tables next to the fabric, whose records hold names and GUIDs, too.
+//! Positions of ports and ends of cables, by the numbers of management.
+//!
+//! Every request reads them at every hop, so small tables next to the fabric hold them; the fabric's records also hold
+//! names and GUIDs.
 
 use silvan_core::{NodeId, PortId, PortNumber};
 use silvan_fabric::Fabric;
@@ -17,7 +19,6 @@ struct NodeLocation {
     is_switch: bool,
 }
 
-/// A port of the fabric.
 #[derive(Clone, Copy, Debug)]
 struct PortLocation {
     node: NodeId,
@@ -64,8 +65,9 @@ impl Subnet {
         self.locations.nodes[node.index()].own
     }
 
-    /// The port of the fabric with this number, `None` for a switch's port 0, for a port of an adapter
-    /// that is another host, and beyond the last.
+    /// Returns the port of the fabric with this number.
+    ///
+    /// `None` means a switch's port 0, a port of an adapter that is another host, or a number beyond the last.
     pub fn port_id(&self, node: NodeId, number: PortNumber) -> Option<PortId> {
         let location = &self.locations.nodes[node.index()];
         if !location.is_switch {

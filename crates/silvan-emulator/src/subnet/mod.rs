@@ -1,5 +1,5 @@
-//! The subnet as management sees it: what every node and port holds, and the state machine of
-//! links. What holds for data is passed on to the data plane.
+//! The subnet in the view of management: state of every node and port, and the state machine of
+//! links. Settings for data are passed on to the data plane.
 
 mod adapters;
 mod devices;
@@ -30,12 +30,13 @@ pub use devices::{SwitchDevices, UnknownDevices};
 pub(crate) use node::{NodeState, PortRecord, SwitchRecord};
 pub(crate) use routes::Needs;
 
-/// How a fabric starts.
+/// Initial state of a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// As if a subnet manager had set it up by the scenario and left: LIDs, tables, active ports.
+    /// Configured by the scenario, as if a subnet manager had run and left: LIDs, tables, active
+    /// ports.
     Configured,
-    /// Without LIDs and tables, ports waiting for a subnet manager.
+    /// Without LIDs and tables; ports wait for a subnet manager.
     Blank,
 }
 
@@ -57,17 +58,17 @@ impl From<Start> for Setup {
     }
 }
 
-/// Which hosts' paths are distinguished.
+/// Hosts whose paths are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sources {
-    /// Those of the first host of every switch, for all its hosts.
+    /// The first host of every switch, for all its hosts.
     Switches,
-    /// Those of every host.
+    /// Every host.
     Hosts,
 }
 
-/// Where a request has arrived.
+/// Node and port that a request has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub node: NodeId,
@@ -83,7 +84,6 @@ pub(crate) struct Subnet {
     pub plane: DataPlane,
     adapters: Adapters,
     locations: Locations,
-    /// What the fabric was built from.
     scenario: Scenario,
     /// Switches without power, and when they get it back.
     off: BTreeMap<NodeId, Duration>,
@@ -91,7 +91,7 @@ pub(crate) struct Subnet {
     lids: Vec<Option<NodeId>>,
     /// The host whose base LID each LID is.
     host_lids: Vec<Option<HostId>>,
-    /// Whether any switch may have a route.
+    /// True if any switch may have a route.
     has_tables: bool,
     /// Grows with each change of routes to hosts, from 1 on.
     pub routes_version: u64,
@@ -104,15 +104,14 @@ pub(crate) struct Subnet {
     pub adapter_settings: BTreeMap<HostId, AdapterSetting>,
     /// The settings that switches have when they get power.
     pub first_switch_settings: Vec<SwitchSetting>,
-    /// How the fabric started.
+    /// Initial state of the fabric.
     pub start: Start,
-    /// The devices that its switches show.
     devices: SwitchDevices,
     /// Time since the start, for what is timed in seconds.
     pub uptime: Duration,
-    /// When the way of data was last changed, until hosts have been told to look for it again.
+    /// Time of the last change of data routes, until hosts have been notified.
     ways_changed: Option<Duration>,
-    /// When each host last forgot the paths that it knew.
+    /// Time at which each host last discarded its known paths.
     forgot_paths: Vec<Duration>,
 }
 
@@ -196,7 +195,7 @@ impl Subnet {
         Ok(())
     }
 
-    /// What the fabric was built from.
+    /// Returns the scenario of the fabric.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }

@@ -1,4 +1,4 @@
-//! What a node and its ports hold, and what they hold at the start.
+//! State of a node and its ports, and their initial state.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,6 @@ const P_KEYS: u16 = 128;
 const ENFORCED_P_KEYS: u16 = 32;
 /// P_Key of the default partition, full membership.
 const DEFAULT_P_KEY: u16 = 0xffff;
-/// Entries of a VL arbitration table.
 const VL_ARBITRATION_ENTRIES: u8 = 8;
 /// The link-local prefix that every subnet starts with.
 const GID_PREFIX: u64 = 0xfe80_0000_0000_0000;
@@ -42,13 +41,13 @@ pub(crate) struct NodeState {
     pub description: NodeDescription,
     /// By port number. A switch's port 0 is its management port; an adapter's means nothing.
     pub ports: Vec<PortRecord>,
-    /// Of switches only.
+    /// State of a switch only.
     pub switch: Option<Box<SwitchRecord>>,
-    /// Who may set congestion control.
+    /// Rights to set congestion control.
     pub key: KeyState,
 }
 
-/// What a switch has in addition to its ports.
+/// State of a switch in addition to its ports.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchRecord {
     pub info: SwitchInfo,
@@ -66,12 +65,12 @@ pub(crate) struct SwitchRecord {
 #[derive(Clone, Debug)]
 pub(crate) struct PortRecord {
     pub info: PortInfo,
-    /// Whether its cable has been cut.
+    /// True if the cable has been cut.
     pub cut: bool,
     /// The most that its cable carries.
     pub cable_limit: CableLimit,
     pub symbol_errors: SymbolErrors,
-    /// Whether management has switched it off.
+    /// True if management has disabled the port.
     pub disabled: bool,
     /// P_Keys, in whole blocks of 32.
     pub p_keys: Vec<u16>,
@@ -80,11 +79,11 @@ pub(crate) struct PortRecord {
     /// SL to VL mapping of an adapter's port, and what it starts as between a switch's port 0 and
     /// this one.
     pub sl_to_vl: [u8; 16],
-    /// How often the link has gone down.
+    /// Number of times that the link has gone down.
     pub link_downed: u64,
-    /// What each counter is counted from, by attribute and place in it.
+    /// Start value of each counter, by attribute and position in it.
     pub bases: BTreeMap<(u16, u8), u64>,
-    /// Whether a subnet manager runs here.
+    /// True if a subnet manager runs here.
     pub is_sm: bool,
 }
 
@@ -112,12 +111,12 @@ impl SymbolErrors {
         self.before + now.since(self.since).as_secs_f64() * self.per_second
     }
 
-    /// How many there have been by now.
+    /// Returns the number of errors up to now.
     pub fn count(&self, now: Time) -> u64 {
         self.exact(now) as u64
     }
 
-    /// The same errors up to now, and this rate from now on.
+    /// Keeps the errors up to now, and counts at this rate from now on.
     pub fn at_rate(&self, now: Time, per_second: f64) -> Self {
         Self {
             since: now,
@@ -146,17 +145,17 @@ impl PortRecord {
         }
     }
 
-    /// Whether data may leave.
+    /// Returns true if data may leave.
     pub fn sends(&self) -> bool {
         self.info.port_state == PortState::ACTIVE
     }
 
-    /// Whether data may come in.
+    /// Returns true if data may arrive.
     pub fn receives(&self) -> bool {
         matches!(self.info.port_state, PortState::ACTIVE | PortState::ARMED)
     }
 
-    /// Whether management packets pass.
+    /// Returns true if management packets pass.
     pub fn is_linked(&self) -> bool {
         self.receives() || self.info.port_state == PortState::INITIALIZE
     }
@@ -174,7 +173,7 @@ impl SwitchRecord {
 }
 
 impl NodeState {
-    /// How many P_Keys a port has.
+    /// Returns the number of P_Keys of a port.
     pub fn p_keys_of(&self, number: usize) -> usize {
         usize::from(match &self.switch {
             Some(switch) if number > 0 => switch.info.partition_enforcement_cap,
@@ -357,7 +356,7 @@ fn description(name: &str) -> NodeDescription {
     NodeDescription::parse(&bytes)
 }
 
-/// How many data lanes at most fit into the codes for 1, 2, 4, 8 and 15.
+/// Returns the code of the largest of 1, 2, 4, 8 and 15 lanes that is at most `data_vls`.
 fn vl_code(data_vls: u8) -> Bits<4> {
     Bits::saturating(match data_vls {
         0 | 1 => 1,
@@ -419,7 +418,6 @@ pub(super) fn fastest_speed(enabled: (u32, u32, u32), cable: Speed) -> Option<Sp
     })
 }
 
-/// What a link runs at.
 pub(super) fn set_active(info: &mut PortInfo, width: Width, speed: Speed) {
     let (speed, extended, extended2) = speed_bits(speed);
     info.link_width_active = width_bit(width);

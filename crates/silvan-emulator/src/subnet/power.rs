@@ -9,7 +9,7 @@ use silvan_mad::smp::{PhysicalState, PortState};
 use super::{NodeState, Subnet};
 
 impl Subnet {
-    /// Whether a node has no power.
+    /// Returns true if a node has no power.
     pub fn is_off(&self, node: NodeId) -> bool {
         self.off.contains_key(&node)
     }
@@ -75,7 +75,7 @@ impl Subnet {
         self.clear_counters(node);
         let waiting = self.came_up.len();
         self.train_all(switch);
-        // Without LID and tables, its links are of no use before a subnet manager comes.
+        // Without LID and tables, the links are useless before a subnet manager comes.
         self.came_up.truncate(waiting);
     }
 

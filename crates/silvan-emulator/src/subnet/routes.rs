@@ -1,5 +1,4 @@
-//! How packets find their way: management packets by ports or by LID, data by the forwarding tables
-//! that management has set.
+//! Routes of packets: management packets by ports or by LID, data by the forwarding tables that management has set.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use super::{Arrival, Subnet, SwitchRecord};
 /// Longest way of a LID-routed packet; longer ones go in a loop.
 const MOST_HOPS: usize = 64;
 
-/// What a packet needs of the links that it takes.
+/// Requirements of a packet on the links of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// A link: subnet management, on lane 15.
@@ -21,7 +20,7 @@ pub(crate) enum Needs {
 }
 
 impl Subnet {
-    /// Where a packet arrives that leaves a node by this port.
+    /// Returns the arrival of a packet that leaves a node by this port.
     fn hop(&self, node: NodeId, out: PortNumber, needs: Needs) -> Option<Arrival> {
         let port = self.port_id(node, out)?;
         let peer = self.peer(port)?;
@@ -56,7 +55,7 @@ impl Subnet {
         Some(at)
     }
 
-    /// Whether a LID is one of a node's own.
+    /// Returns true if a LID belongs to a node.
     pub fn owns(&self, node: NodeId, lid: Lid) -> bool {
         let info = &self.own(node).info;
         let lmc = info.lmc.get();

@@ -37,9 +37,8 @@ fn rate_of(clients: &mut Clients, asker: u16, lid: u16) -> u16 {
     }
 }
 
-/// Sends settings from far away while one of five datagrams is lost, looks on the spot at what they
-/// have led to, and gives the numbers of those that were answered, of those without effect, and of those
-/// that had one and were not answered.
+/// Sends settings from far away with one of five datagrams lost, and reads their effects nearby. Returns the numbers of
+/// answered settings, of settings without effect, and of effective settings without an answer.
 fn losses(seed: u64) -> (Vec<u16>, usize, usize) {
     let mut clients = clients(Start::Configured);
     let far = attach(&mut clients, "c", false);
@@ -73,7 +72,7 @@ fn losses(seed: u64) -> (Vec<u16>, usize, usize) {
             assert_eq!(rate, number, "answered without effect");
             answered.push(number);
         }
-        // One message each, whatever has happened.
+        // One message each, in every case.
         assert_eq!(messages.len(), 1);
         assert_eq!(messages[0].0, far);
     }
@@ -118,7 +117,7 @@ fn what_is_passed_on_can_be_lost() {
     clients.loss.set(1.0, 0);
     clients.datagram(sm, &forwarded.bytes);
     come_back(&mut clients);
-    // It knows the way to the subnet manager, but its trap is lost.
+    // The switch has a route to the subnet manager, but its trap is lost.
     let left = clients.subnet.node_named("left").unwrap();
     let manager = clients.subnet.node_of_lid(Lid::new(d)).unwrap();
     let manager = clients.subnet.lid(manager);
@@ -140,7 +139,7 @@ fn the_requests_of_a_subnet_manager_are_sent_again() {
     let left = lid(&clients, "left");
     let request = control_mad(Method::GET, 0, SwitchCongestionSetting::default()).emit();
     clients.loss.set(0.5, 5);
-    // How many are back after so many times 100 ms, and those whose requests still time out.
+    // Numbers of requests back after multiples of 100 ms, and of requests that still time out.
     let (mut back, mut in_vain) = ([0usize; 5], 0);
     for _ in 0..2000 {
         clients.datagram(sm, &message(left, &request));
@@ -157,7 +156,7 @@ fn the_requests_of_a_subnet_manager_are_sent_again() {
         assert_eq!(timed_out, waits == 4);
         in_vain += usize::from(timed_out);
     }
-    // There and back without loss: 1/4 of those that are left, each time; five standard deviations.
+    // There and back without loss: 1/4 of the rest, each time; five standard deviations.
     for (waits, expected) in [(0, 500.0_f64), (1, 375.0), (2, 281.25), (3, 210.9)] {
         let count = back[waits] as f64;
         let deviation = (expected * (1.0 - expected / 2000.0)).sqrt();
@@ -169,8 +168,7 @@ fn the_requests_of_a_subnet_manager_are_sent_again() {
     assert_eq!(clients.traffic.answered as usize, 2000 - in_vain);
 }
 
-/// Everything that can be read of a switch, as its bytes: the oracle of what a reboot has to bring
-/// back is a switch that was never set up.
+/// Reads all attributes of a switch, as bytes. The oracle of a reboot is a switch that was never set up.
 fn all_of(clients: &mut Clients, asker: u16) -> Vec<(String, Message)> {
     let mut requests = Vec::new();
     let pair = |input: u32, output: u32| input << 8 | output;
@@ -211,7 +209,7 @@ fn all_of(clients: &mut Clients, asker: u16) -> Vec<(String, Message)> {
     all.collect()
 }
 
-/// Sets whatever can be set of a switch.
+/// Sets all attributes of a switch that can be set.
 fn set_up(clients: &mut Clients, asker: u16) {
     let mut set = |request: &Mad| {
         let answer = ask(clients, asker, PERMISSIVE, request);
@@ -284,7 +282,7 @@ fn a_switch_that_reboots_is_as_one_that_was_never_set_up() {
     assert!(clients.subnet.power_off(switch, Duration::from_secs(2)));
     assert!(!clients.subnet.power_off(switch, Duration::from_secs(9)));
     pass(&mut clients, Span::from_us(50));
-    // There is no node, neither for others nor for itself.
+    // The node does not exist, neither for others nor for itself.
     let request = smp(Method::GET, SmpRoute::Lid, 0, NodeInfo::default());
     for (asker, lid) in [(other, left), (me, PERMISSIVE)] {
         let message = send_raw(&mut clients, asker, lid, &request);
@@ -304,7 +302,7 @@ fn a_switch_that_reboots_is_as_one_that_was_never_set_up() {
     let info = port_info(&ask(&mut clients, other, right, &far_end));
     assert_eq!(info.port_state, PortState::INITIALIZE);
     let mut reached = all_of(&mut clients, me);
-    // Its ports have come up after it has, and its clock has gone on.
+    // The ports have come up after the reboot, and the clock has continued.
     for (what, answer) in &mut reached {
         match what {
             _ if what.starts_with("class 0x1 attribute 0x12 ") => {

@@ -253,7 +253,7 @@ fn a_program_takes_the_times_and_counters_of_a_run() {
             panic!("an end may be missing");
         };
         let mut clients = live(&scenario, None);
-        // In steps of a length that no other instant has.
+        // In steps of a length that matches no other instant.
         let end = Time::from_ps(output.summary.simulated_ps);
         while clients.subnet.now() < end {
             let next = clients.subnet.now() + Span::from_ps(7_777_777);

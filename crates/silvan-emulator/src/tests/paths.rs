@@ -10,7 +10,7 @@ use crate::subnet::Sources;
 
 /// The LID that represents the node itself.
 const PERMISSIVE: u16 = 0xffff;
-/// How long a host waits for the first answer.
+/// Time that a host waits for the first answer.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The questions that have been sent, for whom they are, and as bytes.
@@ -150,7 +150,7 @@ fn what_is_no_answer_is_asked_again_and_ever_more_rarely() {
     assert_eq!(clients.traffic.dropped, 3);
 }
 
-/// Who has gone cannot be asked, and one that has just come may not be prepared for it.
+/// A subnet manager that has gone cannot be queried, and a new one may not be prepared.
 #[test]
 fn nobody_waits_for_a_subnet_manager_that_there_is_not() {
     let (mut clients, me, _) = brought_up();
@@ -159,7 +159,7 @@ fn nobody_waits_for_a_subnet_manager_that_there_is_not() {
     live(&mut clients, Duration::ZERO);
     assert!(questions(&mut clients).is_empty());
     assert_eq!(levels_used(&mut clients), [0]);
-    // When it has a port to become Active, it is asked.
+    // After it has set a port to become Active, it is queried.
     for port_state in [PortState::DOWN, PortState::ARMED, PortState::ACTIVE] {
         for (path, number) in [(&[][..], 1), (&[1], 1)] {
             set_port(&mut clients, next, path, number, state(port_state));
@@ -187,7 +187,7 @@ fn changed_tables_are_reason_to_ask_anew_without_a_stop() {
     let set = smp(Method::SET, directed(&[1]), 0, table);
     ask(&mut clients, me, 0xffff, &set);
     live(&mut clients, Duration::from_millis(99));
-    // The same again changes nothing.
+    // An equal table changes nothing.
     ask(&mut clients, me, 0xffff, &set);
     assert!(questions(&mut clients).is_empty());
     live(&mut clients, Duration::from_millis(1));
@@ -224,7 +224,7 @@ fn questions_and_answers_get_lost() {
         ..PortInfo::default()
     };
     set_port(&mut clients, near, &[], 1, manager);
-    // It sets something, so that it can be asked.
+    // The manager makes a Set, so it can be queried.
     ask(
         &mut clients,
         me,
@@ -295,7 +295,7 @@ fn what_is_dumped_tells_hosts_and_ports_apart() {
         .lines()
         .filter_map(|line| Some(line.split_once(") sl ")?.1))
         .collect();
-    // At the left switch to c and d, at the right one to c.
+    // At the left switch to c and d, at the right switch to c.
     assert_eq!(levels, ["3", "0 1:2", "1"]);
     assert!(!text.contains("base LID"), "none was set: {text}");
     let read = silvan_fabric::import::routes(&text, &fabric).unwrap();
@@ -351,7 +351,7 @@ fn lanes_of_the_same_number_are_not_dumped() {
         let request = smp(Method::SET, SmpRoute::Lid, input << 8 | output, lanes);
         ask(&mut clients, me, PERMISSIVE, &request);
     }
-    // Those of the other switch map all levels to lane 0; of the levels in use only 0 so far.
+    // The lanes of the other switch map all levels to lane 0; only level 0 is in use so far.
     let text = crate::tables::dump(&clients.subnet, Some(Sources::Hosts));
     assert!(!text.contains("base LID"), "{text}");
     let level = Sl::try_new(9).unwrap();

@@ -58,7 +58,7 @@ fn a_receiver_is_slow_for_as_long_as_it_is_told() {
     assert!((slow - 1.0).abs() < 0.1, "{slow}");
     let happened = run_to(&mut clients, &mut faults, at_us(450));
     assert_eq!(happened, ["at 0.000400 s: slow receiver c ends"]);
-    // What it has taken before is received at the low rate.
+    // Packets that were accepted before are received at the low rate.
     run_to(&mut clients, &mut faults, at_us(3_000));
     let after = gbps(&mut clients, &mut faults, 200);
     assert!((after - 4.0).abs() < 0.1, "{after}");
@@ -303,13 +303,12 @@ fn an_empty_file_of_faults_is_refused_with_what_to_add() {
 }
 
 proptest! {
-    /// Whatever a file holds, it is read or refused.
     #[test]
     fn any_text_is_read_or_refused(text in "(\\[\\[fault\\]\\]\n((do|at|for|every|port|host|rate) = (\"[a-z0-9: ]{0,9}\"|-?[0-9]{1,3}|\\[\\])\n){0,4}){0,3}") {
         let _ = timetable(&clients(Start::Configured), &text);
     }
 
-    /// A cable never runs faster than it can, whatever it is limited to.
+    /// A cable never runs faster than its maximum, with any limit.
     #[test]
     fn a_limit_is_never_above_the_cable(width in prop::sample::select(Width::ALL), speed in prop::sample::select(Speed::ALL)) {
         let mut clients = clients(Start::Configured);

@@ -1,4 +1,4 @@
-//! What counters cannot tell, and what the logs of switches can.
+//! Cases that counters cannot distinguish and logs of switches can.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

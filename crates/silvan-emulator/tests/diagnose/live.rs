@@ -14,11 +14,11 @@ use silvan_scenario::Scenario;
 use silvan_subnet::transport::{Incoming, Outgoing, Transport, TransportError};
 
 const MAD_AT: usize = 288 - MAD_LEN;
-/// From one request to the next.
+/// Time between two requests.
 const STEP: Span = Span::from_us(5);
 /// Longest step of simulated time without a check for answers.
 const POLL: Span = Span::from_ms(1);
-/// From one sample of the ground truth to the next.
+/// Time between two samples of the ground truth.
 const SAMPLE: Span = Span::from_ms(20);
 /// A pause within a sweep is shorter.
 const BETWEEN_SWEEPS: Span = Span::from_ms(100);
@@ -32,13 +32,13 @@ pub struct World {
     pub samples: Option<Vec<Forest>>,
     next_sample: Time,
     threshold: Bytes,
-    /// What happens between the sweeps.
+    /// Incident between the sweeps.
     pub incident: Option<fn(&mut World)>,
     /// Requests other than Get.
     pub sets: usize,
     /// Requests sent and not yet answered, now and at most.
     pub in_flight: (usize, usize),
-    /// When each request was sent.
+    /// Send time of each request.
     pub sent_at: Vec<Time>,
     /// Nodes with odd LIDs refuse PortCountersExtended.
     pub lacks_wide_counters: bool,

@@ -22,7 +22,7 @@ scheme = "ib-cc"
 adapter = { trigger-threshold = 1 }
 "#;
 
-/// A transport by which no log of these nodes is answered.
+/// A transport that drops the logs of these nodes.
 struct WithoutLogs {
     live: Live,
     silent: BTreeSet<Lid>,

@@ -238,7 +238,7 @@ fn counters_behind_a_lid_that_moved_are_not_used() {
     assert!(report.unknown_ports > 0);
 }
 
-/// What `make check-diagnose` prints, of ten scenarios. The limits are a little below what it is.
+/// Prints the results of ten scenarios, as `make check-diagnose` does. The limits are a little below the results.
 #[test]
 fn drawn_scenarios_are_diagnosed_as_the_ground_truth_has_them() {
     let mut all = Score::default();

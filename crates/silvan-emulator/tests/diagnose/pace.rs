@@ -50,12 +50,12 @@ fn sweeps_take_their_part_of_the_link_and_no_more() {
     for share in [0.01, 0.001, 0.0001] {
         let (requests, seconds) = swept(LINE, share, 4e9);
         assert!(requests > 2 * Limits::DEFAULT.in_flight, "{requests}");
-        // What may follow at once has gone with the first of them.
+        // The burst has gone with the first requests.
         let due = (requests - Limits::DEFAULT.in_flight - 1) as f64 * (BYTES_ON_LINK * 8) as f64
             / (share * 4e9);
         assert!(seconds >= 0.99 * due, "{share}: {seconds} s");
         if share < 0.01 {
-            // They are held up by the pace, and by nothing else.
+            // Only the pace delays the requests.
             assert!(seconds <= 1.2 * due + 0.01, "{share}: {seconds} s of {due}");
         }
     }

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use silvan_core::stream::SplitMix64;
 
-/// What a scenario is drawn to show. What it does show is for the ground truth to say.
+/// Intended kind of a drawn scenario. The ground truth determines the actual kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// One host receives from several.
+    /// A host receives from several hosts.
     Incast,
-    /// Two or three of these at once.
+    /// Two or three incasts at once.
     Trees,
     /// Every host sends to another one.
     Permutation,
@@ -83,7 +83,7 @@ pub struct Scene {
     pub control: Control,
     pub toml: String,
     pub hosts: Vec<String>,
-    /// Whether a link is to be degraded, and a number that chooses it.
+    /// Number that chooses a degraded link; `None` for no degraded link.
     pub degraded: Option<u64>,
     /// Senders of uniform traffic.
     pub uniform: Vec<String>,
@@ -93,7 +93,7 @@ pub struct Scene {
 
 /// Rate of a link: 2x SDR. It makes a simulated second cheap.
 const LINK_GBPS: f64 = 4.0;
-/// What receivers take in scenarios of slow ones.
+/// Sink rate of slow receivers.
 const SINK_GBPS: f64 = 1.4;
 
 struct Draw(SplitMix64);
@@ -277,7 +277,7 @@ impl Scene {
             );
             return;
         }
-        // Each of the others sends to one or two of these, which receive from no more than one or two.
+        // Each other host sends to one or two of these hosts, which receive from at most one or two.
         for (index, &from) in background.iter().enumerate() {
             if draw.0.part() < 0.3 || background.len() < 2 {
                 continue;

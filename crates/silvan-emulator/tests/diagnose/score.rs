@@ -20,7 +20,7 @@ use super::scene::{Conditions, Control, Kind, Scene, draw};
 
 /// A root that is there in at least this part of the samples is true.
 const MOSTLY: f64 = 0.5;
-/// One that is there in less than this part is false. What is between counts for neither.
+/// Presence below which a result is false. A result between the limits counts for neither.
 const RARELY: f64 = 0.1;
 /// The top contributor sends at least this part of what the largest one does.
 const NEARLY: f64 = 0.8;
@@ -33,19 +33,19 @@ const WARM_UP: Span = Span::from_ms(50);
 const INTERVAL: Span = Span::from_secs(1);
 const LOSS: f64 = 0.01;
 
-/// What was right and what was wrong.
+/// Correct and wrong results.
 #[derive(Clone, Debug, Default)]
 pub struct Score {
     pub scenarios: usize,
     pub roots: Counts,
     pub victims: Counts,
-    /// Of the victims that the trees found would have with the flows of the simulation in place of the estimated ones.
+    /// Counts of victims that the found trees have with the simulation's flows instead of the estimated flows.
     pub victims_of_flows: Counts,
     pub top_right: usize,
     pub top: usize,
-    /// How many of them can be right, for one who knows all but who is who among hosts that are alike.
+    /// Largest expected number of correct results without a distinction of equivalent hosts.
     pub top_at_best: f64,
-    /// How likely hosts are victims, for the same.
+    /// Probabilities that hosts are victims, without a distinction of equivalent hosts.
     pub victim_odds: Vec<f64>,
     pub causes_right: usize,
     pub causes: usize,
@@ -82,8 +82,8 @@ impl Counts {
 }
 
 impl Score {
-    /// The largest F1 of victims that can be expected of one who knows all but who is who among hosts that are
-    /// alike: those are named who are victims most likely.
+    /// Returns the largest expected F1 of victims without a distinction of equivalent hosts. It names the most probable
+    /// victims.
     #[allow(dead_code, reason = "the table prints it, the tests do not")]
     pub fn best_f1(&self) -> f64 {
         let mut odds = self.victim_odds.clone();
@@ -114,7 +114,7 @@ impl Score {
     }
 }
 
-/// What is true of a scenario.
+/// Ground truth of a scenario.
 pub struct Truth {
     pub roots: BTreeMap<PortId, &'static str>,
     pub perhaps_roots: BTreeSet<PortId>,
@@ -129,8 +129,8 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// How likely a guess of the largest contributor of a root is right, at best: the hosts of a class are as
-    /// likely as each other.
+    /// Returns the best probability of a correct guess of a root's largest contributor: hosts of a class are equally
+    /// likely.
     fn best_top(&self, root: PortId) -> f64 {
         let senders = &self.through[&root];
         let largest = senders.values().copied().fold(0.0, f64::max);
@@ -143,7 +143,7 @@ impl Truth {
         senders.keys().map(part).fold(0.0, f64::max)
     }
 
-    /// How likely it is of each host that it is a victim, for one who knows all but who is who in a class.
+    /// Returns the probability that each host is a victim, without a distinction of hosts in a class.
     fn victim_odds(&self) -> Vec<f64> {
         let counts = |host: HostId| self.victims.contains(&host);
         let hosts = self
@@ -156,7 +156,6 @@ impl Truth {
             .collect()
     }
 
-    /// How many of these hosts are victims.
     fn count_victims(&self, named: &BTreeSet<HostId>) -> Counts {
         let is_wrong =
             |host: &&HostId| !self.victims.contains(host) && !self.perhaps_victims.contains(host);
@@ -189,7 +188,7 @@ impl Truth {
         noted.map(|((_, host), _)| *host).collect()
     }
 
-    /// Of how many hosts of this one's class something is true.
+    /// Returns the part of a host's class for which the predicate is true.
     fn part_of_class(&self, host: HostId, is_so: impl Fn(HostId) -> bool) -> f64 {
         let class = self.alike[&host];
         let members = self.alike.iter().filter(|(_, other)| **other == class);
@@ -213,7 +212,6 @@ fn host_names(toml: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs the scenario of a seed and diagnoses it.
 pub fn run(seed: u64, conditions: Conditions) -> (Scene, Survey, Verdict, Truth) {
     let scene = draw(seed, conditions, host_names);
     let scenario = scenario(&scene.toml);
@@ -366,9 +364,9 @@ fn truth(
     }
 }
 
-/// Classes of hosts of one switch that send and wait equally much where no switch marks packets. Were two of them
-/// to exchange all that they send, each other port would count what it has counted, as the way of a packet from
-/// their switch on depends on its receiver alone: so no counter says which of them sends to whom.
+/// Returns classes of equivalent hosts: hosts of one switch with equal traffic and waits, if no switch marks packets.
+/// If two of them exchanged all their flows, every other port would count the same, because a packet's route from their
+/// switch on depends only on its receiver. So no counter distinguishes their flows.
 fn alike(
     scene: &Scene,
     survey: &Survey,

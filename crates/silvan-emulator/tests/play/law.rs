@@ -1,4 +1,4 @@
-//! What holds whatever clients send; the fuzz target includes this file, too.
+//! Properties that hold for any input of clients; the fuzz target includes this file, too.
 
 use silvan_core::Span;
 use silvan_emulator::{ControlAnswer, ManagementPlane, Start};
@@ -37,7 +37,7 @@ scheme = "ib-cc"
 "#;
 
 const MAGIC: u32 = 0xdead_beef;
-/// Where the method of the datagram is in a data message.
+/// Byte of the datagram's method in a data message.
 const METHOD_AT: usize = 35;
 const TRAP: u8 = 5;
 const TRAP_REPRESS: u8 = 7;
@@ -63,7 +63,7 @@ impl Draw<'_> {
     }
 }
 
-/// Who is attached, and whether as a subnet manager.
+/// Attached clients; true for a subnet manager.
 type Attached = Vec<(u16, bool)>;
 
 /// Plays what the bytes say: clients that come, ask, answer, are killed, and time that passes.

@@ -1,4 +1,4 @@
-//! How many cables it is from each switch to each host by the forwarding tables.
+//! Numbers of cables from each switch to each host by the forwarding tables.
 
 use silvan_core::PortId;
 
@@ -84,7 +84,8 @@ impl Plane {
         (link.kind == Next::Input).then_some((output, link.next_element))
     }
 
-    /// Cables from a switch to `end`, that of a host, by the tables; as many as there are to where a path ends without a route.
+    /// Returns the number of cables from a switch to `end`, the switch of a host, by the tables; on a path without a
+    /// route, the number up to its end.
     pub(super) fn cables_by_tables(
         &self,
         tables: &Table<u8>,

@@ -14,20 +14,16 @@ pub(crate) const HEAD_WINDOWS: u64 = WINDOWS - 2;
 /// Credits that a switch has posted to a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Posted {
-    /// When it did.
+    /// Time of posting.
     pub at: u64,
-    /// When they arrive.
+    /// Arrival time of the credits.
     pub due: u64,
-    /// The host.
     pub host: u32,
-    /// The lane of its port.
     pub lane: u32,
 }
 
-/// What happens in each of the next windows, in no order.
-///
-/// An output or a host is noted in the window of its `wake_at`, by its number only: when that has been changed
-/// since, the note is stale, and there is another one.
+/// Events of each of the next windows, in no order. An output or a host is noted in the window of its `wake_at`, by its
+/// number only. If that time has changed since, the note is stale and there is another note.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calendar {
     length: WindowLength,
@@ -39,8 +35,8 @@ pub(crate) struct Calendar {
     hosts: Table<Vec<u32>>,
     /// Room for the order of the open window's heads that may depend on each other, kept so that no window allocates it.
     together: Vec<u128>,
-    /// Of the open window: feedback, messages that programs give hosts to send, and credits posted to hosts that may wait
-    /// for them.
+    /// Events of the open window: feedback, programs' messages to send, and credits posted to hosts that may wait for
+    /// them.
     for_hosts: Vec<Event>,
     /// Credits posted to hosts in the open window.
     posted: Vec<Posted>,
@@ -50,8 +46,8 @@ pub(crate) struct Calendar {
     read_ends: Vec<Event>,
     /// By host: the last window in which feedback reached it.
     fed: Table<u64>,
-    /// The stamp of the window in which a head was last seen for an output, one higher if there was more
-    /// than one; the last place is for heads without an output.
+    /// Stamp of the last window with a head for each output, plus one if there was more than one. The last place is for
+    /// heads without an output.
     seen: Table<u32>,
     stamp: u32,
 }
@@ -86,13 +82,13 @@ impl Calendar {
         self.length.start_of(self.window + 1)
     }
 
-    /// Whether nothing is noted for the open window.
+    /// Returns true if there is no note for the open window.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.open_events().next().is_none() && self.is_empty_at(self.window)
     }
 
-    /// Whether something at a switch is noted for the open window.
+    /// Returns true if there is a note of a switch for the open window.
     #[inline(always)]
     pub fn has_switch_events(&self) -> bool {
         let place = (self.window % WINDOWS) as usize;
@@ -100,15 +96,15 @@ impl Calendar {
         !self.outputs[place].is_empty() || !heads.is_empty() || !self.read_ends.is_empty()
     }
 
-    /// When the next window begins for which something is noted.
+    /// Returns the start of the next window with a note.
     pub fn next_noted(&self) -> Option<u64> {
         let mut ahead = self.window + 1..self.window + WINDOWS;
         let window = ahead.find(|&window| !self.is_empty_at(window))?;
         Some(self.length.start_of(window))
     }
 
-    /// The same for a window that has a place. Heads that share their place with it are on their way to an
-    /// earlier one.
+    /// Returns true if there is no note for a window that has a place. Heads that share its place belong to an earlier
+    /// window.
     #[inline]
     fn is_empty_at(&self, window: u64) -> bool {
         let place = (window % WINDOWS) as usize;
@@ -177,7 +173,7 @@ impl Calendar {
         &mut self.hosts[(self.window % WINDOWS) as usize]
     }
 
-    /// What reaches hosts in the open window, or has happened to their credits.
+    /// Returns the events of hosts in the open window, including posted credits.
     #[inline]
     pub fn for_hosts(&mut self) -> &mut Vec<Event> {
         &mut self.for_hosts
@@ -218,7 +214,7 @@ impl Calendar {
         }
     }
 
-    /// Whether one of them reaches this host.
+    /// Returns true if an event of the open window reaches this host.
     #[inline]
     pub fn is_fed(&self, host: u32) -> bool {
         self.fed[host as usize] == self.window
@@ -255,7 +251,8 @@ impl Calendar {
         *seen = stamp | u32::from(*seen | 1 == stamp | 1);
     }
 
-    /// Whether several heads want this output. When the stamps have come round it may be said of one, too.
+    /// Returns true if several heads need this output. After a wrap-around of the stamps, a single head may return
+    /// true.
     #[inline(always)]
     pub fn is_contended(&mut self, output: u32) -> bool {
         let contended = self.stamp | 1;
@@ -295,7 +292,7 @@ impl Calendar {
         self.heads.iter().flatten()
     }
 
-    /// What is still to reach hosts in the open window.
+    /// Returns the remaining events of hosts in the open window.
     pub fn events_for_hosts(&self) -> impl Iterator<Item = &Event> {
         self.for_hosts.iter()
     }

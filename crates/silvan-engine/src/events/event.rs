@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// What happens at an instant, in the order in which it happens.
+/// Kinds of events at one instant, in their order.
 pub(crate) mod phase {
     /// A packet head becomes eligible at an input.
     pub const HEAD: u32 = 0;
@@ -10,11 +10,11 @@ pub(crate) mod phase {
     pub const READ_END: u32 = 1;
     /// An output arbitrates: it fell free or has new credits.
     pub const ARBITRATE: u32 = 2;
-    /// With windows: the destination has received a packet, which its scheme is notified of.
+    /// With windows: the destination has received a packet; notifies its scheme.
     pub const RECEIVED: u32 = 3;
     /// The destination has received a packet.
     pub const DELIVERED: u32 = 4;
-    /// With windows: the destination has received a packet, which the traffic of its source is notified of.
+    /// With windows: the destination has received a packet; notifies the traffic of its source.
     pub const ARRIVED: u32 = 5;
     /// A notification reaches its source, or is to be sent by the destination.
     pub const FEEDBACK: u32 = 6;
@@ -31,9 +31,9 @@ pub(super) const PHASE_SHIFT: u32 = 28;
 /// An event that is not a packet head: two words, because each is moved several times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// When, in ps.
+    /// Time in ps.
     pub time: u64,
-    /// From the high end: phase (4 bits), port or host (28), argument (32).
+    /// Phase (high 4 bits), port or host (28), argument (32).
     word: u64,
 }
 
@@ -67,7 +67,6 @@ impl Event {
         (self.word >> 32) as u32
     }
 
-    /// What events are ordered by.
     #[inline]
     pub(super) fn key(&self) -> u128 {
         u128::from(self.time) << 64 | u128::from(self.word)

@@ -15,7 +15,7 @@ pub(super) struct Ring<T> {
     last: (u64, u32),
 }
 
-/// What a ring orders by.
+/// Sort key of a ring.
 pub(super) trait Keyed: Copy {
     fn key(&self) -> (u64, u32);
 }
@@ -56,7 +56,7 @@ impl<T: Keyed> Ring<T> {
         (self.len > 0).then(|| &self.slots[self.head & (self.slots.len() - 1)])
     }
 
-    /// Whether an event at `time` may be appended: none behind it is later.
+    /// Returns true if an event at `time` may be appended: no event behind it is later.
     #[inline(always)]
     pub(super) fn accepts(&self, time: u64) -> bool {
         self.last.0 <= time
@@ -119,7 +119,7 @@ impl<T: Keyed> Ring<T> {
         (distance < self.len).then(|| &self.slots[self.at(distance)])
     }
 
-    /// The same with the right to change what it is not ordered by; it must be there.
+    /// Returns the event at a distance, which must exist. Its sort key must not change.
     #[inline(always)]
     pub(super) fn peek_mut(&mut self, distance: usize) -> &mut T {
         debug_assert!(distance < self.len, "no event at this distance");
@@ -131,7 +131,7 @@ impl<T: Keyed> Ring<T> {
         (0..self.len).map(|position| &self.slots[self.at(position)])
     }
 
-    /// The same, with the right to change what they are not ordered by.
+    /// Returns all events; their sort keys must not change.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let (wrapped, first) = self.slots.split_at_mut(self.head);
         first.iter_mut().chain(wrapped).take(self.len)

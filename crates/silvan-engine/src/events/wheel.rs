@@ -30,7 +30,7 @@ struct Chunk {
 pub(super) struct Wheel {
     /// The chunk that is being filled of each bucket, and in the low four bits how many events it has.
     buckets: Table<u32>,
-    /// One bit per bucket that is not empty.
+    /// A bit per bucket that is not empty.
     occupied: Table<u64>,
     chunks: Table<Chunk>,
     free: u32,
@@ -43,7 +43,6 @@ pub(super) struct Wheel {
     pub(super) front: u64,
     /// Events beyond the horizon.
     far: BinaryHeap<Reverse<Event>>,
-    /// Events in buckets.
     in_buckets: usize,
 }
 
@@ -130,9 +129,9 @@ impl Wheel {
         chunk * 16
     }
 
-    /// Opens the next bucket that is not empty, if it is not later than `limit`; else moves the
-    /// cursor to `limit`, and no further, so that events pushed meanwhile still find their
-    /// bucket. To be called when `current` is empty and some event is in the wheel.
+    /// Opens the next bucket that is not empty, if it is not later than `limit`. Otherwise it moves
+    /// the cursor to `limit`, so that events pushed meanwhile still find their bucket. `current`
+    /// must be empty, and an event must be in the wheel.
     #[inline(never)]
     pub(super) fn advance(&mut self, limit: u64) {
         let far = self.far.peek().map(|event| event.0.time >> BUCKET_SHIFT);

@@ -1,4 +1,4 @@
-//! How long a lookahead window is, and in which one an instant is.
+//! Length of lookahead windows, and the window of an instant.
 
 /// The length of a window, with which every event is divided by it without a division.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,14 +21,16 @@ impl WindowLength {
         }
     }
 
-    /// The window of an instant. The product with the reciprocal is too large by at most the instant, which is less than 2^63
-    /// (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994, theorem 4.2).
+    /// Returns the window of an instant.
+    ///
+    /// The product with the reciprocal is too large by at most the instant, which is less than 2^63 (Granlund and
+    /// Montgomery, "Division by invariant integers using multiplication", 1994, theorem 4.2).
     #[inline(always)]
     pub fn window_of(self, time: u64) -> u64 {
         ((u128::from(time) * u128::from(self.reciprocal)) >> 64) as u64 >> self.shift
     }
 
-    /// When a window begins.
+    /// Returns the start of a window.
     #[inline(always)]
     pub fn start_of(self, window: u64) -> u64 {
         window * self.ps

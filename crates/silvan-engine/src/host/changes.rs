@@ -1,4 +1,4 @@
-//! When the workload changes by itself, and whom that wakes.
+//! Changes of the workload by itself, and the hosts that they wake.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::Time;

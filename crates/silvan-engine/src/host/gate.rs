@@ -1,4 +1,4 @@
-//! What a workload may ask about the host that it is polled for.
+//! Queries of a workload about the polled host.
 
 use std::marker::PhantomData;
 
@@ -27,13 +27,13 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub starved: u16,
     /// Fewest blocks that were requested without effect.
     pub wanted: i32,
-    /// Whether the scheme chooses the virtual lane of a packet.
+    /// True if the scheme chooses the virtual lane of a packet.
     pub chooses_vl: bool,
     /// The host's port, if the scheme's switches choose this lane for a flow and not for a packet.
     pub port_of_flows: Option<PortId>,
-    /// Whether a flow that waits for credits of its lane waits for nothing else, until something happens to it.
+    /// True if a flow that waits for credits of its lane has no other reason to wait, until an event changes it.
     pub keeps_lanes: bool,
-    /// Whether a packet that waits for credits holds back all others of its lane.
+    /// True if a packet that waits for credits holds back all other packets of its lane.
     pub holds_lanes: bool,
     /// The lane for whose credits the flow that was asked about last waits.
     pub awaited: Option<Vl>,
@@ -77,7 +77,7 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
         release
     }
 
-    /// Also what the variant that records packets is to be asked again, since it notes each answer.
+    /// The variant that records packets must also be queried again, because it notes each answer.
     #[inline]
     fn lacks_credits(&self) -> bool {
         F::TRACES || self.awaited.is_some()
@@ -148,7 +148,7 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
 }
 
 impl<S: SwitchControl, C: SourceControl, F: EngineVariant> HostGate<'_, S, C, F> {
-    /// The same as in the record, by a constant for a scheme that chooses none.
+    /// Returns the record's value; constant for a scheme that chooses no lanes.
     #[inline(always)]
     fn chooses_vl(&self) -> bool {
         self.chooses_vl && may_select_vl(&*self.switch, &*self.source)

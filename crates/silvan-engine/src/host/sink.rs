@@ -1,4 +1,4 @@
-//! What a host receives.
+//! Reception at a host.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::HostId;
@@ -110,7 +110,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.record(delivery, host);
         let mut receives = C::ACTIVE && self.needs.receive;
         if F::LOOKAHEAD && receives {
-            // Of what a host receives, programs are notified before it goes on.
+            // Programs are notified of received packets before the host continues.
             self.schedule_receipt(done, phase::RECEIVED, to, packet, Some(delivery.behind));
             receives = false;
         }
@@ -149,7 +149,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         plane.events.push(Event::new(done, phase, host, slot));
     }
 
-    /// Whether the workload is notified of the delivery of a packet of this class, which is the last of its message or not.
+    /// Returns true if the workload is notified of the delivery of a packet of this class; `last` marks the last of its
+    /// message.
     #[inline]
     pub(super) fn notifies(&self, class: u16, last: bool) -> bool {
         self.workload.needs_delivery_of(class) && (last || !self.whole_messages)
@@ -168,7 +169,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// With windows: notifies the traffic of the source of a delivery, and lets the source go on.
+    /// With windows: notifies the traffic of a delivery's source, and lets the source continue.
     pub(crate) fn arrived(&mut self, now: u64, slot: u32) {
         let packet = self.plane.events.remove_packet(slot);
         self.notify_workload(now, &packet);

@@ -1,4 +1,4 @@
-//! When a host starts packets, and after how many that repeats.
+//! Packet starts of a host, and the period of their repetition.
 
 /// Most starts that are looked at.
 const MOST: usize = 1 << 11;
@@ -13,7 +13,7 @@ impl Starts {
         self.0.clear();
     }
 
-    /// How many there are.
+    /// Returns the number of starts.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -198,7 +198,6 @@ fn describe_packet(
     word(packet.age(now))
 }
 
-/// Numbers of the bits that are set.
 fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = bits.trailing_zeros() as usize;
@@ -207,7 +206,8 @@ fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Since when each port waits, at two instants whose states are alike otherwise. A port that waits all the time keeps its instant.
+/// Returns the ports that wait all the time between two instants with otherwise equal states. Such a port keeps its
+/// start of waiting.
 pub(super) fn ports_that_wait_on(
     earlier: &[u64],
     then: u64,
@@ -239,7 +239,7 @@ impl Credits {
         now: u64,
         word: &mut impl FnMut(u64) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        // Those that arrive now are still on their way.
+        // Credits that arrive now are still on their way.
         let (held, coming) = self.split_at(overflow, now);
         word(
             u64::from(held as u32) << 32 | u64::from(self.starved) << 8 | u64::from(self.pointer),

@@ -1,4 +1,4 @@
-//! Which part of a partitioned fabric each switch and each host belongs to.
+//! Assignment of switches and hosts to the parts of a partitioned fabric.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ pub(crate) struct Assignment {
 impl Assignment {
     /// Divides the switches among at most `count` parts, and gives each host to the part of its switch.
     ///
-    /// Switches with hosts are divided in their order, so that each part has about as many hosts. Then those
-    /// next to them follow, hop by hop: each goes to the part with most of its neighbours, among the parts that
-    /// have not had their share of the ports at this distance.
+    /// Switches with hosts are divided in their order, so that each part has about as many hosts. Then neighbouring
+    /// switches follow, hop by hop. Each goes to the part with most of its neighbours, among parts without their share
+    /// of the ports at this distance.
     pub fn new(plane: &Plane, count: usize) -> Self {
         let switches = plane
             .elements
@@ -83,7 +83,6 @@ impl Assignment {
 }
 
 impl Plane {
-    /// Hosts at a switch.
     fn hosts_at(&self, switch: usize) -> usize {
         if self.elements[switch].table == NONE {
             return 0;

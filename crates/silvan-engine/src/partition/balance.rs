@@ -1,4 +1,4 @@
-//! How long threads wait for each other, measured in some of the windows.
+//! Waiting times of threads for each other, measured in some of the windows.
 
 use std::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ use silvan_model::Balance;
 /// Windows between two measurements, which read the clock.
 const WINDOWS_PER_SAMPLE: usize = 16;
 
-/// How long a thread has worked in a window, and how long it has waited for the others.
+/// A thread's working time in a window, and its waiting time for others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     worked: Duration,
     waited: Duration,
 }
 
-/// What one thread measures. All measure the same windows.
+/// Measurements of a thread. All threads measure the same windows.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     samples: Vec<Sample>,
-    /// When the window began, if it is one that is measured.
+    /// Start of the window, if it is measured.
     began: Option<Instant>,
     waited: Duration,
 }

@@ -1,8 +1,8 @@
-//! What the parts of a fabric send each other.
+//! Data that the parts of a fabric send each other.
 //!
-//! A part collects what its switches send in a window ([`Remote`]) and hands it over when they have done the window. It receives
-//! what the others have sent before its hosts do the window. All of it takes effect later than the window, or at hosts: this is
-//! how long a lookahead window may be.
+//! A part collects the data from its switches in a window ([`Remote`]) and hands it over after the window at its
+//! switches. It receives the data of others before the window at its hosts. All of it takes effect later than the
+//! window, or at hosts: this limits the length of a lookahead window.
 
 use super::assignment::{Assignment, PartId};
 use super::inboxes::{Contents, Inboxes};
@@ -15,9 +15,8 @@ use crate::packet::Packet;
 /// Credits that come back to an output of another part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RemoteCredits {
-    /// When they can be used.
+    /// Time from which the credits can be used.
     pub due: u64,
-    /// The lane of the output.
     pub lane: u32,
     pub output: u32,
     pub blocks: i32,
@@ -26,16 +25,15 @@ pub(crate) struct RemoteCredits {
 /// A packet that leaves the buffer behind an output of another part, under PFC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RemoteDeparture {
-    /// When its tail leaves.
+    /// Time at which the tail leaves.
     pub tail: u64,
-    /// The lane of the output.
     pub lane: u32,
     pub output: u32,
-    /// Its bytes on the wire.
+    /// Bytes of the packet on the wire.
     pub bytes: u16,
 }
 
-/// What one part sends another in a window.
+/// Data from one part to another in a window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parcel {
     pub heads: Vec<Head>,
@@ -47,13 +45,13 @@ pub(crate) struct Parcel {
     pub deliveries: Vec<(u64, Packet)>,
     /// Negative acknowledgements that hosts send through the fabric, with these hosts, and when they are ready.
     pub nacks: Vec<(u64, u32, Packet)>,
-    /// What heads and notifications carry.
+    /// Extensions of heads and notifications.
     pub extensions: Vec<Extension>,
     /// Messages between switches.
     pub messages: Vec<PortMessage>,
 }
 
-/// What a part knows of the others, and what it sends them in the open window. Empty in a fabric that is not
+/// Knowledge of a part about the others, and its data for them in the open window. Empty in a fabric that is not
 /// partitioned.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remote {
@@ -72,18 +70,18 @@ impl Remote {
         }
     }
 
-    /// Whether there are other parts.
+    /// Returns true if there are other parts.
     pub fn is_part(&self) -> bool {
         !self.parcels.is_empty()
     }
 
-    /// Whether the state of a host is in another part.
+    /// Returns true if the state of a host is in another part.
     #[inline]
     pub fn has_host(&self, host: u32) -> bool {
         !self.parcels.is_empty() && self.assignment.of_host(host) != self.own
     }
 
-    /// Whether the state of a port is in another part.
+    /// Returns true if the state of a port is in another part.
     #[inline]
     pub fn has_port(&self, port: u32) -> bool {
         !self.parcels.is_empty() && self.assignment.of_port(port) != self.own
@@ -153,7 +151,7 @@ impl Remote {
         deliveries.push((done, packet));
     }
 
-    /// Has a host of another part send a negative acknowledgement through the fabric.
+    /// Makes a host of another part send a negative acknowledgement through the fabric.
     pub fn send_from(&mut self, host: u32, at: u64, nack: Packet) {
         let part = self.assignment.of_host(host);
         let nacks = &mut self.parcels[usize::from(part)].nacks;
@@ -177,7 +175,7 @@ impl Contents for Parcel {
 #[derive(Debug)]
 pub(crate) struct PartMessages<'a> {
     pub remote: &'a mut Remote,
-    /// Those to outputs of the part.
+    /// Messages to outputs of the part.
     pub own: &'a mut Vec<PortMessage>,
 }
 
@@ -199,7 +197,7 @@ impl Messages for PartMessages<'_> {
     }
 }
 
-/// Where parts hand over parcels.
+/// Exchange of parcels between parts.
 pub(super) type Exchange = Inboxes<Parcel>;
 
 impl Remote {

@@ -1,10 +1,10 @@
-//! Where parts hand over what they send each other: one place for each pair of parts and for every other window.
+//! Exchange of data between parts: a place for each pair of parts and for every other window.
 
 use std::sync::PoisonError;
 
 use crate::sync::Mutex;
 
-/// What one part sends another in a window.
+/// Data from one part to another in a window.
 pub(crate) trait Contents: Default {
     fn is_empty(&self) -> bool;
 }

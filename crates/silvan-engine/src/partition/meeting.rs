@@ -4,10 +4,9 @@ use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
-/// A barrier that also finds the smallest of the numbers that the threads bring, and which flags any of them brings.
-///
-/// A thread spins for a moment and then sleeps, because the others take microseconds if each has a
-/// core, and milliseconds if not.
+/// A barrier that also finds the smallest of the numbers that the threads bring, and which flags any of them brings. A
+/// thread spins for a moment and then sleeps, because the others take microseconds if each has a core, and milliseconds
+/// if not.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     threads: usize,
@@ -17,7 +16,7 @@ pub(crate) struct Meeting {
     /// The smallest number so far, of the present meeting and of the one before: the round decides which is
     /// which.
     smallest: [AtomicU64; 2],
-    /// The same for the flags, one bit each.
+    /// Combined flags by round, one bit each.
     flags: [AtomicUsize; 2],
     sleeping: AtomicUsize,
     /// A thread has panicked and never comes.
@@ -41,9 +40,11 @@ impl Meeting {
         }
     }
 
-    /// Waits until all threads have come; returns the smallest number that one of them has brought and all flags,
-    /// `None` if one has panicked. What a thread has written before, the others can read afterwards. The last to come calls
-    /// `meanwhile` with all flags while the others wait.
+    /// Waits until all threads have come; returns the smallest number and all flags of the threads, `None` if a thread
+    /// has panicked.
+    ///
+    /// Writes of a thread before the call are visible to the others afterwards. The last thread calls `meanwhile` with
+    /// all flags while the others wait.
     pub fn wait(
         &self,
         number: u64,

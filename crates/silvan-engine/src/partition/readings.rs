@@ -1,4 +1,4 @@
-//! What can be read of a partitioned engine, as of one [`Engine`].
+//! Readings of a partitioned engine, as of a single [`Engine`].
 
 use silvan_cc::hooks::{
     FlowLimit, PerHost, PerPortVl, SettingChange, Settings, SourceControl, SwitchControl,
@@ -38,7 +38,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         self.threads.most()
     }
 
-    /// How evenly threads share the work.
+    /// Returns the balance of work between threads.
     pub fn balance(&self) -> Option<Balance> {
         self.sums.balance()
     }
@@ -150,14 +150,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         self.of_host(host).latency_of_host(host)
     }
 
-    /// Counts the deliveries of these flows from now on; each is the only one of its class and sender.
+    /// Counts the deliveries of these flows from now on; each must be the only flow of its class and sender.
     pub fn track_flows(&mut self, flows: &[(u16, HostId)]) {
         for part in &mut self.parts {
             part.track_flows(flows.iter().copied());
         }
     }
 
-    /// What has been delivered of a flow that is tracked: all of it to one host.
+    /// Returns the delivery progress of a tracked flow with a single receiver.
     pub fn flow(&self, class: u16, source: HostId) -> FlowProgress {
         let mut progress = FlowProgress::default();
         for part in &self.parts {
@@ -198,7 +198,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         &self.parts[0].workload
     }
 
-    /// The same, to change what all parts share.
+    /// Returns the workload, to change state that all parts share.
     pub fn workload_mut(&mut self) -> &mut W {
         &mut self.parts[0].workload
     }

@@ -1,4 +1,4 @@
-//! How the plane of a fabric becomes the planes of its parts.
+//! Division of a fabric's plane into the planes of its parts.
 
 use super::REMOTE;
 use super::assignment::{Assignment, PartId};
@@ -10,8 +10,8 @@ use crate::records::{Next, Sender};
 use crate::table::Table;
 
 impl Plane {
-    /// The planes of all parts of a fabric in which no packet has moved yet; with the tables of the switches next to the own
-    /// ones if those `look_ahead`.
+    /// Returns the planes of all parts of a fabric in which no packet has moved yet. If switches
+    /// `look_ahead`, a plane includes the tables of neighbouring switches.
     pub(super) fn split(mut self, assignment: &Assignment, look_ahead: bool) -> Vec<Self> {
         let queues = std::mem::take(&mut self.queues);
         let tables = std::mem::take(&mut self.tables);
@@ -78,7 +78,7 @@ impl Plane {
                 is_next[out.next_element as usize] = true;
             }
         }
-        // With the entry behind the last host.
+        // Plus the entry behind the last host.
         let entries = self.hosts.len() + 1;
         for (index, element) in self.elements.iter_mut().enumerate() {
             if element.table == NONE {

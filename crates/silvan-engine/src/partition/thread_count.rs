@@ -1,9 +1,9 @@
-//! How many of the threads to use.
+//! Number of threads in use.
 //!
-//! Threads that meet after each window are fast only if each has a processor. On a busy machine they wait for
-//! each other most of the time, and one thread for all parts may be faster. Results do not depend on it, so the
-//! number of threads follows what has been measured: from time to time a neighbouring number is tried for a
-//! moment, and kept if events took less time.
+//! Threads that meet after each window are fast only if each has a processor. On a busy machine they wait for each
+//! other most of the time, and one thread for all parts may be faster. Results do not depend on the number of threads,
+//! so it follows measurements. From time to time a neighbouring number is tried for a moment, and taken if events took
+//! less time.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const TRIAL: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: u32 = 64;
 /// Fewer events say nothing about the speed.
 const FEWEST_EVENTS: u64 = 100;
-/// What another number of threads must save of the time per event.
+/// Part of the time per event that another number of threads must save.
 const GAIN: f64 = 0.05;
 
 /// The number of threads that is in use, and what is known of it and of its neighbours.
@@ -31,7 +31,7 @@ pub(super) struct ThreadCount {
     cost: Option<f64>,
     /// The place of the number that is being tried.
     trial: Option<usize>,
-    /// Whether the next trial is with fewer threads, if there are fewer.
+    /// True if the next trial is with fewer threads, if there are fewer.
     downwards: bool,
     /// Slices until the next trial, and between the next two.
     left: u32,
@@ -39,7 +39,7 @@ pub(super) struct ThreadCount {
 }
 
 impl ThreadCount {
-    /// Up to `most` threads, but no more than there are `processors`. Those are used first.
+    /// Allows up to `most` threads, at most one per processor, and starts with that number.
     pub fn new(most: usize, processors: usize) -> Self {
         let highest = most.min(processors).max(1);
         let powers = (0..usize::BITS).map(|power| 1 << power);
@@ -62,7 +62,7 @@ impl ThreadCount {
         self.most
     }
 
-    /// How many threads to use next, and for how long.
+    /// Returns the next number of threads, and its duration.
     pub fn next(&self) -> (usize, Duration) {
         match self.trial {
             Some(place) => (self.counts[place], TRIAL),

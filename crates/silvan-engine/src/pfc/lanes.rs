@@ -15,14 +15,14 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl Plane {
-    /// Whether pauses control a lane, not credits.
+    /// Returns true if pauses control a lane instead of credits.
     #[inline]
     pub fn is_under_pfc(&self, lane: usize) -> bool {
         let pauses = self.pauses.as_ref();
         pauses.is_some_and(|pauses| pauses.link(lane).is_some())
     }
 
-    /// Whether a lane may start a packet of so many blocks now: it has the credits, or is not paused.
+    /// Returns true if a lane may start a packet of `blocks` blocks now: it has the credits, or is not paused.
     #[inline(always)]
     pub fn may_send<F: EngineVariant>(&mut self, now: u64, lane: usize, blocks: i32) -> bool {
         if F::PFC && self.pauses.is_some() {
@@ -31,7 +31,7 @@ impl Plane {
         self.credits[lane].has(&mut self.overflow, now, blocks)
     }
 
-    /// When a lane that may not send so many blocks now may do so, as far as that is known.
+    /// Returns the time at which a lane may send `blocks` blocks, if it may not now, as far as known.
     #[inline(always)]
     pub fn when_may_send<F: EngineVariant>(
         &self,
@@ -61,14 +61,15 @@ impl Plane {
         self.credits[lane].in_hand = if paused { 0 } else { OPEN } - withheld;
     }
 
-    /// When a lane that is paused resumes, as far as departures from the buffer behind it are known.
+    /// Returns the time at which a paused lane resumes, as far as departures from the buffer behind it are known.
     fn when_resumes(&self, lane: usize) -> Option<u64> {
         let (link, state) = self.pauses.as_ref()?.lane(lane)?;
         state.resumes(link)
     }
 
-    /// When a lane for which something waits resumes because of a departure that has its effect at `due`. If it resumes
-    /// before, that has been known before: what waits has been woken then, or waits for something else, too.
+    /// Returns the time at which a waiting lane resumes because of a departure that takes effect at `due`.
+    ///
+    /// An earlier resume was known before: waiting packets have been woken, or wait for another condition, too.
     pub fn when_resumes_by(&self, lane: usize, due: u64) -> Option<u64> {
         if !self.credits[lane].starved {
             return None;
@@ -132,13 +133,13 @@ impl Plane {
         ((link.buffer / 64) as i32, (free / 64) as i32)
     }
 
-    /// Whether the buffer behind a lane pauses its sender at `now`.
+    /// Returns true if the buffer behind a lane pauses its sender at `now`.
     pub fn pauses_sender(&self, now: u64, lane: usize) -> bool {
         let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
         pauses.is_some_and(|(link, state)| state.replayed_until(link, now + link.delay).paused)
     }
 
-    /// Whether a lane is paused, and nothing that is known lets it resume.
+    /// Returns true if a lane is paused and no known change resumes it.
     pub fn stays_paused(&self, lane: usize) -> bool {
         let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
         pauses.is_some_and(|(link, state)| state.replayed_until(link, u64::MAX).paused)
@@ -150,7 +151,7 @@ impl Plane {
         Some(state.outstanding())
     }
 
-    /// What an output has seen of pauses by now.
+    /// Returns the pause counters of an output up to now.
     pub fn pause_counts(&self, now: u64, output: usize) -> PauseCounts {
         let mut sum = PauseCounts::default();
         let Some(pauses) = &self.pauses else {
@@ -172,7 +173,7 @@ impl Plane {
         Some(link.delay)
     }
 
-    /// When the loss was that has been found.
+    /// Returns the time of the loss that has been found.
     fn found_loss(&self) -> Option<u64> {
         let pauses = self.pauses.as_ref()?;
         let (effect, lane) = pauses.lost?;
@@ -210,8 +211,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.note_loss(end.saturating_sub(1));
     }
 
-    /// Ends the run because a packet has been lost. That is found when its loss has its effect at the sender: whatever came before
-    /// the loss has been processed, also in a window.
+    /// Ends the run because a packet has been lost. A loss is found when it takes effect at the sender. All events
+    /// before the loss have been processed by then, also in a window.
     #[cold]
     pub(crate) fn end_by_loss(&mut self) {
         if let Some(until) = self.plane.found_loss() {

@@ -1,8 +1,8 @@
-//! How a fabric is compiled into the plane.
+//! Compilation of a fabric into the plane.
 //!
-//! Ports keep the number that the fabric gives them. A switch with output buffers gets one more
-//! element per port behind them: a one-by-one switch without latency, fed by the crossbar and feeding
-//! the link, so that the hot loop needs no case for it.
+//! Ports keep their number in the fabric. A switch with output buffers gets an additional element per port behind them:
+//! a one-by-one switch without latency between the crossbar and the link. So the hot loop needs no case for output
+//! buffers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::table::Table;
 use crate::vlarb::VlTables;
 use silvan_model::{Arbitration, BuildError, CrossbarFeed, EngineConfig, Queueing, Sink};
 
-/// Whether packets pass crossbars in front of output buffers as they arrive.
+/// Returns true if packets pass crossbars in front of output buffers as they arrive.
 fn is_cut_through(config: &EngineConfig) -> bool {
     config
         .switch
@@ -331,8 +331,8 @@ impl Plane {
         Ok(())
     }
 
-    /// One table per switch: local output by destination host, and one entry more that leads
-    /// nowhere. A large fabric whose routes have a rule has no tables.
+    /// Adds a table per switch: local output by destination host, and an additional entry that leads nowhere. A large
+    /// fabric whose routes have a rule has no tables.
     fn add_tables(&mut self, fabric: &Fabric, routes: Routes<'_>) {
         self.rule = rule_of(fabric, routes).cloned();
         for switch in fabric.switch_ids() {

@@ -26,8 +26,8 @@ impl Plane {
         }
     }
 
-    /// The same, or the index of the table entry if that may not be in a cache: [`resolve`](Self::resolve)
-    /// reads it when it has been prefetched.
+    /// Returns the output, or the index of the table entry if that may not be in a cache; [`resolve`](Self::resolve)
+    /// reads it once prefetched.
     #[inline(always)]
     pub(super) fn noted_output(&self, element: u32, packet: &Packet) -> u32 {
         let record = self.elements[element as usize];
@@ -144,7 +144,6 @@ impl Plane {
         }
     }
 
-    /// Adds a head to the calendar.
     pub(super) fn add_head<F: EngineVariant>(&mut self, mut head: Head) {
         if !F::PLAIN && self.mixed {
             head.time += self.wait_for_tail(&head);
@@ -152,8 +151,8 @@ impl Plane {
         self.events.calendar.add_head(head);
     }
 
-    /// How long a head waits at its input so that the packet's tail comes in time: an output, or the fastest
-    /// among which its switch chooses, may be faster than the cable.
+    /// Returns the wait of a head at its input until the packet's tail comes in time. An output, or the fastest of a
+    /// switch's alternatives, may be faster than the cable.
     pub(super) fn wait_for_tail(&self, head: &Head) -> u64 {
         let element = self.element_of(head.port);
         if !element.mixed {
@@ -173,7 +172,7 @@ impl Plane {
         from.saturating_sub(self.passing_time(output, wire))
     }
 
-    /// The longest of these times, or a little more.
+    /// Returns an upper bound of these waits, close to the longest.
     pub fn longest_wait(&self) -> u64 {
         let cabled = |port: u32| self.outs[port as usize].kind != Next::Nowhere;
         let time = |port: u32| self.rates[usize::from(self.outs[port as usize].rate)].ser_mtu;
@@ -217,7 +216,6 @@ fn table_output(tables: &Table<u8>, element: Element, destination: u32) -> u32 {
     chosen(element, tables[(element.table + destination) as usize])
 }
 
-/// The output of an element for a packet by a rule.
 #[inline(always)]
 fn computed_output(rule: &ComputedRoutes, element: u32, record: Element, destination: u32) -> u32 {
     let (switch, host) = (element as usize, destination as usize);

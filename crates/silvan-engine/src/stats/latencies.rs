@@ -45,8 +45,8 @@ impl Extent {
     }
 }
 
-/// Latencies of a class: their extent, and their counts by leading bits: the same buckets as a `Histogram` of two
-/// significant digits, without its bookkeeping for each value. Empty until the first value.
+/// Latencies of a class: their extent, and their counts by leading bits. Empty until the first value. The buckets are
+/// those of a `Histogram` of two significant digits, without its bookkeeping for each value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LatencyCounts {
     pub extent: Extent,
@@ -110,8 +110,7 @@ impl LatencyCounts {
     }
 }
 
-/// The same of one of many hosts, in one line of the cache and few of counts: these lines push out those that the
-/// engine works with.
+/// Latencies of one of many hosts, in one cache line and few lines of counts: these lines displace lines of the engine.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 pub(super) struct HostLatencies {
@@ -146,7 +145,7 @@ impl HostLatencies {
         (bucket as u32, add_times(&mut self.counts[bucket], times))
     }
 
-    /// To twice as many counts at least, so that a host does so a few times.
+    /// Grows to at least twice the number of counts, so that a host does so only a few times.
     #[cold]
     fn grow(&mut self, bucket: usize) {
         let buckets = (bucket + 1).next_multiple_of(32).max(2 * self.counts.len());
@@ -167,12 +166,12 @@ const JOINED: u32 = LATENCY_MANTISSA - 2;
 const GROUPS: usize = 1 << u8::BITS;
 const _: () = assert!(((64 - LATENCY_MANTISSA + 1) << LATENCY_MANTISSA) >> JOINED <= GROUPS as u32);
 
-/// The same with few counts.
+/// Latencies of a host with few counts.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct CoarseLatencies {
     extent: Extent,
-    /// By group of buckets, modulo 2^16. Those that are used share two or three lines of the cache.
+    /// Counts by group of buckets, modulo 2^16. Used counts share two or three cache lines.
     counts: [u16; GROUPS],
 }
 

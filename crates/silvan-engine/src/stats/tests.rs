@@ -35,8 +35,8 @@ proptest! {
         }
     }
 
-    /// Against a library's histogram of the same resolution, fed with the same values. Below 256 ns ours
-    /// distinguishes odd values only.
+    /// Oracle: a library's histogram of the same resolution, with the same values. Below 256 ns, this one distinguishes
+    /// odd values only.
     #[test]
     fn bins_and_quantiles_are_those_of_a_histogram(
         values in prop::collection::vec((0u32..50, 0u64..1 << 50), 1..200),
@@ -88,8 +88,8 @@ proptest! {
         }
     }
 
-    /// Coarse counts of a host against the counts of its class: the same packets, in bins that are a quarter of
-    /// the power of two below them or less, with the same mean and extremes.
+    /// Coarse counts of a host hold the same packets as the counts of its class, with the same mean and extremes. Their
+    /// bins are at most a quarter of the power of two below them.
     #[test]
     fn coarse_latencies_hold_the_fine_ones(
         values in prop::collection::vec((0u32..50, 0u64..1 << 50), 1..200),

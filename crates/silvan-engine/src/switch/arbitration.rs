@@ -1,4 +1,4 @@
-//! Which packet an output sends next.
+//! Choice of an output's next packet.
 
 use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::PortId;
@@ -17,8 +17,8 @@ pub(super) enum Candidate {
 }
 
 impl Plane {
-    /// Whether a packet may start that no other one waits with for an output of several lanes. If so their arbitration has
-    /// chosen it, and is charged for it.
+    /// Returns true if a packet may start at an output of several lanes without other waiting packets. The arbitration
+    /// of the lanes has then chosen the packet, and is charged for it.
     #[inline]
     pub(super) fn charge_alone<F: EngineVariant>(
         &mut self,
@@ -119,7 +119,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Which input of a lane is next, and whether its packet may go.
+    /// Returns the next input of a lane, with the state of its packet.
     #[inline(always)]
     pub(super) fn candidate(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
         let plane = &mut self.plane;
@@ -137,7 +137,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The same without inputs whose first packet the scheme holds.
+    /// Returns the next input, without inputs whose first packet the scheme holds.
     #[inline(never)]
     pub(super) fn candidate_not_held(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
         let plane = &self.plane;
@@ -163,7 +163,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         Candidate::Empty
     }
 
-    /// Whether the first packet of an input has credits.
+    /// Returns the state of an input's first packet by its credits.
     #[inline(always)]
     pub(super) fn with_credits(&mut self, now: u64, lane: usize, local: u32) -> Candidate {
         let plane = &mut self.plane;
@@ -191,7 +191,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Makes sure that the port is woken when a lane has `blocks` credits.
     pub(super) fn await_credits(&mut self, now: u64, output: u32, lane: usize, blocks: i32) {
-        // Also when enough is on its way: a shorter read that starts later may bring credits sooner.
+        // Also if enough credits are on their way: a shorter read that starts later may bring credits sooner.
         self.plane.credits[lane].starved = true;
         if let Some(at) = self.plane.when_may_send::<F>(now, lane, blocks) {
             self.wake_output(output, at.max(now));

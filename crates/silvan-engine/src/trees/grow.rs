@@ -1,4 +1,4 @@
-//! From the queues and credits of an instant to its trees.
+//! Growth of trees from the queues and credits of an instant.
 
 use std::cmp::Reverse;
 
@@ -65,7 +65,7 @@ struct Location {
 /// Packets of one flow that a tree holds, or that contribute to it from within another one.
 #[derive(Clone, Copy, Debug)]
 struct QueuedPackets {
-    /// From the high end: source (29 bits), destination (29), service level (4), whether they are victims (1 bit).
+    /// Source (high 29 bits), destination (29), service level (4), 1 for victims (1 bit).
     key: u64,
     bytes: u64,
 }
@@ -91,7 +91,7 @@ impl QueuedPackets {
     }
 }
 
-/// The same packets in the order of their sources: by counting, as there are more packets than hosts in a full fabric.
+/// Sorts packets by source: by counting, because a full fabric has more packets than hosts.
 fn by_source(queued: &[(u32, QueuedPackets)], hosts: usize) -> Vec<(u32, QueuedPackets)> {
     let mut places = vec![0; hosts + 1];
     for (_, packets) in queued {
@@ -119,7 +119,7 @@ struct Path {
     vl: Vl,
     /// The tree of the first root; `NONE` if there is no root.
     first: u32,
-    /// Whether there are others.
+    /// True if the path has further roots.
     has_more: bool,
 }
 
@@ -363,7 +363,6 @@ impl Growth<'_> {
         }
     }
 
-    /// The tree of which a lane is the root.
     fn root_at(&self, lane: usize) -> Option<u32> {
         match self.locations[lane] {
             Some(Location { tree, depth: 0, .. }) => Some(tree),

@@ -43,7 +43,7 @@ const RECENT_BITS: u32 = 12;
 /// All packets that wait, those of a flow together as a rule.
 pub(super) struct WaitingPackets {
     pub found: Vec<Waiting>,
-    /// Where in `found` a flow was seen last, by its ends; another flow may have taken the place.
+    /// Last position of a flow in `found`, by its ends; another flow may have taken the place.
     recent: Box<[u32; 1 << RECENT_BITS]>,
 }
 

@@ -19,7 +19,7 @@ fn acknowledging() -> EngineConfig {
     }
 }
 
-/// With no data of its own a host sends every notification as soon as it has one.
+/// A host without data sends every notification at once.
 #[test]
 fn a_host_without_data_sends_every_notification_at_once() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
@@ -51,7 +51,7 @@ fn notifications_fill_the_gaps_of_paced_data() {
     let delivered = records[0].delivered.len() as u64;
     let receiver = routed.fabric.host_port(HostId::new(1));
     let sent = engine.port_counters(receiver).xmit_pkts - own;
-    // At most one waits while a packet of the host's own occupies the link.
+    // At most one notification waits while a packet of the host occupies the link.
     assert!(delivered - sent <= 1, "{sent} of {delivered}");
     assert!(
         periods(&records[1].injected)
@@ -60,8 +60,8 @@ fn notifications_fill_the_gaps_of_paced_data() {
     );
 }
 
-/// One notification, one packet: an acknowledgement falls due every packet time, and a round of both
-/// takes longer, so that there is always one waiting and the data starts once per round.
+/// Notifications and packets alternate: an acknowledgement is due every packet time, and a round of
+/// both takes longer. So one acknowledgement always waits, and the data starts once per round.
 #[test]
 fn notifications_and_data_alternate() {
     let kind = cable("4x DDR 2 m");

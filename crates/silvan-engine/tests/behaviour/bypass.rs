@@ -14,11 +14,10 @@ use crate::script::Flow;
 #[derive(Debug, Default)]
 struct Buffer {
     waiting: VecDeque<(Time, PortVl)>,
-    /// How often the first has been overtaken.
+    /// Number of times that the first packet has been overtaken.
     passed: u32,
 }
 
-/// The buffers of the one switch.
 #[derive(Debug, Default)]
 struct Buffers {
     of_input: BTreeMap<PortId, Buffer>,
@@ -35,7 +34,7 @@ impl SwitchControl for Buffers {
 
     fn on_departure(&mut self, _: Time, output: PortVl, _: QueueView, packet: PacketView) -> bool {
         let buffer = self.of_input.entry(packet.input).or_default();
-        // Without a limit a packet may pass straight through; it overtakes all that wait.
+        // Without a limit a packet may pass straight through, past all waiting packets.
         let place = buffer.waiting.iter().position(|entry| entry.1 == output);
         let is_first = place.map_or(buffer.waiting.is_empty(), |place| place == 0);
         buffer.waiting.remove(place.unwrap_or(usize::MAX));
@@ -46,7 +45,7 @@ impl SwitchControl for Buffers {
     }
 }
 
-/// Five hosts send to host 5, which takes one packet at a time; hosts 0 and 1 send to 6 and 7 as
+/// Five hosts send to host 5, which takes one packet at a time. Hosts 0 and 1 send to 6 and 7 as
 /// well, past their packets for 5.
 fn most_overtaken(queueing: Queueing, limit: Option<u8>) -> u32 {
     let mut config = ddr_config();

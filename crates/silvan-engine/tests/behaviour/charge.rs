@@ -1,4 +1,4 @@
-//! What a CNP takes of the adapters: closed forms for hosts that send or receive many of them.
+//! Charges of CNPs at the adapters: closed forms for hosts that send or receive many CNPs.
 
 use silvan_cc::hooks::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
 use silvan_core::{Bytes, HostId, Span, Time};
@@ -51,9 +51,9 @@ fn started(script: &Script, flow: usize) -> u64 {
     injected.filter(inside).count() as u64
 }
 
-/// Host 0 sends to host 1, which answers each packet with a CNP and sends data to host 2 as fast as it can.
-/// Its injection is busy all the time, with the payload of its packets and the charges of its CNPs:
-/// packets x MTU + CNPs x charge = rate x time.
+/// Host 0 sends to host 1, which answers each packet with a CNP and sends data to host 2 at full rate. Host 1's
+/// injection is always busy, with the payload of its packets and the charges of its CNPs: packets x MTU + CNPs x charge
+/// = rate x time.
 #[test]
 fn the_notifier_sends_less_by_exactly_the_charge() {
     let rate = mbit(9_000);
@@ -77,8 +77,8 @@ fn the_notifier_sends_less_by_exactly_the_charge() {
     }
 }
 
-/// Hosts 2, 3 and 4 send more to host 0 than its sink takes, and each of the packets that it sends to host 1
-/// comes back as a CNP. Its sink is busy all the time: packets x MTU + CNPs x charge = rate x time.
+/// Hosts 2, 3 and 4 overload the sink of host 0, whose packets to host 1 each come back as a CNP. The sink is always
+/// busy: packets x MTU + CNPs x charge = rate x time.
 #[test]
 fn the_notified_host_receives_less_by_exactly_the_charge() {
     let (injection, sink) = (mbit(6_000), mbit(9_000));

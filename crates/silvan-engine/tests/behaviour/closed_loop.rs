@@ -133,7 +133,6 @@ fn throttled_flows_share_fairly() {
     assert!(fair > 0.95, "{fair} of {shares:?}");
 }
 
-/// Paths of a notification.
 fn paths() -> [(&'static str, EngineConfig); 3] {
     let mut own_lane = two_lanes(ddr_config());
     let bytes = Bytes::from_bytes(64);
@@ -153,11 +152,10 @@ fn paths() -> [(&'static str, EngineConfig); 3] {
     ]
 }
 
-/// mizero2017, section 4 and Fig. 3c: A, B and C send to D, X sends to Y. The port to D gives A, B
-/// and C a third of its 8 Gbit/s each. A and X share the cable between the switches and the buffer
-/// behind it. X's packets leave that buffer at once, A's at a third of the rate, so it is full of
-/// A's, and the cable has a credit each time one of them leaves: it lets one packet of A and one of X
-/// pass in turn. So X gets what A gets, a third.
+/// mizero2017, section 4 and Fig. 3c: A, B and C send to D, X sends to Y. The port to D gives A, B and C a third of its
+/// 8 Gbit/s each. A and X share the cable between the switches and the buffer behind it. X's packets leave that buffer
+/// at once, A's packets at a third of the rate, so the buffer is full of A's packets. The cable gets a credit each time
+/// one of them leaves, and passes one packet of A and one of X in turn. So X gets the same third as A.
 #[test]
 fn a_victim_recovers_when_the_contributors_are_throttled() {
     let routed = Routed::new(TwoSwitchTestbed {}.build(TwoSwitchTestbed::TRUNK).unwrap());
@@ -186,8 +184,8 @@ fn a_victim_recovers_when_the_contributors_are_throttled() {
     }
 }
 
-/// A flow that is throttled steps aside: another flow of the same host, to an idle destination, is
-/// not slowed down by it and gets what the first leaves of the host's cable.
+/// A throttled flow gives way to another flow of its host, to an idle destination. The other flow is not slowed down
+/// and gets the rest of the host's cable.
 #[test]
 fn queue_pairs_of_one_host_do_not_block_each_other() {
     let kind = cable("4x DDR 2 m");

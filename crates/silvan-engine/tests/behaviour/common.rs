@@ -41,7 +41,6 @@ pub fn ser(kind: LinkKind, payload: u32) -> Span {
     kind.data_rate().span_for(wire)
 }
 
-/// Notifications past the fabric.
 pub fn past_fabric(delay: Span) -> FeedbackParams {
     FeedbackParams {
         delay,
@@ -108,7 +107,6 @@ pub fn periods(instants: &[Time]) -> Vec<Span> {
 
 pub type PlainEngine = Engine<NoControl, NoControl, Script>;
 
-/// A fabric with its routes.
 #[derive(Clone, Debug)]
 pub struct Routed {
     pub fabric: Fabric,
@@ -123,10 +121,8 @@ impl Routed {
     }
 
     /// Switches in a row; `hosts[i]` are the cables of the hosts on switch `i`, which are numbered
-    /// switch by switch, and `trunks[i]` connects switches `i` and `i + 1`.
-    ///
-    /// Hosts are on the first ports of a switch, then come the trunks to the previous one and to
-    /// the next one.
+    /// switch by switch, and `trunks[i]` connects switches `i` and `i + 1`. Hosts are on the first
+    /// ports of a switch, then come the trunks to the previous one and to the next one.
     pub fn row(hosts: &[&[LinkKind]], trunks: &[LinkKind]) -> Self {
         let mut builder = FabricBuilder::new();
         let mut previous = None;
@@ -152,7 +148,7 @@ impl Routed {
         Self::new(builder.build().unwrap())
     }
 
-    /// One switch; host `i` has cable `i`, on port `i + 1`.
+    /// Makes one switch; host `i` has cable `i`, on port `i + 1`.
     pub fn star(cables: &[LinkKind]) -> Self {
         Self::row(&[cables], &[])
     }
@@ -185,7 +181,6 @@ impl Routed {
         self.fabric.host_attachment(HostId::new(host)).1
     }
 
-    /// The port of this number on the switch of this name.
     pub fn port(&self, switch: &str, number: u8) -> PortId {
         let node: NodeId = self.fabric.node_by_name(switch).unwrap();
         self.fabric.port(node, PortNumber::new(number)).unwrap()

@@ -84,9 +84,9 @@ pub fn assert_is_ring(routed: &Routed, hosts_per_switch: usize, deadlock: &Deadl
     assert_eq!(deadlock.stuck, ring.len());
 }
 
-/// With room for one packet behind each cable: all hosts send at once, each buffer then holds a
-/// packet that needs the next, and all wait permanently. Routes of three cables and more do the same
-/// to larger buffers, as half of what enters a buffer is new and must go on.
+/// Room for one packet behind each cable: all hosts send at once, and each buffer holds a packet that needs the next
+/// buffer. Routes of three cables and more have the same effect on larger buffers, because half of the packets that
+/// enter a buffer are new and must continue.
 #[test]
 fn a_full_ring_names_its_cycle() {
     for queueing in [Queueing::Voq, Queueing::Fifo] {
@@ -121,8 +121,8 @@ fn full_rings(queueing: Queueing) {
     }
 }
 
-/// With the hosts of the last `hops` switches silent, no packet takes the cable from the last switch
-/// to the first: the channels that are used depend on each other in a line, not in a cycle.
+/// With the hosts of the last `hops` switches silent, no packet takes the cable from the last switch to the first. The
+/// used channels depend on each other in a line instead of a cycle.
 #[test]
 fn a_gap_in_the_ring_keeps_it_moving() {
     for queueing in [Queueing::Voq, Queueing::Fifo] {
@@ -148,8 +148,8 @@ fn rings_with_a_gap(queueing: Queueing) {
     }
 }
 
-/// One packet per 16 ms is longer than the interval of deadlock checks. No packet moves in between, in
-/// full buffers, and yet everything moves on.
+/// One packet per 16 ms is longer than the interval of deadlock checks. No packet moves in between, in full buffers,
+/// but everything moves in the end.
 #[test]
 fn congestion_is_no_deadlock() {
     let chain = Chain {
@@ -176,7 +176,7 @@ fn congestion_is_no_deadlock() {
     assert_eq!(all.len(), 6);
     let service = payload_time(mbit(1), MTU);
     for period in periods(&all) {
-        // With one packet of room the next is sent when the last has been received.
+        // With room for one packet, the next is sent when the last has been received.
         assert!(period > service && period < service + Span::from_us(10));
     }
 }

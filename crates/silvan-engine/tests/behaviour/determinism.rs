@@ -1,4 +1,4 @@
-//! The same inputs give the same run, however it is cut into pieces.
+//! Equal inputs give equal runs, for any division of a run into calls.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

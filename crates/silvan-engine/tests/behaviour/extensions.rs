@@ -1,4 +1,4 @@
-//! What schemes may see of each packet, and choose for it: telemetry, round trips, grants, paths and lanes.
+//! Data of each packet for schemes, and their choices for it: telemetry, round trips, grants, paths and lanes.
 
 use std::collections::BTreeMap;
 
@@ -141,7 +141,7 @@ fn telemetry_of_an_idle_path_is_its_timetable() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Where queues form, a hop has what the switch's own hooks saw as the packet left. Every extension belongs to
+    /// A hop at a queue has the data of the switch's own hooks at the packet's departure. Every extension belongs to
     /// one packet at any time, also when ports close, and none is left in the end.
     #[test]
     fn telemetry_is_what_the_switches_see(
@@ -280,7 +280,7 @@ fn grants_without_a_receiver_are_errors() {
 /// Takes a path by a rule, and notes how many packets arrive after one that was sent later.
 #[derive(Debug)]
 struct Paths {
-    /// The same path for all packets of a flow; else all in turn.
+    /// True for one path for all packets of a flow; false for all paths in turn.
     fixed: bool,
     sent: u32,
     last: BTreeMap<QueuePair, Time>,
@@ -365,8 +365,8 @@ fn tree<S: SwitchControl, C: SourceControl>(
     Engine::new(&fabric, routes, &config, switch, source, script).unwrap()
 }
 
-/// Packets of one flow on one path stay in order, whatever happens on the other paths. On all paths in turn they
-/// do not, where other traffic makes the paths differ.
+/// Packets of one flow on one path stay in order, for any traffic on other paths. On all paths in turn they do not,
+/// because other traffic makes the paths differ.
 #[test]
 fn packets_of_one_path_stay_in_order() {
     let flows: Vec<_> = (0..16)
@@ -435,8 +435,8 @@ impl SourceControl for Lanes {
     }
 }
 
-/// Host 0 sends to a slow host and to a fast one behind the same cable. On one lane the slow one's packets fill the
-/// buffer, and both get the same; on lanes of their own the fast one gets the rest of the link.
+/// Host 0 sends to a slow host and to a fast host behind one cable. On one lane the slow host's packets fill the
+/// buffer, and both hosts get equal rates. On separate lanes the fast host gets the rest of the link.
 #[test]
 fn lanes_by_destination_keep_flows_apart() {
     let kind = cable("4x DDR 2 m");
@@ -494,8 +494,8 @@ impl SwitchControl for LanesInTurn {
     }
 }
 
-/// A packet's next input and output are those that it has at the next switch, from its host to its destination, and
-/// credits are those of the chosen lanes.
+/// A packet's next input and output are those at the next switch, from its host to its destination. Credits are those
+/// of the chosen lanes.
 #[test]
 fn lanes_are_chosen_hop_by_hop() {
     let kind = cable("4x DDR 2 m");
@@ -505,7 +505,7 @@ fn lanes_are_chosen_hop_by_hop() {
         ..ddr_config()
     };
     config.switch.buffer = Some(room(8));
-    // One at a time: the hops of a packet follow each other.
+    // One packet at a time: the hops of a packet follow each other.
     let alone = Flow {
         gap: Span::from_us(50),
         ..Flow::burst(0, 3, 10)

@@ -1,5 +1,6 @@
-//! Packets that change their lane at a switch and are held until those before them have left, and hosts whose flows wait for
-//! credits of the lanes that switches choose.
+//! Packets that change their lane at a switch and are held until earlier packets have left.
+//!
+//! Also hosts whose flows wait for credits of the lanes that switches choose.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -70,8 +71,8 @@ impl SwitchControl for InOrder {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever the lanes are, packets leave each output in the order in which they came by an input, all of them
-    /// arrive, and credits add up.
+    /// Packets leave each output in the order of their arrival by an input, for any lanes. All packets arrive, and
+    /// credits add up.
     #[test]
     fn held_packets_keep_their_order(
         buffer in 2_u64..10,

@@ -16,7 +16,7 @@ use crate::common::{
 };
 use crate::script::{Flow, Script};
 
-/// What to mark when an input buffer is full.
+/// Packets to mark when an input buffer is full.
 #[derive(Clone, Copy, Debug)]
 enum Target {
     Nothing,
@@ -72,7 +72,7 @@ impl SwitchControl for Watcher {
     ) -> bool {
         let bytes = self.queued.entry(output.0).or_default();
         if *bytes == 0 {
-            // It passes without waiting, and is alone.
+            // The packet passes without waiting, and is alone.
             assert_eq!(queue.queued_bytes, packet.wire_bytes);
         } else {
             assert_eq!(*bytes, u64::from(queue.queued_bytes));
@@ -150,8 +150,8 @@ fn marked(engine: &Engine<Watcher, NoControl, Script>) -> Vec<u64> {
     classes.map(marked).collect()
 }
 
-/// The calls themselves check that queues, outputs and occupied blocks are what arrivals and
-/// departures make of them; only the inputs of the three sending hosts ever fill up.
+/// The calls check that queues, outputs and occupied blocks follow from arrivals and departures.
+/// Only the inputs of the three sending hosts ever fill up.
 #[test]
 fn a_full_buffer_is_shown_as_it_is() {
     let engine = congested(Target::Nothing);
@@ -181,8 +181,8 @@ fn marking_an_output_marks_its_waiting_packets() {
     assert!(marked.iter().sum::<u64>() <= engine.switch_control().requested);
 }
 
-/// Marks by input hit the flows through a full buffer, and no others: hosts 0 and 1 send to 3, so
-/// that their buffers fill; host 2 alone sends to 4 and never fills its own.
+/// Marks by input affect only flows through a full buffer. Hosts 0 and 1 send to 3, so their
+/// buffers fill. Host 2 alone sends to 4 and never fills its buffer.
 #[test]
 fn marking_an_input_marks_its_waiting_packets() {
     let flows = [(0, 3), (1, 3), (2, 4)].map(|(from, to)| Flow::burst(from, to, 200));
@@ -291,8 +291,8 @@ fn acknowledged(path: FeedbackParams) -> EngineConfig {
     }
 }
 
-/// With a window of w, packet k + w starts at the instant at which the acknowledgement of packet k
-/// is there, which is a constant time after its delivery: a round trip per w packets.
+/// With a window of w, packet k + w starts when the acknowledgement of packet k arrives, a constant
+/// time after its delivery. So there is a round trip per w packets.
 #[test]
 fn a_window_is_one_round_trip_per_window() {
     let kind = cable("4x DDR 20 m");
@@ -320,9 +320,9 @@ fn a_window_is_one_round_trip_per_window() {
     }
 }
 
-/// With a window of one there is never more than one packet of a flow between its hosts, also where
-/// many flows meet and the acknowledgements go through the fabric; each packet starts after the
-/// one before has been delivered.
+/// With a window of one, at most one packet of a flow is between its hosts. This holds also if many
+/// flows meet and acknowledgements go through the fabric. Each packet starts after the delivery of
+/// the packet before.
 #[test]
 fn a_window_of_one_keeps_one_packet_in_the_fabric() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 5]);
@@ -384,8 +384,8 @@ impl SourceControl for HostPace {
 }
 
 /// A release of the whole host paces all its flows together. Every packet takes its credits when it
-/// starts and returns them once, when the switch has sent it on; no other is in use then, as the
-/// next packet starts later.
+/// starts and returns them once, when the switch has sent it. No other credits are in use then,
+/// because the next packet starts later.
 #[test]
 fn a_host_can_be_held_back_as_a_whole() {
     let kind = cable("4x DDR 2 m");

@@ -1,5 +1,7 @@
-//! What the engine promises is checked in every build: a workload that breaks a rule ends the run with
-//! an error that names it, and what cannot be numbered is refused.
+//! Invariants of the engine are checked in every build.
+//!
+//! A workload that breaks a rule ends the run with an error that names the rule, and numbers beyond a limit are
+//! refused.
 
 use silvan_cc::hooks::NoControl;
 use silvan_core::{Bytes, HostId, Length, Sl, Span, Time};
@@ -81,7 +83,7 @@ fn a_packet_without_credits_ends_the_run() {
 
 #[test]
 fn a_packet_of_another_size_than_the_mtu_allows_ends_the_run() {
-    // Without payload and header there is nothing on the wire.
+    // Without payload and header a packet has no bytes on the wire.
     for (bytes, header) in [(0, 0), (MTU + 1, HEADER), (u32::MAX, HEADER), (u32::MAX, 0)] {
         let error = fault(packets_of(bytes), header);
         let (host, mtu) = (0, MTU);
@@ -145,7 +147,7 @@ fn more_credit_delays_than_can_be_numbered_are_refused() {
         panic!("{error}");
     };
     assert_eq!((which, most), ("different credit delays", 1 << 16));
-    // And that of ports without a cable.
+    // Plus the delay of ports without a cable.
     assert_eq!(found, 599 * 127 + 1);
 }
 

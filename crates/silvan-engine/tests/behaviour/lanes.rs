@@ -28,9 +28,9 @@ fn testbed(congested: bool, sl: u8) -> Script {
     routed.run(&config, &flows, RUN)
 }
 
-/// On a lane of its own and first in line, a packet of X finds the cable between the switches
-/// occupied by at most one packet of A. So every packet starts exactly when it does in the empty
-/// fabric, and arrives at most that packet's time later; on A's lane X gets a third.
+/// On a separate lane and first in line, a packet of X waits for at most one packet of A on the cable between the
+/// switches. So every packet starts exactly when it does in the empty fabric, and arrives at most that packet's time
+/// later. On A's lane X gets a third.
 #[test]
 fn congestion_of_one_lane_leaves_the_other_untouched() {
     let (empty, full) = (testbed(false, 1), testbed(true, 1));
@@ -126,9 +126,9 @@ fn a_lane_may_be_in_a_table_twice() {
     assert_turns(&contest(tables), 1, 3);
 }
 
-/// Limit of High Priority, in units of 4096 bytes: 0 is one packet, and of 33 blocks (2112 bytes) two
-/// packets use up one unit, four use up two; then a packet of low priority has its turn. 255 has no
-/// limit, and lane 0 waits permanently.
+/// Limit of High Priority, in units of 4096 bytes, for packets of 33 blocks (2112 bytes). 0 is one packet. Two packets
+/// use up one unit, four use up two; then a packet of low priority follows. 255 has no limit, and lane 0 waits
+/// permanently.
 #[test]
 fn the_limit_of_high_priority_lets_low_packets_through() {
     let tables = |limit_high| VlArbitration {
@@ -142,8 +142,7 @@ fn the_limit_of_high_priority_lets_low_packets_through() {
     assert!(contest(tables(255)).iter().all(|&lane| lane == 1));
 }
 
-/// Lanes that have nothing to send or no credits do not hold the others up: a lane alone has the
-/// whole link, whatever its weight.
+/// Lanes without packets or credits do not delay others: a lane alone has the whole link, with any weight.
 #[test]
 fn an_idle_lane_leaves_the_link_to_the_other() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
@@ -161,8 +160,7 @@ fn an_idle_lane_leaves_the_link_to_the_other() {
     assert!(expected - script.records[0].delivered_in(at(Span::ZERO), at(RUN)) <= 2);
 }
 
-/// Service levels choose the lane: with both on lane 0 the flows take turns packet by packet,
-/// whatever the weights.
+/// Service levels choose the lane: with both on lane 0 the flows alternate packet by packet, with any weights.
 #[test]
 fn service_levels_of_one_lane_share_it() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 3]);

@@ -98,9 +98,9 @@ fn cut_through_into_a_faster_cable_never_runs_dry() {
     assert_eq!(measured(&config, &[qdr, sdr, qdr], MTU), expected);
 }
 
-/// On each cable the tail ends one propagation and one switch latency after it ended on the cable
-/// before, or one serialisation after the head could start, whichever is later:
-/// end(k) = start(k-1) + propagation + latency + max(ser(k-1), ser(k)).
+/// End of the tail on each cable: end(k) = start(k-1) + propagation + latency + max(ser(k-1), ser(k)). The tail ends
+/// one propagation and one switch latency after its end on the cable before, or one serialisation after the head could
+/// start, whichever is later.
 #[test]
 fn any_order_of_speeds() {
     let config = ddr_config();
@@ -171,8 +171,8 @@ fn a_crossbar_that_cuts_through_adds_nothing() {
     }
 }
 
-/// A sink that cuts through begins after the first 64 bytes, and is done when the slower of link and sink
-/// is: by the link, when the sink has consumed the last block after it has arrived.
+/// A sink that cuts through begins after the first 64 bytes, and ends with the slower of link and sink. With a slower
+/// link, it ends when the sink has consumed the last block after its arrival.
 #[test]
 fn a_sink_that_cuts_through_begins_with_the_first_block() {
     let kind = cable("4x DDR 7 m");

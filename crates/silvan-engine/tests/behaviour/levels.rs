@@ -109,9 +109,9 @@ fn reconfigured_levels_equal_levels_of_the_routes() {
     }
 }
 
-/// Oracle: tables and levels set by runtime reconfiguration. Paths from the hosts of the last switch are on levels
-/// 3 and 5, which the switches map to lane 1 where it leads upwards and to lane 0 elsewhere; hosts send on
-/// lane 1.
+/// Oracle: tables and levels set by runtime reconfiguration. Paths from the hosts of the last
+/// switch are on levels 3 and 5, which the switches map to lane 1 upwards and to lane 0 elsewhere.
+/// Hosts send on lane 1.
 #[test]
 fn reconfigured_tables_equal_tables_of_the_routes() {
     let (fabric, tables) = ring();

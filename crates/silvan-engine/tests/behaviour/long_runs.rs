@@ -5,8 +5,8 @@ use silvan_core::{Span, Time};
 use crate::common::{MTU, Routed, cable, ddr_config};
 use crate::script::{Flow, Record};
 
-/// Three hosts send to a fourth one with a slow sink: some packets at the start of the run, and many from 20 us before an
-/// instant on, so that packets wait, and credits are on their way, when it comes.
+/// Three hosts send to a fourth host with a slow sink: some packets at the start of the run, and many around an
+/// instant. The latter start 20 us before it, so that packets wait, and credits are on their way, at the instant.
 fn around(instant: Time) -> Vec<Record> {
     let kind = cable("4x DDR 7 m");
     let routed = Routed::star(&[kind; 4]);
@@ -26,7 +26,7 @@ fn around(instant: Time) -> Vec<Record> {
     routed.run(&config, &flows, run).records
 }
 
-/// When packets start and are delivered, since an instant.
+/// Returns the start and delivery times of packets, relative to an instant.
 fn since(records: &[Record], start: Time) -> Vec<(Span, Span)> {
     let late = |record: &Record| {
         let times = record.injected.iter().zip(&record.delivered);

@@ -1,4 +1,4 @@
-//! What the engine as a whole must do, each behaviour with an oracle of its own.
+//! Behaviour of the whole engine; each test has an oracle.
 
 #![allow(
     clippy::unwrap_used,

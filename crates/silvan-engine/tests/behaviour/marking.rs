@@ -1,4 +1,4 @@
-//! Which packets a switch marks: Marking_Rate, Packet_Size, Threshold, Victim_Mask.
+//! Selection of packets that a switch marks: Marking_Rate, Packet_Size, Threshold, Victim_Mask.
 
 use silvan_cc::hooks::{NoControl, SettingChange, Settings};
 use silvan_cc::schemes::ib_cc::{
@@ -186,9 +186,9 @@ fn a_port_marks_from_its_threshold_on() {
     }
 }
 
-/// Two hosts on each of two switches send to a fifth on the second. The port to it is the root: it
-/// has credits. The cable between the switches has room for one packet, so after every packet it has
-/// no credits: a victim, which marks nothing unless its mask bit is set.
+/// Two hosts on each of two switches send to a fifth host on the second switch, whose port is the root: it has credits.
+/// The cable between the switches has room for one packet, so after every packet it has no credits. It is a victim,
+/// which marks no packet unless its mask bit is set.
 #[test]
 fn a_victim_does_not_mark_unless_masked() {
     let kind = cable("4x DDR 2 m");
@@ -219,9 +219,9 @@ fn a_victim_does_not_mark_unless_masked() {
     }
 }
 
-/// A host that takes a packet in 160 times its time on the cable. Of its four packets of room the
-/// first three leave some behind; the fourth, and every one that then goes as soon as its credits
-/// are there, takes the last credits. So without its mask bit the port marks three packets in all.
+/// A host takes a packet in 160 times its time on the cable. Of its four packets of room the first three leave some
+/// behind. The fourth, and every later packet, takes the last credits. So without its mask bit the port marks three
+/// packets in all.
 #[test]
 fn a_slow_host_needs_the_mask() {
     let routed = star();
@@ -294,8 +294,8 @@ fn settings_change_while_packets_move() {
     assert!(phase(&mut engine, on).1 > 200);
 }
 
-/// PortXmitTimeCong of the saturated port: from the first packet on all the time, as there is always
-/// one that waits. The ports to the senders are never congested.
+/// PortXmitTimeCong of the saturated port counts all the time from the first packet on, because a packet always waits.
+/// The ports to the senders are never congested.
 #[test]
 fn the_congested_time_is_that_of_the_saturation() {
     let (engine, _, root) = saturated(setting(0), MarkingMode::Counter);

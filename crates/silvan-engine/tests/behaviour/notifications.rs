@@ -67,7 +67,7 @@ fn drained(config: &EngineConfig) -> Engine<IbSwitch, Listener, Script> {
     engine
 }
 
-/// What the source of script flow `flow` has heard.
+/// Returns the feedback received by the source of script flow `flow`.
 fn heard(engine: &Engine<IbSwitch, Listener, Script>, flow: usize) -> &[(Time, Feedback)] {
     let flow = &engine.workload().flows[flow];
     let pair = QueuePair {
@@ -174,8 +174,8 @@ fn acknowledgements_per_message_add_up() {
     }
 }
 
-/// At most one CNP of a flow in each interval: in 3 ms at 50 us no more than 61, and never two
-/// closer than that.
+/// At most one CNP of a flow in each interval: in 3 ms at 50 us at most 61, and never two at a
+/// shorter distance.
 #[test]
 fn coalescing_bounds_the_number_of_notifications() {
     let interval = Span::from_us(50);

@@ -127,7 +127,7 @@ fn partitioned_engine_equals_general_engine() {
     });
 }
 
-/// The same oracle, with InfiniBand's congestion control.
+/// Oracle: the general engine, with InfiniBand's congestion control.
 #[test]
 fn partitioned_engine_with_congestion_control_equals_general_engine() {
     with_divisions(Case::lookahead, |case, routed, division| {
@@ -136,7 +136,7 @@ fn partitioned_engine_with_congestion_control_equals_general_engine() {
     });
 }
 
-/// The same, where the workload is notified of deliveries at the hosts that have sent the packets.
+/// Oracle: the general engine, with notifications of deliveries at the sending hosts.
 #[test]
 fn partitioned_engine_that_tells_of_deliveries_equals_general_engine() {
     with_divisions(Case::lookahead, |case, routed, division| {
@@ -150,7 +150,7 @@ fn partitioned_engine_that_tells_of_deliveries_equals_general_engine() {
     });
 }
 
-/// The same two with lanes, links of different speed, and chosen paths.
+/// Oracle: the general engine, with lanes, links of different speed, and chosen paths.
 #[test]
 fn partitioned_engine_of_any_kind_equals_general_engine() {
     with_divisions(Case::general_lookahead, |case, routed, division| {
@@ -173,7 +173,7 @@ fn partitioned_engine_of_any_kind_equals_general_engine() {
     });
 }
 
-/// The same with PFC in the place of credits.
+/// Oracle: the general engine, with PFC in the place of credits.
 #[test]
 fn partitioned_engine_with_pauses_equals_general_engine() {
     let paused = |case: Case| case.general_lookahead().paused();
@@ -189,7 +189,7 @@ fn partitioned_engine_with_pauses_equals_general_engine() {
     });
 }
 
-/// The same where outputs that may go on wait for something else than the end of a pause.
+/// Oracle: the general engine; resumed outputs wait for other conditions than the end of a pause.
 #[test]
 fn partitioned_engine_with_pauses_and_limits_equals_general_engine() {
     let crowded = |case: Case| case.general_lookahead().paused_and_crowded();
@@ -225,7 +225,7 @@ fn partitioned_engine_finds_the_loss_that_the_general_engine_finds() {
     assert!(lost.get() > 20, "{} losses", lost.get());
 }
 
-/// The same with schemes that ask how full input buffers are.
+/// Oracle: the general engine, with schemes that read the fill level of input buffers.
 #[test]
 fn partitioned_engine_with_full_buffers_equals_general_engine() {
     with_divisions(Case::general_lookahead, |case, routed, division| {

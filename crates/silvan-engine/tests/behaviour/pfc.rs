@@ -41,8 +41,8 @@ fn limits(routed: &Routed, config: &EngineConfig) -> PfcLimits {
     config.pfc_limits(links.next().unwrap()).unwrap().unwrap()
 }
 
-/// The host's port that receives a packet of these sizes first, its sink being blocked from the first packet on, and the
-/// first loss within 1 ms.
+/// Returns the host's port that receives packets of these sizes, and the first loss within 1 ms. The sink is blocked
+/// from the first packet on.
 fn loss(kind: LinkKind, pfc: PfcParams, sizes: Vec<u32>) -> (PortId, Option<Loss>) {
     let routed = Routed::star(&[kind, kind]);
     let mut config = with(pfc);
@@ -64,9 +64,10 @@ fn loss(kind: LinkKind, pfc: PfcParams, sizes: Vec<u32>) -> (PortId, Option<Loss
     }
 }
 
-/// 1 B/ns. The fourth packet fills the buffer to xoff. The fifth starts, and its first byte arrives 10 ns later. The pause waits
-/// 2074 ns for a frame, takes 84 ns to send, 10 ns on the cable, and 614.4 ns until it has its effect: 2792.4 ns from the start. Two
-/// packets of 1396 B fill 2792 ns, and a full one has just started then: 4866 B in all.
+/// Headroom by hand, at 1 B/ns. The fourth packet fills the buffer to xoff. The fifth starts, and its first byte
+/// arrives 10 ns later. The pause waits 2074 ns for a frame, takes 84 ns to send, 10 ns on the cable, and 614.4 ns
+/// until its effect: 2792.4 ns from the start. Two packets of 1396 B fill 2792 ns, and a full packet has just started
+/// then: 4866 B in all.
 #[test]
 fn one_byte_less_than_the_headroom_loses_one_byte() {
     let kind = cable("4x SDR 2 m");
@@ -88,8 +89,8 @@ fn one_byte_less_than_the_headroom_loses_one_byte() {
     assert!(lost.hint().contains("4866 B"), "{}", lost.hint());
 }
 
-/// The same for any cable, rate and delay: with the headroom of the formula the worst case has room, and with a byte less it
-/// has not.
+/// With the headroom of the formula the worst case has room, and with a byte less it has not, for any cable, rate and
+/// delay.
 #[test]
 fn headroom_of_the_formula_is_exact() {
     let speeds = proptest::sample::select(vec![Speed::Sdr, Speed::Ddr, Speed::Qdr, Speed::Edr]);
@@ -105,7 +106,7 @@ fn headroom_of_the_formula_is_exact() {
         };
         let routed = Routed::star(&[kind, kind]);
         let headroom = limits(&routed, &with(pfc.clone())).headroom.as_u64();
-        // What the link carries until the pause takes effect, in packets of any size that are not too small.
+        // Bytes that the link carries until the pause takes effect, in packets of any size that are not too small.
         let mut left = headroom - WIRE;
         let mut sizes = vec![MTU; packets as usize];
         while left > 0 {
@@ -208,8 +209,8 @@ fn without_thresholds_a_link_sends_bursts_of_one_round_trip() {
     assert!(found.len() > 30);
 }
 
-/// A fast sender behind a slow link: the slow link is never idle if what the buffer holds at xon lasts until the next packet can leave,
-/// and idle for the difference once per pause if it does not.
+/// A fast sender behind a slow link: the slow link is always busy if the buffer's content at xon lasts until the next
+/// packet can leave. Otherwise it is idle for the difference once per pause.
 #[test]
 fn a_link_is_full_exactly_if_xon_covers_the_round_trip() {
     let (fast, slow) = (cable("4x QDR 400 m"), cable("4x SDR 40 m"));
@@ -260,8 +261,8 @@ fn default_thresholds_keep_a_link_full() {
     }
 }
 
-/// Of N hosts that send to one, each sends for 1/N of the time, and waits for the rest because it is paused. A pause can begin during
-/// a packet, which the host completes.
+/// Of N hosts that send to one host, each sends for 1/N of the time, and is paused for the rest. A pause can begin
+/// during a packet, which the host completes.
 #[test]
 fn an_incast_pauses_each_sender_for_all_but_its_share() {
     let kind = cable("4x DDR 10 m");
@@ -292,7 +293,7 @@ fn an_incast_pauses_each_sender_for_all_but_its_share() {
     }
 }
 
-/// With buffers that never fill, PFC, credits and no flow control at all are the same.
+/// With buffers that never fill, PFC, credits and no flow control are equal.
 #[test]
 fn ample_buffers_make_pfc_and_credits_equal() {
     let ample = Bytes::from_bytes(16 << 20);
@@ -332,7 +333,7 @@ fn ample_buffers_make_pfc_and_credits_equal() {
 #[test]
 fn a_ring_of_pauses_names_its_cycle() {
     for switches in 4..=7 {
-        // Of what enters a buffer on a route of two links, half leaves at the next switch.
+        // On a route of two links, half of the packets that enter a buffer leave at the next switch.
         for hops in 3..switches {
             for packets in [1, 4] {
                 let routed = one_way_ring(switches, 1);
@@ -349,7 +350,7 @@ fn a_ring_of_pauses_names_its_cycle() {
     }
 }
 
-/// Each priority has pauses of its own.
+/// Each priority is paused separately.
 #[test]
 fn a_paused_priority_leaves_the_other_untouched() {
     let kind = cable("4x DDR 10 m");
@@ -382,7 +383,7 @@ fn a_paused_priority_leaves_the_other_untouched() {
     }
 }
 
-/// What a lane replays is known when a window begins, in the engine for every fabric that has windows.
+/// The replay of a lane is known when a window begins, in the engine for every fabric that has windows.
 #[test]
 fn pfc_has_windows_in_the_engine_for_every_fabric() {
     let routed = Routed::star(&[cable("4x DDR 20 m"); 3]);
@@ -394,8 +395,8 @@ fn pfc_has_windows_in_the_engine_for_every_fabric() {
     assert_eq!(fits(&with(PfcParams::default())), (false, true));
 }
 
-/// Windows are no longer than a pause takes, and those below 2^14 ps are not opened: a frame and a pause frame, at 25 bytes in
-/// 1 ns, and the cables. Heads and credits would allow longer ones.
+/// Windows are no longer than a pause takes, and windows below 2^14 ps are not opened. A pause takes a frame and a
+/// pause frame, at 25 bytes in 1 ns, and the cables. Heads and credits would allow longer windows.
 #[test]
 fn windows_are_no_longer_than_a_pause_takes() {
     let kind = LinkKind::new(Width::X4, Speed::Hdr, Length::from_mm(100));

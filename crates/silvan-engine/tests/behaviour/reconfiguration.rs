@@ -67,8 +67,8 @@ fn node(routed: &Routed, name: &str) -> NodeId {
     routed.fabric.node_by_name(name).unwrap()
 }
 
-/// A switch discards what it cannot pass on, at the rate at which it comes: the sender is not held
-/// up, and every packet is delivered, discarded or under way.
+/// A switch discards undeliverable packets at the rate of their arrival. The sender is not delayed,
+/// and every packet is delivered, discarded or under way.
 #[test]
 fn packets_for_a_closed_port_are_discarded() {
     let routed = Routed::star(&[cable(CABLE); 3]);
@@ -150,8 +150,8 @@ fn a_closed_host_keeps_its_packets() {
     assert!(open.xmit_pkts - delivered <= 2);
 }
 
-/// The packet that is on the trunk when it is cut is lost, no other; the rest is discarded at
-/// the dead port until the route is changed, and then takes the other trunk.
+/// Only the packet on the cut trunk is lost. Later packets are discarded at the dead port until the
+/// route is changed, and then take the other trunk.
 #[test]
 fn traffic_follows_a_changed_route_around_a_cut_cable() {
     let routed = two_trunks();
@@ -196,7 +196,7 @@ fn traffic_follows_a_changed_route_around_a_cut_cable() {
     );
 }
 
-/// Keeps the routes that it is told.
+/// Stores the routes of its calls.
 #[derive(Clone, Debug, Default)]
 struct Told(std::collections::BTreeMap<(PortId, HostId), Option<PortId>>);
 
@@ -365,10 +365,10 @@ fn switches_map_service_levels_to_lanes_port_by_port() {
     };
     let before = [0, 1].map(|flow| delivered(&engine, flow, 20, 100));
     assert!(before[0].abs_diff(before[1]) <= 8, "{before:?}");
-    // What waited before keeps its lane, and has left by then.
+    // Packets that waited before keep their lane, and have left by then.
     let [one, three] = [0, 1].map(|flow| delivered(&engine, flow, 400, 900));
     assert!((3 * one).abs_diff(three) <= 8, "{one} {three}");
-    // Without a lane the packets are discarded as they come, and their space is free again.
+    // Without a lane the packets are discarded at arrival, and their space is free again.
     lanes[1] = 15;
     engine.set_sl_to_vl(switch, port(1), port(2), &lanes);
     engine.run_until(us(1100)).unwrap();
@@ -571,8 +571,8 @@ fn apply(
     }
 }
 
-/// Whatever is cut, closed, opened and rerouted: bytes, credits and queues add up after each change,
-/// and when all is as it was, everything drains and every buffer has its credits again.
+/// Bytes, credits and queues add up after each change: cut, close, open and reroute. When all
+/// changes are undone, all packets drain and every buffer has its credits again.
 #[test]
 fn every_packet_is_accounted_for() {
     let discards = std::cell::Cell::new(0);

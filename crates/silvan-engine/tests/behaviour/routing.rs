@@ -188,8 +188,8 @@ fn sent_up(routed: &Routed, engine: &PlainEngine) -> [u64; 2] {
     })
 }
 
-/// Hosts 4 and 6 are both reached over spine 0 by d-mod-k, so that two flows share one cable; a leaf
-/// that chooses gives each a cable of its own, and both are twice as fast.
+/// d-mod-k reaches hosts 4 and 6 over spine 0, so two flows share one cable. A leaf that chooses gives each flow a
+/// separate cable, and both are twice as fast.
 #[test]
 fn choosing_doubles_an_unlucky_pair() {
     let routed = two_spines(2, "4x DDR 2 m");
@@ -242,7 +242,7 @@ fn an_adversarial_permutation_is_spread() {
     assert!((ratio - 2.0).abs() < 0.01, "{ratio}");
 }
 
-/// Where there is nothing to choose the run is the same to the picosecond.
+/// Without alternatives the run is equal to the picosecond.
 #[test]
 fn without_alternatives_nothing_changes() {
     let routed = Routed::row(

@@ -40,7 +40,7 @@ impl Flow {
         }
     }
 
-    /// The same, ending after so many packets.
+    /// Makes a saturating flow that ends after `packets` packets.
     pub fn burst(source: usize, destination: usize, packets: u64) -> Self {
         Self {
             packets,
@@ -53,12 +53,12 @@ impl Flow {
     }
 }
 
-/// What has become of a flow.
+/// Progress of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// When each packet started.
+    /// Start time of each packet.
     pub injected: Vec<Time>,
-    /// When each packet was delivered.
+    /// Delivery time of each packet.
     pub delivered: Vec<Time>,
 }
 
@@ -70,18 +70,19 @@ impl Record {
     }
 }
 
-/// Flows, each a traffic class of its own; those of one host take turns. With `TOLD` an engine with windows tells their
-/// hosts of deliveries, too.
+/// Flows, each a separate traffic class; flows of one host take turns. With `TOLD` an engine with windows notifies
+/// their hosts of deliveries, too.
 #[derive(Clone, Debug)]
 pub struct Script<const TOLD: bool = false> {
     pub flows: Vec<Flow>,
     pub records: Vec<Record>,
     /// The flow of each delivery, in the order of deliveries.
     pub order: Vec<usize>,
-    /// Whether packets of a flow are delivered in order; else `arrived` has the sizes of what was delivered, by flow.
+    /// True if packets of a flow are delivered in order; otherwise `arrived` has the sizes of delivered packets, by
+    /// flow.
     pub in_order: bool,
     pub arrived: Vec<Vec<u32>>,
-    /// Whether it wants to know of deliveries.
+    /// True if the script needs deliveries.
     pub follows: bool,
     /// By host: when it was polled.
     pub polls: Vec<Vec<Time>>,
@@ -107,7 +108,7 @@ impl Script {
         }
     }
 
-    /// The same for an engine with windows, which wants to know of deliveries if `TOLD`.
+    /// Converts the script for an engine with windows, with deliveries if `TOLD`.
     pub fn by_windows<const TOLD: bool>(self) -> Script<TOLD> {
         let Self {
             flows,

@@ -1,4 +1,4 @@
-//! How flows share what they meet in: round-robin, oldest-first, read limits.
+//! Sharing among flows that meet: round-robin, oldest-first, read limits.
 
 use silvan_core::Span;
 use silvan_engine::{Arbitration, CrossbarFeed, OutputBuffer};
@@ -26,9 +26,9 @@ fn parking_lot(switches: usize) -> (Routed, Vec<Flow>) {
     )
 }
 
-/// Each switch takes the packets of its own host and those from up the chain in turn. So every
-/// second delivery is from the last switch, of the others every second from the one before, and so
-/// on: 1/2, 1/4, ..., and the two farthest share what is left.
+/// Each switch takes packets of its own host and of switches up the chain in turn. So every second delivery is from the
+/// last switch, every second of the others from the switch before, and so on: 1/2, 1/4, ... The two farthest share the
+/// rest.
 #[test]
 fn a_parking_lot_halves_at_every_switch() {
     for switches in 2..=5 {
@@ -91,8 +91,8 @@ fn fan_out(outputs: usize) -> (Routed, Vec<Flow>) {
     (routed, flows)
 }
 
-/// One read at a time of a buffer that feeds two outputs: each read takes one slow serialisation, the
-/// outputs take turns, and each gets half. Without the limit each gets all.
+/// One read at a time of a buffer that feeds two outputs: each read takes one slow serialisation, the outputs take
+/// turns, and each gets half. Without the limit each gets the full rate.
 #[test]
 fn a_read_limit_of_one_halves_two_outputs() {
     let (routed, flows) = fan_out(2);
@@ -110,8 +110,8 @@ fn a_read_limit_of_one_halves_two_outputs() {
     }
 }
 
-/// Two reads at a time for three outputs: two packets per serialisation leave the buffer, and the
-/// outputs share them alike (within one packet for each of the two reads).
+/// Two reads at a time for three outputs: two packets per serialisation leave the buffer. The outputs share them
+/// equally, within one packet for each of the two reads.
 #[test]
 fn a_read_limit_of_two_leaves_three_outputs_two_thirds() {
     let (routed, flows) = fan_out(3);
@@ -130,8 +130,8 @@ fn a_read_limit_of_two_leaves_three_outputs_two_thirds() {
     }
 }
 
-/// The crossbar at twice the speed of the slow cables reads a packet in half the time, so that one
-/// read at a time is enough for two outputs.
+/// The crossbar at twice the speed of the slow cables reads a packet in half the time. So one read at a time is enough
+/// for two outputs.
 #[test]
 fn a_faster_crossbar_makes_up_for_the_read_limit() {
     let (routed, flows) = fan_out(2);
@@ -162,10 +162,10 @@ fn a_read_limit_is_nothing_to_single_outputs() {
     assert_eq!(free.records, limited.records);
 }
 
-/// Three hosts that each send 9/20 of a cable's rate into buffers that never fill. First come, first
-/// served, each gets the same: what is behind in the queues is behind for all, and the flows differ
-/// only by the packets between two switches. With round-robin arbitration, the last switch serves its own host, which needs
-/// less than half, with all that it needs, 9/20, and the two others the rest, 11/40 each.
+/// Three hosts each send 9/20 of a cable's rate into buffers that never fill. First come, first served, each gets an
+/// equal share: backlog in the queues delays all of them, and the flows differ only by the packets between two
+/// switches. With round-robin arbitration, the last switch serves its own host, which needs less than half, with all of
+/// its 9/20. The two other hosts get the rest, 11/40 each.
 #[test]
 fn oldest_first_serves_in_the_order_of_arrival() {
     let (routed, mut flows) = parking_lot(3);
@@ -192,9 +192,9 @@ fn oldest_first_serves_in_the_order_of_arrival() {
     }
 }
 
-/// Age counts from the arrival at the switch. Inputs whose buffers are always full of as many packets
-/// are therefore served alike, whatever flows are in them: the parking lot's shares are those of
-/// round-robin, within the few packets that a buffer lacks while its credits travel (5 %).
+/// Age counts from the arrival at the switch, so inputs whose buffers are always equally full are served equally. The
+/// parking lot's shares are those of round-robin, within the few packets that a buffer lacks while its credits travel
+/// (5 %).
 #[test]
 fn oldest_first_shares_by_buffers_where_they_are_full() {
     let (routed, flows) = parking_lot(3);

@@ -83,8 +83,7 @@ impl SourceControl for Again {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever is discarded, each packet arrives once, credits and bytes add up, and each discard is known to its
-    /// source.
+    /// Each packet arrives once, credits and bytes add up, and each source learns of its discards, for any discards.
     #[test]
     fn what_is_discarded_is_sent_again(
         one_in in 2_u32..12,

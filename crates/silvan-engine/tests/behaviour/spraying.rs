@@ -51,7 +51,7 @@ fn sent_up(fabric: &Fabric, engine: &TestEngine, hosts: usize) -> [u64; 4] {
     })
 }
 
-/// A flow whose packets are told apart by their sizes.
+/// A flow whose packets are distinguished by their sizes.
 fn numbered(source: usize, destination: usize, packets: u64) -> Flow {
     Flow {
         packets,
@@ -75,7 +75,7 @@ fn a_flow_takes_one_path_with_ecmp_and_flows_are_spread() {
     assert_eq!(up.iter().filter(|sent| **sent > 0).count(), 1, "{up:?}");
     assert_eq!(up.iter().sum::<u64>(), 400);
 
-    // One packet of each of 1,600 flows: a quarter, within five standard deviations of the binomial.
+    // A packet of each of 1,600 flows: a quarter, within five standard deviations of the binomial.
     let fabric = tree(2);
     let flows: Vec<Flow> = (0..1_600).map(|_| Flow::burst(0, 2, 1)).collect();
     let engine = run(&fabric, PathChoice::Ecmp, false, &flows);

@@ -62,8 +62,8 @@ fn every_nth(instants: &[Time], from: usize, nth: usize, period: Span) {
     }
 }
 
-/// A buffer of B packets gives B packets per round trip of a credit, and the round trip is longer by
-/// exactly the delay of the entry; into the switch from a host, and from another switch.
+/// A buffer of B packets gives B packets per round trip of a credit, which is longer by exactly the delay of the entry.
+/// This holds into the switch from a host, and from another switch.
 #[test]
 fn late_credits_lengthen_the_round_trip() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
@@ -88,9 +88,9 @@ fn late_credits_lengthen_the_round_trip() {
     }
 }
 
-/// Each packet leaves at once, and the next one comes as its tail leaves, so that there is always one in the buffer: at a
-/// threshold of one packet all credits are late, at one byte more none is. Those on the long cable, which takes two, do
-/// not count, nor do credits on their way back.
+/// A packet leaves at once, and the next comes as its tail leaves, so one packet is always in the buffer. At a
+/// threshold of one packet all credits are late; at one byte more none is. Packets on the long cable, which takes two,
+/// do not count, nor do credits on their way back.
 #[test]
 fn the_threshold_is_the_first_late_byte() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
@@ -111,12 +111,10 @@ fn the_threshold_is_the_first_late_byte() {
     every_nth(&injected(packets(1)), 0, 2, round_trip + ser(long, MTU) * 4);
 }
 
-/// Two hosts share the way to a third, half and half. One of them is behind a port in Credit_Mask.
-///
-/// Each of the `buffer` packets that it has credits for comes back for another turn when its tail
-/// has left, the late credit has crossed the cable, and the next head has crossed cable and switch:
-/// the output is then at the next of its turns, which are one serialisation time apart. The other
-/// host has all turns that are left.
+/// Two hosts share the way to a third, half and half. One of them is behind a port in Credit_Mask. The output's turns
+/// are one serialisation time apart. The starved host has credits for `buffer` packets. Each gets another turn when its
+/// tail has left, the late credit has crossed the cable, and the next head has crossed cable and switch. The other host
+/// has all remaining turns.
 #[test]
 fn a_starved_host_sends_less_often() {
     let kind = cable("4x DDR 2 m");

@@ -40,8 +40,7 @@ fn limited_by_the_injection_rate() {
     }
 }
 
-/// Without limits of the hosts the cable is never idle: a packet every serialisation time of payload
-/// and header.
+/// Without limits of the hosts the cable is always busy: a packet every serialisation time of payload and header.
 #[test]
 fn limited_by_the_cable_with_its_headers() {
     let kind = cable("4x QDR 2 m");
@@ -59,9 +58,8 @@ fn limited_by_the_cable_with_its_headers() {
     }
 }
 
-/// A sink slower than the cable is busy from the first packet on, so deliveries are one service
-/// time apart; what it cannot take stays in the buffers, and in the long run the source sends at the
-/// sink's rate.
+/// A sink slower than the cable is busy from the first packet on, so deliveries are one service time apart. The rest
+/// stays in the buffers, and in the long run the source sends at the sink's rate.
 #[test]
 fn limited_by_the_sink() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
@@ -88,9 +86,9 @@ fn every_nth(instants: &[Time], nth: usize, round_trip: Span) {
     }
 }
 
-/// A switch buffer of B packets behind a long cable. Credits taken at s come back when the head
-/// has crossed the cable and the switch, the tail has left, and the credit has crossed the cable:
-/// s + prop + latency + ser + prop + credit delay.
+/// A switch buffer of B packets behind a long cable. Credits taken at s come back when the head has crossed the cable
+/// and the switch, the tail has left, and the credit has crossed the cable: s + prop + latency + ser + prop + credit
+/// delay.
 #[test]
 fn limited_by_a_switch_buffer_behind_a_long_cable() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
@@ -110,7 +108,7 @@ fn limited_by_a_switch_buffer_behind_a_long_cable() {
             let record = one_flow(&trunk, &config, Flow::saturating(0, 1));
             every_nth(&record.delivered, nth, round_trip);
         }
-        // One block less than that holds one packet less.
+        // A buffer with one block less holds one packet less.
         if packets > 1 {
             config.switch.buffer = Some(Bytes::from_bytes(room(packets).as_u64() - 1));
             let routed = Routed::star(&[long, short]);
@@ -124,8 +122,8 @@ fn limited_by_a_switch_buffer_behind_a_long_cable() {
     }
 }
 
-/// A receive buffer of B packets: the credit of a packet granted at g is back when the packet has
-/// arrived, the sink has taken it in, and the credit has crossed the cable.
+/// A receive buffer of B packets. The credit of a packet granted at g is back when the packet has arrived, the sink has
+/// received it, and the credit has crossed the cable.
 #[test]
 fn limited_by_a_receive_buffer() {
     let (short, long) = (cable("4x DDR 1 m"), cable("4x DDR 500 m"));
@@ -148,8 +146,8 @@ fn limited_by_a_receive_buffer() {
     }
 }
 
-/// Credits are whole blocks per packet: a buffer of 33 blocks holds as many packets of 100 bytes of
-/// payload (126 on the wire, 2 blocks) as two go into 33.
+/// Credits are whole blocks per packet. A buffer of 33 blocks holds as many packets of 100 bytes of payload (126 on the
+/// wire, 2 blocks) as two go into 33.
 #[test]
 fn small_packets_occupy_whole_blocks() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
@@ -227,7 +225,6 @@ fn an_output_buffer_leaves_the_throughput_as_it_is() {
     }
 }
 
-/// What the counters say is what the flow has seen.
 #[test]
 fn counters_agree_with_the_packets() {
     let kind = cable("4x DDR 2 m");
@@ -265,8 +262,8 @@ fn counters_agree_with_the_packets() {
     }
 }
 
-/// What a host sends to itself takes its injection rate and nothing else: it is delivered when it has been
-/// injected, and of a flow to another host, with which it takes turns, half of the rate is left.
+/// Packets from a host to itself take its injection rate and nothing else: they are delivered when they have been
+/// injected. A flow to another host, with which they take turns, keeps half of the rate.
 #[test]
 fn packets_to_the_sender_stay_in_the_host() {
     let kind = cable("4x DDR 2 m");

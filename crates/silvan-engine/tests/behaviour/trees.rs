@@ -18,8 +18,8 @@ const RUN: Span = Span::from_us(600);
 const FAST: &str = "4x DDR 2 m";
 const SLOW: &str = "4x SDR 2 m";
 
-/// One input buffer of the default configuration, and half of it: a root that a single buffer feeds
-/// cannot have more waiting than that holds.
+/// An input buffer of the default configuration, and half of it: a root fed by a single buffer cannot have more waiting
+/// bytes than it holds.
 fn buffer() -> Bytes {
     ddr_config().switch.buffer.unwrap()
 }
@@ -100,8 +100,8 @@ fn a_chain_is_a_trunk() {
     );
 }
 
-/// Hosts 0 and 1 fill the buffers on the path to host 3, whose cable is slow; host 2 shares the
-/// trunk with them on its path to the idle host 4.
+/// Hosts 0 and 1 fill the buffers on the path to host 3, whose cable is slow. Host 2 shares the trunk with them on its
+/// path to the idle host 4.
 #[test]
 fn a_victim_is_held_in_a_branch() {
     let routed = Routed::row(
@@ -119,8 +119,8 @@ fn a_victim_is_held_in_a_branch() {
     assert_eq!((tree.contributing_flows, tree.victim_flows), (2, 1));
 }
 
-/// The same with FIFO input buffers: packets for host 4 wait in the second switch too,
-/// behind those for host 3, and are victims of the same root.
+/// FIFO input buffers: packets for host 4 wait in the second switch, too, behind packets for host 3. They are victims
+/// of the same root.
 #[test]
 fn packets_behind_others_in_a_fifo_are_victims_of_their_root() {
     let routed = Routed::row(
@@ -175,9 +175,9 @@ fn a_root_can_be_between_switches() {
     assert_eq!(tree.victims(), 0);
 }
 
-/// Everybody sends to host 0 of a two-level fat tree of 4 leaves with 4 hosts each. One spine serves
-/// a destination, so the tree is: the root; that spine's port down; one port up to it in each of the
-/// other 3 leaves; 3 sources next to the root at depth 1 and 12 behind the leaves at depth 3.
+/// All hosts send to host 0 of a two-level fat tree of 4 leaves with 4 hosts each. One spine serves a destination. So
+/// the tree has the root, that spine's port down, and one port up to it in each of the other 3 leaves. 3 sources are
+/// next to the root at depth 1, and 12 behind the leaves at depth 3.
 #[test]
 fn a_silent_tree_in_a_fat_tree_is_three_deep() {
     let fat_tree = generators::Xgft {

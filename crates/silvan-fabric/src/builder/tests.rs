@@ -174,7 +174,7 @@ fn incomplete_fabrics_are_refused() {
     );
 }
 
-/// One node more than there are LIDs: none has one, and none may have been given one.
+/// With one node more than there are LIDs, no node gets a LID, and a given LID is refused.
 #[test]
 fn nodes_beyond_all_lids_have_none() {
     let with_hosts = |hosts: usize| {

@@ -24,7 +24,7 @@ pub(super) enum Way<'a> {
 }
 
 impl Way<'_> {
-    /// Whether the ports are the same; equal ones that are stored twice may not be.
+    /// Returns true if the ports are the same object; equal ports that are stored twice return false.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, Self::None) => true,
@@ -55,11 +55,9 @@ fn contains(set: &PortSet, number: PortNumber) -> bool {
 /// A channel: the port that a cable enters a switch by, and the lane on that cable.
 pub(super) type Channel = (PortId, u8);
 
-/// Which channel is followed by which on some route.
-///
-/// A channel between switches is represented by the port it enters a switch by. Channels from and to
-/// hosts are left out: nothing depends on the former, the latter depend on nothing, so neither is
-/// part of a cycle.
+/// The channel-dependency graph: for each channel, the channels that follow it on some route. A channel between
+/// switches is represented by the port at which it enters a switch. Channels from and to hosts are never part of a
+/// cycle, so the graph omits them.
 pub(super) struct Dependencies<'f> {
     fabric: &'f Fabric,
     lanes: usize,
@@ -91,7 +89,7 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// Where the sets of a channel's followers begin, one per lane.
+    /// Index of the first set of a channel's followers; there is a set per lane.
     fn sets(&self, (entry, lane): Channel) -> usize {
         (entry.index() * self.lanes + usize::from(lane)) * self.lanes
     }
@@ -195,9 +193,8 @@ impl<'f> Dependencies<'f> {
         Ok(())
     }
 
-    /// Adds the dependencies of all ways to a destination that alternatives allow.
-    ///
-    /// `ways` are those of the destination before. Hosts of a leaf mostly have the same ones, which are not added again.
+    /// Adds the dependencies of all ways to a destination that alternatives allow. `ways` are those of the destination
+    /// before. Hosts of a leaf mostly have the same ones, which are not added again.
     pub(super) fn add_alternatives<'a>(
         &mut self,
         destination: HostId,

@@ -1,23 +1,23 @@
-//! Proof that forwarding tables work, before anything is simulated on them.
+//! Proof that forwarding tables work, before a simulation uses them.
 //!
 //! Three properties, for the routes between hosts:
 //!
 //! - every pair of hosts is connected;
 //! - no packet goes in a loop;
-//! - the channel-dependency graph has no cycle. Its nodes are the channels (a cable in one
-//!   direction), and channel x depends on channel y if some route continues from x to y. While a
-//!   packet in the buffer behind x waits for space behind y, the dependency is real; a cycle of
-//!   them can become a deadlock, and without one there is none (W. J. Dally, C. L. Seitz:
-//!   Deadlock-free message routing in multiprocessor interconnection networks, IEEE Transactions
-//!   on Computers C-36(5), 1987; J. Duato showed that deterministic routes need the condition too).
+//! - the channel-dependency graph has no cycle.
 //!
-//! Where a service level keeps its virtual lane along the whole route, the lanes are copies of one
-//! graph and one check holds for all of them. Where lanes change along the way
-//! ([`PathLanes`](crate::routing::PathLanes)), a channel is a cable in one direction with its lane.
-//! Where switches choose among [alternatives](crate::routing::Alternatives), every choice counts.
+//! The nodes of that graph are the channels: a cable in one direction. Channel x depends on channel y if some route
+//! continues from x to y, because a packet behind x may wait for space behind y. A cycle of dependencies can become a
+//! deadlock; without a cycle there is none (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor
+//! interconnection networks, IEEE Transactions on Computers C-36(5), 1987). J. Duato showed that deterministic routes
+//! need the condition, too.
 //!
-//! The work is done per destination: its routes form a tree, which every switch is in once. It grows
-//! with hosts times switches, not with pairs of hosts, and all cores share it.
+//! If service levels keep their virtual lane along the whole route, one check holds for all lanes. If lanes change
+//! along the way ([`PathLanes`](crate::routing::PathLanes)), a channel is a cable in one direction with its lane. If
+//! switches choose among [alternatives](crate::routing::Alternatives), every choice counts.
+//!
+//! The routes to a destination form a tree that contains every switch once. The work per destination grows with the
+//! number of switches, and all cores share the destinations.
 
 mod dependencies;
 mod steps;
@@ -34,7 +34,7 @@ use dependencies::Dependencies;
 pub use steps::{StepsReport, check_steps};
 use tree::{DestinationTree, Hops};
 
-/// What [`check`] tolerates.
+/// Faults that [`check`] tolerates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CheckOptions {
     /// Accept a cycle of channel dependencies and report it instead: the fabric may deadlock.
@@ -43,12 +43,12 @@ pub struct CheckOptions {
     pub allow_missing: bool,
 }
 
-/// What [`check`] found out about routes that work.
+/// Properties of working routes, found by [`check`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteReport {
     /// Ordered pairs of different hosts.
     pub pairs: u64,
-    /// Pairs of these without a route, only [if allowed](CheckOptions::allow_missing).
+    /// Pairs without a route, only [if allowed](CheckOptions::allow_missing).
     pub unreachable: u64,
     /// The first [missing entry](RouteError::NoEntry).
     pub first_missing: Option<RouteError>,
@@ -64,7 +64,7 @@ pub struct RouteReport {
     pub dependency_cycle: Option<Vec<PortId>>,
 }
 
-/// What is wrong with the routes.
+/// A fault of the routes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RouteError {
@@ -92,7 +92,7 @@ pub enum RouteError {
         switch: String,
         /// The port of its entry.
         port: PortNumber,
-        /// What is there instead.
+        /// The node at the end of the route.
         leads_to: String,
     },
     /// Packets go round in a loop.
@@ -124,9 +124,9 @@ pub enum RouteError {
         input: PortNumber,
         /// The port that they leave by.
         output: PortNumber,
-        /// Their service level.
+        /// Service level of the path.
         level: u8,
-        /// What it is mapped to.
+        /// Virtual lane of that service level.
         lane: u8,
     },
     /// The channel-dependency graph has a cycle.
@@ -186,7 +186,7 @@ pub fn check<'a>(
         first_missing,
     } = follow_all(fabric, routes, options)?;
     for host in fabric.host_ids() {
-        // One too many where the host has been counted as a source of its own packets.
+        // One too many if the host has been counted as a source of its own packets.
         let count = &mut counts[fabric.host_port(host)];
         *count = count.wrapping_add(reached[fabric.host_attachment(host).0]);
     }
@@ -218,7 +218,7 @@ pub fn check<'a>(
     })
 }
 
-/// What the routes to some destinations have.
+/// Properties of the routes to some destinations.
 struct Followed<'f> {
     dependencies: Dependencies<'f>,
     /// By port of a switch, the routes that leave by it; by port of a host, minus one for each route from a host to itself.
@@ -234,7 +234,8 @@ const WORK_OF_A_THREAD: usize = 1 << 22;
 /// Most threads, each of which has counts and dependencies of its own.
 const MOST_THREADS: usize = 16;
 
-/// Follows the routes to all hosts, on as many threads as there are cores and work. What is found does not depend on their number.
+/// Follows the routes to all hosts, on a number of threads that suits cores and work. The result does not depend on the
+/// number.
 fn follow_all<'f>(
     fabric: &'f Fabric,
     routes: Routes<'_>,
@@ -245,7 +246,7 @@ fn follow_all<'f>(
     follow_on(fabric, routes, options, cores.min(MOST_THREADS).min(work))
 }
 
-/// The same on a number of threads.
+/// Follows the routes to all hosts on `threads` threads.
 fn follow_on<'f>(
     fabric: &'f Fabric,
     routes: Routes<'_>,

@@ -6,13 +6,12 @@ use super::dependencies::{Channel, Dependencies};
 use crate::Fabric;
 use crate::routing::{LaneSteps, PathChoice, Routes};
 
-/// What [`check_steps`] found out.
+/// Properties of paths, found by [`check_steps`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepsReport {
     /// Lanes on which no packet has to stay on the last one.
     pub needed: u8,
-    /// With the lanes that there are, a cycle of channel dependencies: the ports that packets leave by, and
-    /// their lanes.
+    /// A cycle of channel dependencies with the available lanes: output ports and their lanes.
     pub cycle: Option<Vec<(PortId, u8)>>,
 }
 
@@ -37,19 +36,17 @@ pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
     }
 }
 
-/// Where a path begins or goes on: a switch, and the channel by which its packets came, `None` from a host.
+/// Start of a path's section: a switch, and the channel of arrival (`None` from a host).
 type Start = (SwitchId, Option<Channel>);
 
-/// The paths that are followed.
 struct Paths<'f> {
     fabric: &'f Fabric,
     routes: Routes<'f>,
     steps: &'f LaneSteps,
-    /// How many lanes there are.
     lanes: u8,
     highest: u8,
     leaves: Vec<SwitchId>,
-    /// Hosts that stand for all: the ways of every other one are those of one of them.
+    /// Hosts that represent all hosts: any other host has the same routes as one of these.
     destinations: Vec<HostId>,
     dependencies: Option<Dependencies<'f>>,
     /// Lanes on which a channel has been entered for the present destination, as bits, by the port that it enters.
@@ -94,7 +91,7 @@ impl<'f> Paths<'f> {
         }
     }
 
-    /// How packets can arrive at the switches that they are sent over.
+    /// Returns the arrivals of packets at their intermediate switches.
     fn arrivals_at_waypoints(&mut self, from_hosts: &[Start]) -> Vec<Start> {
         let mut starts = from_hosts.to_vec();
         if self.routes.choice == PathChoice::Par {
@@ -118,7 +115,7 @@ impl<'f> Paths<'f> {
         arrivals
     }
 
-    /// How packets can arrive at the switches that decide after the first one, within a group.
+    /// Returns the arrivals of packets at switches that decide after the first switch, within a group.
     fn second_switches(&self) -> Vec<Start> {
         let leaves = self.leaves.iter();
         let ports = leaves.flat_map(|leaf| self.fabric.switch(*leaf).ports());
@@ -195,7 +192,7 @@ fn ways(routes: Routes<'_>, at: SwitchId, target: HostId) -> impl Iterator<Item 
     several.iter().copied().chain(only)
 }
 
-/// One of the hosts of a switch to which packets take the same ways from everywhere.
+/// Returns one host for each group of hosts at a switch with the same routes from everywhere.
 fn different_ways(fabric: &Fabric, routes: Routes<'_>) -> Vec<HostId> {
     let mut found: Vec<HostId> = Vec::new();
     let mut of_leaf: IdVec<SwitchId, Vec<HostId>> =

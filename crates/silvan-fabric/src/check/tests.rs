@@ -67,8 +67,8 @@ fn the_11664_port_tree_is_reported_exactly() {
     }
 }
 
-/// On a ring of five all shortest paths are unique, and those of two cables chain up all around, in
-/// either direction. On a ring of three no path passes a whole switch-to-switch cable.
+/// Ring of five: all shortest paths are unique, and paths of two cables form a chain around the ring, in either
+/// direction. On a ring of three no path passes a whole switch-to-switch cable.
 #[test]
 fn minimal_routes_around_a_ring_are_named_as_a_cycle() {
     let fabric = ring(5);
@@ -126,8 +126,11 @@ fn small_fabrics_are_accepted() {
     assert_eq!(report.unwrap().max_hops, 5);
 }
 
-/// A triangle of switches s0 (h0, h3), s1 (h1), s2 (h2). Ports: s0: 1 to s1, 2 to s2, 3 h0, 4 h3;
-/// s1: 1 to s0, 2 to s2, 3 h1; s2: 1 to s0, 2 to s1, 3 h2.
+/// A triangle of switches s0 (h0, h3), s1 (h1) and s2 (h2).
+///
+/// - s0: port 1 to s1, 2 to s2, 3 h0, 4 h3
+/// - s1: port 1 to s0, 2 to s2, 3 h1
+/// - s2: port 1 to s0, 2 to s1, 3 h2
 fn triangle() -> Fabric {
     fabric_from(&[0, 0], &[(1, 2)], &[1, 1, 1])
 }
@@ -143,8 +146,7 @@ fn towards_h2(s0: Option<u8>, s1: Option<u8>, s2: Option<u8>) -> RouteError {
     check(&fabric, &tables, CheckOptions::default()).unwrap_err()
 }
 
-/// Without the entry for one destination in one switch, the sources without a route are those whose
-/// route in the whole tables passes that switch.
+/// A switch lacks the entry for one destination: sources whose full route passes that switch have no route.
 #[test]
 fn missing_entries_are_reported_where_they_are_allowed() {
     let fabric = FatTree648 {}.build(LINK).unwrap();
@@ -277,8 +279,7 @@ fn dependencies_by_pairs(
     followers
 }
 
-/// The same where lanes are those of tables, pair by pair of hosts and level; `None` if some packet has no
-/// lane.
+/// Returns dependencies with the lanes of tables, by pair of hosts and level; `None` if some packet has no lane.
 fn laned_dependencies_by_pairs(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -310,7 +311,7 @@ fn laned_dependencies_by_pairs(
 /// The port that a cable is entered by, and the lane on it.
 type Laned = (PortId, u8);
 
-/// Whether channels remain after those without followers are taken away again and again.
+/// Returns true if channels remain after channels without followers are removed repeatedly.
 fn is_cyclic<T: Ord + Copy>(mut followers: BTreeMap<T, BTreeSet<T>>) -> bool {
     loop {
         let with_followers: BTreeSet<T> = followers.keys().copied().collect();
@@ -362,7 +363,7 @@ proptest! {
         }
     }
 
-    /// Where switches choose, what each choice for each host may be followed by counts.
+    /// Every choice of a switch counts: all followers of each choice for each host are dependencies.
     #[test]
     fn every_choice_counts(fabric in any_fabric(), seed in any::<u64>()) {
         let tables = wild_tables(&fabric, seed);
@@ -394,8 +395,8 @@ proptest! {
         }
     }
 
-    /// With SL to VL tables by input and output, and levels by pair of hosts: a cycle is found if and only if
-    /// there is one, and what has no lane is found first.
+    /// SL to VL tables by input and output, and levels by pair of hosts. The check finds a cycle if and only if there
+    /// is one; it finds packets without a lane first.
     #[test]
     fn tables_and_levels_are_followed(
         fabric in any_fabric(),

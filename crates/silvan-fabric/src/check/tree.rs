@@ -5,16 +5,15 @@ use silvan_core::{HostId, IdVec, PortId, SwitchId};
 use super::RouteError;
 use crate::{Fabric, ForwardingTables};
 
-/// One hop of the tree: how a packet leaves a switch.
+/// One hop of the tree: the output of a switch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
-    /// The port it leaves by.
     pub(super) out: PortId,
     /// The switch that comes next and the port it is entered by; `None` at the destination's leaf.
     pub(super) next: Option<(SwitchId, PortId)>,
 }
 
-/// How far a switch has been followed, for the destination of this number.
+/// Progress at a switch, for the destination of this number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Visit {
     Never,
@@ -49,7 +48,6 @@ pub(super) struct DestinationTree<'f> {
     /// Switches with hosts, and those hosts.
     hosts_at: Vec<(SwitchId, Vec<HostId>)>,
     destination: HostId,
-    /// The port of the destination.
     target: PortId,
     visits: IdVec<SwitchId, Visit>,
     steps: IdVec<SwitchId, Option<Step>>,
@@ -58,9 +56,8 @@ pub(super) struct DestinationTree<'f> {
     /// The switches on any route, each after the one that its packets go to next.
     order: Vec<SwitchId>,
     path: Vec<SwitchId>,
-    /// Sources whose routes pass the switch.
     sources: IdVec<SwitchId, u64>,
-    /// Whether a missing entry ends a route, instead of being an error.
+    /// True if a missing entry ends a route; otherwise it is an error.
     pub(super) allow_missing: bool,
     /// The first missing entry that ended a route.
     pub(super) first_missing: Option<RouteError>,
@@ -217,13 +214,14 @@ impl<'f> DestinationTree<'f> {
         self.order.iter().filter_map(|switch| self.steps[*switch])
     }
 
-    /// How packets to the destination leave `switch`, which has to be on a route.
+    /// Returns the hop of packets to the destination at `switch`, which must be on a route.
     pub(super) fn step_of(&self, switch: SwitchId) -> Option<Step> {
         self.steps[switch]
     }
 
-    /// Adds one per source to `routes` of every port of switches on its route, and one to `reached` of every other host at a
-    /// switch from which there is a route; sums up the hops.
+    /// Counts the sources of every port and switch, and sums up the hops. A source adds one to
+    /// `routes` of every switch port on its route. It adds one to `reached` of every other host at
+    /// a switch with a route.
     pub(super) fn count_routes(
         &mut self,
         routes: &mut IdVec<PortId, u64>,
@@ -233,7 +231,7 @@ impl<'f> DestinationTree<'f> {
         let own = self.fabric.host_attachment(self.destination).0;
         for (switch, hosts) in &self.hosts_at {
             let others = hosts.len() as u64 - u64::from(*switch == own);
-            // Where there is no other host, nothing has been followed.
+            // Without another host, no route has been followed.
             let is_reachable = others > 0 && self.hops[*switch] != NO_ROUTE;
             let sources = if is_reachable { others } else { 0 };
             hops.unreachable += others - sources;
@@ -244,13 +242,13 @@ impl<'f> DestinationTree<'f> {
             }
             self.sources[*switch] = sources;
             if sources > 0 {
-                // One more for the cable of the source.
+                // Plus the cable of the source.
                 let from_source = self.hops[*switch] + 1;
                 hops.max = hops.max.max(from_source);
                 hops.total += sources * u64::from(from_source);
             }
         }
-        // From the sources towards the destination: a switch hands on what it has collected.
+        // Reversed order: each switch passes its sources on towards the destination.
         for switch in self.order.iter().rev() {
             let sources = std::mem::take(&mut self.sources[*switch]);
             if let Some(step) = self.steps[*switch] {

@@ -1,4 +1,4 @@
-//! What topologies have in common: limits of their parameters, and hosts at switches.
+//! Shared parts of topologies: limits of their parameters, and hosts at switches.
 
 use super::{host_name, port_number};
 use crate::{FabricBuilder, FabricError, LinkKind, NodeHandle};
@@ -17,7 +17,7 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
-    /// An error: the value with what is wrong, and what would fit.
+    /// Returns an error with the value's fault and a valid value.
     pub(super) fn bad(self, problem: impl Into<String>, hint: impl Into<String>) -> FabricError {
         FabricError::BadParameter {
             generator: self.generator,

@@ -140,8 +140,8 @@ proptest! {
     }
 }
 
-/// Besta and Hoefler 2014, section II.B: 2 q^2 switches of (3 q - d) / 2 cables, and diameter 2; one prime
-/// power of each kind, 9 and 8 with fields of polynomials.
+/// Besta and Hoefler 2014, section II.B: 2 q^2 switches of (3 q - d) / 2 cables, and diameter 2. One prime power of
+/// each kind; 9 and 8 have fields of polynomials.
 #[test]
 fn slim_flies_have_diameter_two() {
     for (q, d) in [(3, -1), (4, 0), (5, 1), (7, -1), (8, 0), (9, 1)] {
@@ -164,7 +164,8 @@ fn slim_flies_have_diameter_two() {
     );
 }
 
-/// Ports and wiring by hand: group i, switch r, port j leads to group i - (2 r + j + 1), or to the (2 r + j)-th other.
+/// Ports and wiring by hand. Port j of switch r in group i leads to group i - (2 r + j + 1), or to the (2 r + j)-th
+/// other group.
 #[test]
 fn dragonfly_wirings_are_the_published_ones() {
     let mut keys = json!({

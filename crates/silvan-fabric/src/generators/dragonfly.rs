@@ -30,7 +30,7 @@ pub struct Dragonfly {
     /// g: number of groups, 2 to a h + 1. Default: a h + 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<usize>,
-    /// Which group each global port leads to.
+    /// Groups that the global ports lead to.
     #[serde(default)]
     pub wiring: GlobalWiring,
     /// Cables of hosts, where they differ from the section `link`.
@@ -45,7 +45,7 @@ pub struct Dragonfly {
 }
 
 impl Dragonfly {
-    /// Its groups and global ports.
+    /// Returns the groups and their global ports.
     fn as_groups(&self) -> Groups {
         let most = product(&[self.switches_per_group, self.global_per_switch]);
         Groups {

@@ -10,14 +10,14 @@ use super::{Generator, port_number, switch_name};
 use crate::routing::{GroupMinimal, Routing, kinds_between};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
-/// A dragonfly+, or megafly: groups of leaves and spines, each leaf cabled to each spine of its group; the spines have
-/// the cables to other groups (A. Shpiner et al., "Dragonfly+: low cost topology for scaling datacenters", HiPINEB
-/// 2017; M. Flajslik, E. Borch, M. A. Parker, "Megafly: a topology for exascale systems", ISC 2018).
+/// A dragonfly+, or megafly: groups of leaves and spines, in which spines have the cables to other groups.
 ///
-/// Every pair of groups has the same number of cables, as many as fit; global ports beyond those are empty.
+/// Each leaf is cabled to each spine of its group (A. Shpiner et al., "Dragonfly+: low cost topology for scaling
+/// datacenters", HiPINEB 2017; M. Flajslik, E. Borch, M. A. Parker, "Megafly: a topology for exascale systems", ISC
+/// 2018). Every pair of groups has the same number of cables, as many as fit; global ports beyond those are empty.
 ///
-/// A leaf has its hosts on the first ports and the spines behind them; a spine has the leaves on the first ports and global
-/// cables behind them. Leaf 2 of group 1 is `group-01-leaf-02`, its spines are `group-01-spine-00` and so on.
+/// A leaf has its hosts on the first ports, then the spines; a spine has the leaves on the first ports, then global
+/// cables. Leaf 2 of group 1 is `group-01-leaf-02`, its spines are `group-01-spine-00` and so on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct DragonflyPlus {
@@ -32,7 +32,7 @@ pub struct DragonflyPlus {
     /// Number of groups, 2 to the global ports of a group plus 1. Default: the most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<usize>,
-    /// Which group each global port leads to.
+    /// Groups that the global ports lead to.
     #[serde(default)]
     pub wiring: GlobalWiring,
     /// Cables of hosts, where they differ from the section `link`.
@@ -47,7 +47,7 @@ pub struct DragonflyPlus {
 }
 
 impl DragonflyPlus {
-    /// Its groups and the global ports of their spines.
+    /// Returns the groups and the global ports of their spines.
     fn as_groups(&self) -> Groups {
         let most = product(&[self.spines_per_group, self.global_per_spine]);
         Groups {

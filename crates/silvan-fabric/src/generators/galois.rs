@@ -1,9 +1,7 @@
 //! Finite fields.
 
-/// The field of q elements, q being a power of a prime p.
-///
-/// An element is a polynomial over the integers modulo p, written as the number whose digits in base p are its
-/// coefficients: 0 and 1 are zero and one.
+/// The field of q elements; q is a power of a prime p. An element is a polynomial over the integers modulo p, written
+/// as the number whose digits in base p are its coefficients: 0 and 1 are zero and one.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     prime: usize,

@@ -17,12 +17,12 @@ pub trait Generator {
     /// A parameter is out of its range, a switch would have more than 254 ports, or there are more nodes than LIDs.
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError>;
 
-    /// How the forwarding tables are made where the scenario names no routing.
+    /// Returns the routing of scenarios that name none.
     fn default_routing(&self) -> Routing {
         DModK {}.into()
     }
 
-    /// How the forwarding tables are made where the scenario names no routing, and `choice` decides among paths.
+    /// Returns the routing of scenarios that name none, for this path choice.
     fn routing_for(&self, choice: PathChoice) -> Routing {
         let default = self.default_routing();
         let substitute = default.algorithm().and_then(|one| one.substitute(choice));

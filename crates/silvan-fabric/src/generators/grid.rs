@@ -6,29 +6,29 @@ use super::attached::{Parameter, attach_hosts, product};
 use super::{Mesh, Torus};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind};
 
-/// Switches at the points of a grid, each cabled to its neighbours in every dimension: a mesh, or
-/// with the ends of every row joined a torus (a k-ary n-cube where all sizes are equal; W. J. Dally,
-/// Performance analysis of k-ary n-cube interconnection networks, IEEE Transactions on Computers
-/// 39(6), 1990).
+/// Switches at the points of a grid, each cabled to its neighbours in every dimension: a mesh or a torus.
+///
+/// A torus joins the ends of every row. With equal sizes it is a k-ary n-cube (W. J. Dally, Performance analysis of
+/// k-ary n-cube interconnection networks, IEEE Transactions on Computers 39(6), 1990).
 ///
 /// # Ports
 ///
-/// Hosts are on ports 1 to h. The neighbour before the switch in dimension d, counted from 0, is on
-/// port h + 2d + 1, the one after it on port h + 2d + 2; at the edge of a mesh such a port is empty.
-/// Switches are named after their coordinates, `switch-2-0` is the third of the first row; the first
-/// dimension varies fastest in the order of switches and hosts.
+/// Hosts are on ports 1 to h. In dimension d, counted from 0, the neighbour before the switch is on port h + 2d + 1,
+/// the neighbour after it on port h + 2d + 2. At the edge of a mesh such a port is empty. Names of switches are
+/// coordinates: `switch-2-0` is the third of the first row. The first dimension varies fastest in the order of switches
+/// and hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
     /// Switches along each dimension: at least 3 in a torus, where two would be joined by two
     /// cables, and at least 1 in a mesh.
     pub sizes: Vec<usize>,
-    /// Whether the ends of each row are joined.
+    /// True if the ends of each row are joined.
     pub wraps: bool,
     /// Number of hosts on each switch.
     pub hosts_per_switch: usize,
 }
 
-/// Which way along a row.
+/// Direction along a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// Towards lower coordinates.
@@ -113,7 +113,6 @@ impl Grid {
         self.sizes[..dimension].iter().product()
     }
 
-    /// The number of the port to the neighbour in a dimension.
     pub(crate) fn port_towards(&self, dimension: usize, direction: Direction) -> PortNumber {
         let side = match direction {
             Direction::Down => 1,

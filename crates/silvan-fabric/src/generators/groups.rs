@@ -7,10 +7,10 @@ use super::attached::Parameter;
 use super::port_number;
 use crate::{FabricBuilder, FabricError, LinkKind, NodeHandle};
 
-/// Which group each global port leads to.
+/// Groups that the global ports lead to.
 ///
-/// The global ports of a group are numbered k = 0, 1, ... switch by switch. With g groups each run of g - 1 of them leads
-/// once to every other group.
+/// The global ports of a group are numbered k = 0, 1, ... switch by switch. With g groups, each run of g - 1 ports
+/// leads once to every other group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]

@@ -13,12 +13,14 @@ use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 /// Random graphs that are drawn until one is connected; with three cables at each switch nearly all are.
 const DRAWS: usize = 100;
 
-/// A Jellyfish: switches with the same number of cables to others, chosen at random (A. Singla, C.-Y. Hong, L. Popa, P. B.
-/// Godfrey, "Jellyfish: networking data centers randomly", NSDI 2012, section 3). Two random switches with a free port that
-/// are not neighbours are cabled, again and again; where none are left, a random cable of others is cut for each two free
-/// ports, and its ends lead to these. If switches times cables is odd, one port stays empty.
+/// A Jellyfish: switches with the same number of cables to other switches, chosen at random.
 ///
-/// Ports 1 to h have hosts, the next ones the neighbours in order.
+/// Repeatedly, two random switches with a free port that are not neighbours are cabled. If no such switches are left, a
+/// random other cable is cut for each two free ports, and its ends lead to these ports. If switches times cables is
+/// odd, one port stays empty (A. Singla, C.-Y. Hong, L. Popa, P. B. Godfrey, "Jellyfish: networking data centers
+/// randomly", NSDI 2012, section 3).
+///
+/// Ports 1 to h have hosts, the next ports the neighbours in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Jellyfish {
@@ -126,7 +128,7 @@ impl RandomGraph {
             graph.join(a, b);
             open.retain(|&node| graph.neighbours[node].len() < degree);
         }
-        // Those that are left are neighbours of each other, or one node.
+        // The remaining nodes are neighbours of each other, or a single node.
         let free = |node: usize| degree - graph.neighbours[node].len();
         let ports: Vec<usize> = { open }
             .into_iter()

@@ -7,11 +7,11 @@ use super::attached::Parameter;
 use super::{Generator, host_name, port_number, switch_name};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
-/// A two-level fat tree, balanced or not: leaves may have different numbers of hosts, and spines different
-/// numbers of cables, or of another speed. With H hosts at a leaf and C cables upwards it is oversubscribed by H / C.
+/// A two-level fat tree, balanced or not.
 ///
-/// A leaf has its hosts on the first ports and its cables to the spines behind them, spine by spine; a spine has its
-/// cables leaf by leaf.
+/// Leaves may differ in their hosts; spines may differ in number and speed of their cables. H hosts at a leaf and C
+/// cables upwards give an oversubscription of H / C. A leaf has its hosts on the first ports, then its cables to the
+/// spines, spine by spine; a spine has its cables leaf by leaf.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LeafSpine {

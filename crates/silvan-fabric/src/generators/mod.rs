@@ -1,12 +1,11 @@
 //! Generators of fabrics: a few parameters in, real port numbers, LIDs, GUIDs and names out.
 //!
-//! Hosts are numbered switch by switch, so that the hosts of one switch are consecutive. A switch's
-//! hosts are on its ports 1, 2, ...; cables to other switches follow.
+//! Hosts are numbered switch by switch, so that the hosts of one switch are consecutive. A switch's hosts are on its
+//! ports 1, 2, ...; cables to other switches follow.
 //!
-//! A topology is one module with a struct that holds its keys, defaults and documentation and implements
-//! [`Generator`], and one line in the list at the end of this file. Everything else follows from them:
-//! `fabric.generator = "NAME"` and the keys in scenarios, the JSON schema and the reference. The guide's page "How to
-//! add a topology" adds one.
+//! A topology is a module and a line in the list at the end of this file. The module has a struct with keys, defaults
+//! and documentation, which implements [`Generator`]. Scenario keys (`fabric.generator = "NAME"`), JSON schema and
+//! reference follow. The guide's page "How to add a topology" adds a topology.
 //!
 //! ```
 //! use silvan_fabric::generators::{Kind, Topology};
@@ -72,7 +71,7 @@ macro_rules! register {
             pub use $module::$topology;
 
             impl $topology {
-                /// Its name in scenarios.
+                /// Name of the topology in scenarios.
                 pub const NAME: &'static str = $name;
             }
         )*
@@ -91,7 +90,7 @@ macro_rules! register {
             /// All of them, in the order of their registration.
             pub const ALL: &[Self] = &[$(Self::$topology),*];
 
-            /// Its name in scenarios.
+            /// Returns the name in scenarios.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$topology => $name,)*
@@ -125,7 +124,7 @@ macro_rules! register {
             }
         }
 
-        /// One of the registered topologies with its keys.
+        /// A registered topology with its keys.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
         #[serde(tag = "generator")]
         pub enum Topology {
@@ -137,7 +136,7 @@ macro_rules! register {
         }
 
         impl Topology {
-            /// Which one it is.
+            /// Returns the kind of the topology.
             pub const fn kind(&self) -> Kind {
                 match self {
                     $(Self::$topology(_) => Kind::$topology,)*
@@ -202,7 +201,7 @@ impl Generator for Topology {
 }
 
 impl Default for Topology {
-    /// What a scenario has that describes no fabric.
+    /// Returns the topology of a scenario without a fabric.
     fn default() -> Self {
         Self::SingleSwitch(SingleSwitch::default())
     }

@@ -8,20 +8,21 @@ use super::attached::{Parameter, product};
 use super::{Generator, port_number, switch_name};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind, NodeHandle};
 
-/// Servers of GPUs for machine learning, rail-optimised: the n-th GPUs of all servers of a pod, with their adapters, are
-/// one rail, and each rail has a leaf (W. Wang, M. Ghobadi, K. Shakeri, Y. Zhang, N. Hasani, "Rail-only: a low-cost
-/// high-performance network for training LLMs with trillion parameters", HOTI 2024, compares both forms). Spines
-/// join all leaves; without spines it is rail-only.
+/// Servers of GPUs for machine learning, rail-optimised: each rail has a leaf in each pod.
 ///
-/// A host is a GPU with its adapter. The GPUs of a server are joined by a switch of its own, the NVLink domain, by `server-link`.
-/// The adapters are the cables from this switch to the leaves, one for each rail, by `rail-link`. So what a GPU sends within its
-/// server never leaves it, and what it sends to another server can leave by any rail: with the default routing by that of the
-/// destination, as NCCL does it by forwarding through a neighbour (PXN). An adapter belongs to no GPU alone: one GPU
-/// that sends to several rails has several times the rate of an adapter, unless `host.injection-rate` limits it.
+/// A rail is the n-th GPU of every server of a pod, with its adapter. Spines join all leaves; without spines the fabric
+/// is rail-only (W. Wang, M. Ghobadi, K. Shakeri, Y. Zhang, N. Hasani, "Rail-only: a low-cost high-performance network
+/// for training LLMs with trillion parameters", HOTI 2024, compares both forms).
+///
+/// A host is a GPU with its adapter. A switch for each server, the NVLink domain, joins its GPUs by `server-link`.
+/// Cables from this switch to the leaves, one per rail, are the adapters, by `rail-link`. Traffic within a server never
+/// leaves the server. Traffic to another server can leave by any rail: by default by the rail of the destination, as
+/// NCCL forwards through a neighbour (PXN). No GPU owns an adapter: a GPU that sends to several rails has several times
+/// the rate of an adapter, unless `host.injection-rate` limits it.
 ///
 /// GPU 3 of server 12 is `server-12-gpu-03`, the NVLink domain `server-12`, the leaf of rail 3 in pod 0
-/// `pod-00-rail-03`. A server's switch has the GPUs on ports 1 to n and the rails on n + 1 to 2 n, a leaf its servers on the
-/// first ports and the spines behind them, a spine the leaves pod by pod.
+/// `pod-00-rail-03`. A server's switch has the GPUs on ports 1 to n and the rails on n + 1 to 2 n. A leaf has its
+/// servers on the first ports, then the spines; a spine has the leaves pod by pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct RailOptimised {

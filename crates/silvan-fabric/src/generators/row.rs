@@ -10,7 +10,6 @@ pub(super) struct Row {
     pub(super) generator: &'static str,
     pub(super) switches: usize,
     pub(super) hosts_per_switch: usize,
-    /// The key of the number of hosts.
     pub(super) hosts_key: &'static str,
     pub(super) trunk_ports: usize,
     pub(super) link: LinkKind,

@@ -10,11 +10,12 @@ use crate::{Fabric, FabricBuilder, FabricError, LinkKind, Speed, Width};
 
 /// The two switches of santos2003, section III.
 ///
-/// On switch A: the sources A1 to AR of the R remote flows, then AV, the source of the victim flow.
-/// On switch B: the sources B1 to BL of the L local flows, then BC, the destination of the remote
-/// and local flows, then BV, the destination of the victim flow. The hosts take the ports from 1 in
-/// that order, the cable between the switches the next one. The paper's links carry 1 GB/s of data:
-/// 4x SDR.
+/// - Switch A: sources A1 to AR of the R remote flows, then AV, source of the victim flow.
+/// - Switch B: sources B1 to BL of the L local flows, then BC, destination of remote and local
+///   flows, then BV, destination of the victim flow.
+///
+/// The hosts take the ports from 1 in that order, then comes the cable between the switches. The
+/// paper's links carry 1 GB/s of data: 4x SDR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SantosTwoSwitches {

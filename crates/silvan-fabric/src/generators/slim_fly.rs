@@ -9,18 +9,20 @@ use super::{Generator, port_number};
 use crate::routing::{LayeredMinHop, Routing};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
-/// A Slim Fly: 2 q^2 switches, any two at most two cables apart, which is nearly the most for the (3 q - d) / 2 cables that
-/// each has to others; q is a prime power 4 w + d with d of -1, 0 or 1 (M. Besta, T. Hoefler, "Slim Fly: a cost
-/// effective low-diameter network topology", SC 2014, section II.B; the graphs of B. D. McKay, M. Miller, J. Siran, "A
-/// note on large graphs of diameter two and given maximum degree", J. Comb. Theory B 74, 1998, in the form
-/// of P. R. Hafner, "Geometric realisation of the graphs of McKay-Miller-Siran", J. Comb. Theory B 90, 2004).
+/// A Slim Fly: 2 q^2 switches, any two at most two cables apart.
 ///
-/// Switches are (0, x, y) and (1, m, c) with elements of the field of q elements. Two of one column, (0, x, y) and
-/// (0, x, y'), are cabled if y - y' is in a set X, (1, m, c) and (1, m, c') if c - c' is in X'; and (0, x, y) is cabled
-/// to (1, m, c) if y = m x + c.
+/// Each switch has (3 q - d) / 2 cables to others, for which the number of switches is nearly the largest possible. The
+/// prime power q is 4 w + d with d of -1, 0 or 1 (M. Besta, T. Hoefler, "Slim Fly: a cost effective low-diameter
+/// network topology", SC 2014, section II.B). The graphs are those of B. D. McKay, M. Miller, J. Siran, "A note on
+/// large graphs of diameter two and given maximum degree", J. Comb. Theory B 74, 1998, in the form of P. R. Hafner,
+/// "Geometric realisation of the graphs of McKay-Miller-Siran", J. Comb. Theory B 90, 2004.
 ///
-/// Ports 1 to h have hosts, then those of its column in the order of their difference, then those of the other half in the
-/// order of their column. Switch (1, m, c) is `switch-1-m-c`.
+/// Switches are (0, x, y) and (1, m, c) with elements of the field of q elements. In a column, (0, x, y) and (0, x, y')
+/// are cabled if y - y' is in a set X, and (1, m, c) and (1, m, c') if c - c' is in X'. Between the halves, (0, x, y)
+/// is cabled to (1, m, c) if y = m x + c.
+///
+/// Ports 1 to h have hosts, then neighbours of the column by difference, then neighbours of the other half by column.
+/// Switch (1, m, c) is `switch-1-m-c`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SlimFly {

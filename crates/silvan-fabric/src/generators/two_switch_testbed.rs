@@ -21,9 +21,9 @@ const RACK_CABLE: Length = Length::from_mm(2_000);
 
 /// The testbed of mizero2017, section 4.1 and Fig. 2: six hosts on two switches.
 ///
-/// The paper does not name the switch model either; 36 ports are chosen here, as the common QDR
-/// crossbar has, and the ports of B, C and Y. The hosts in order are A, B, C, D, X, Y. The cables are the paper's, whatever the section
-/// `link` says.
+/// The paper does not name the switch model. Chosen here: 36 ports, as the common QDR crossbar has,
+/// and the ports of B, C and Y. The hosts in order are A, B, C, D, X, Y. The paper's cables
+/// override the section `link`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct TwoSwitchTestbed {}

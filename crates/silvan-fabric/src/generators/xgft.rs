@@ -10,11 +10,11 @@ use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 /// An extended generalised fat tree XGFT(h; m_1, ..., m_h; w_1, ..., w_h).
 ///
 /// Hosts are level 0, switches levels 1 to h. A node of level i has m_i children below it, and a
-/// node of level i - 1 has w_i parents above it. A level-l switch is labelled by the digits
-/// a_h ... a_(l+1) with a_i < m_i, which subtree it is in, and b_l ... b_1 with b_i < w_i, which of
-/// the subtree's parallel roots it is. It is cabled to the w_(l+1) switches one level up that have
-/// the same digits but for position l + 1, where its a gives way to any b (S. R. Öhring, M. Ibel,
-/// S. K. Das, M. J. Kumar: On generalized fat trees, IPPS 1995).
+/// node of level i - 1 has w_i parents above it. The label of a level-l switch has two parts:
+/// digits a_h ... a_(l+1) with a_i < m_i for its subtree, and digits b_l ... b_1 with b_i < w_i for
+/// its place among the subtree's parallel roots. It is cabled to the w_(l+1) switches one level up
+/// whose digits differ only at position l + 1, with any b in the place of its a (S. R. Öhring, M.
+/// Ibel, S. K. Das, M. J. Kumar: On generalized fat trees, IPPS 1995).
 ///
 /// So there are m_1 m_2 ... m_h hosts and m_(l+1) ... m_h w_1 ... w_l switches of level l.
 ///
@@ -144,11 +144,10 @@ impl Xgft {
         self.parents[..level].iter().product()
     }
 
-    /// The parent that the cable `up` of node `index` of `level` leads to, and which of that
-    /// parent's children the node is.
-    ///
-    /// Index of a node: its a digits as one number (a_(l+1) least significant) times the number of
-    /// parallel roots, plus its b digits as one number (b_1 least significant).
+    /// Returns the parent behind the cable `up` of node `index` of `level`, and the node's place
+    /// among that parent's children. Index of a node: its a digits as one number (a_(l+1) least
+    /// significant) times the number of parallel roots, plus its b digits as one number (b_1 least
+    /// significant).
     fn parent(&self, level: usize, index: usize, up: usize) -> (usize, usize) {
         let roots = self.roots_at(level);
         let (subtree, root) = (index / roots, index % roots);

@@ -1,5 +1,4 @@
-//! From records, whatever file they come from, to a fabric: cables matched, adapters split into hosts,
-//! names made unique.
+//! Assembly of a fabric from records of any file: cables matched, adapters split into hosts, names made unique.
 
 use std::collections::HashMap;
 
@@ -10,7 +9,7 @@ use crate::import::{
 };
 use crate::{Speed, Width};
 
-/// What a node is, as far as a fabric cares.
+/// Kind of a node in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// Forwards.
@@ -25,19 +24,15 @@ pub(crate) enum RecordKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub kind: RecordKind,
-    /// What other records call it; unique.
+    /// Identifier of the record in other records; unique.
     pub id: String,
-    /// What people call it.
+    /// Name of the node for people.
     pub name: String,
     pub guid: Option<Guid>,
-    /// Vendor and device.
     pub device: Option<DeviceId>,
-    /// Of a switch.
     pub lid: Option<Lid>,
     pub port_count: u8,
-    /// Where it stands.
     pub line: usize,
-    /// Cabled ports.
     pub ports: Vec<RecordPort>,
 }
 
@@ -46,7 +41,7 @@ pub(crate) struct Record {
 pub(crate) struct RecordPort {
     pub number: u8,
     pub guid: Option<Guid>,
-    /// Of an adapter's port.
+    /// LID of an adapter's port.
     pub lid: Option<Lid>,
     /// Id of the node at the other end.
     pub peer: String,
@@ -55,7 +50,6 @@ pub(crate) struct RecordPort {
     pub speed: Option<Speed>,
     /// The file has a place for width and speed, and one of them is not in it.
     pub lacks_rate: bool,
-    /// Where it stands.
     pub line: usize,
 }
 
@@ -163,7 +157,7 @@ fn match_cables(
             let ends = [(position, port.number), (peer, port.peer_port)];
             check_ends(records, ends, port.line)?;
             if position == peer {
-                // Its other end says the same; one with itself at both ends is a loopback plug.
+                // The other end reports the loop, too; a port cabled to itself is a loopback plug.
                 if port.number <= port.peer_port {
                     warnings.push(ImportWarning {
                         line: port.line,
@@ -189,7 +183,7 @@ fn match_cables(
                         line: port.line,
                     });
                 }
-                // The same cable, told from its other end.
+                // The cable is listed a second time, from its other end.
                 [Some(first), Some(second)]
                     if first == second && cables[first].ends[0] == ends[1] =>
                 {
@@ -237,7 +231,7 @@ fn check_ends(records: &[Record], ends: [End; 2], line: usize) -> Result<(), Imp
     Ok(())
 }
 
-/// Adds what the second mention of a cable says. Where the ends differ, the link runs at what both can.
+/// Completes a cable from its second mention. If the ends differ, the link runs at the lower width and speed.
 fn complete(cable: &mut Cable, port: &RecordPort, id: &str) -> Option<ImportWarning> {
     let lower_width = lower(cable.width, port.width);
     let lower_speed = lower(cable.speed, port.speed);
@@ -270,7 +264,7 @@ fn lower<T: Ord + Copy>(first: Option<T>, second: Option<T>) -> Option<T> {
     }
 }
 
-/// One node per switch and per cabled adapter port, and where each stands: switches under port 0.
+/// Makes a node per switch and per cabled adapter port, with the positions of ends; switches are under port 0.
 fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashMap<End, usize>) {
     let mut cabled: Vec<Vec<u8>> = vec![Vec::new(); records.len()];
     for (position, number) in cables.iter().flat_map(|cable| cable.ends) {

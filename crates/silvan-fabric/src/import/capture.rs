@@ -80,7 +80,7 @@ pub(crate) fn is_of_terminal(line: &str) -> bool {
     if line.starts_with("Connection to ") && line.ends_with(" closed.") {
         return true;
     }
-    // What sudo asks, and the marks around a text in Markdown.
+    // Prompts of sudo, and fences of Markdown.
     if line.starts_with("[sudo] ") || line == "Password:" || line.starts_with("```") {
         return true;
     }

@@ -1,8 +1,8 @@
-//! What is wrong with a file, or odd.
+//! Faults and oddities of a file.
 
 use std::fmt;
 
-/// What is wrong with a file, in which line, and what to do about it. Nothing has been imported then.
+/// A fault of a file, its line and a hint. Nothing has been imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError {
     line: Option<usize>,
@@ -29,23 +29,23 @@ impl ImportError {
         self.line
     }
 
-    /// What is wrong.
+    /// Returns the fault.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it.
+    /// Returns the hint.
     pub fn hint(&self) -> &str {
         &self.hint
     }
 }
 
-/// What is odd about a file and was decided on, and in which line, counted from 1.
+/// An oddity of a file and the decision on it, with the line, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportWarning {
     /// The line.
     pub line: usize,
-    /// What is odd, and what was decided.
+    /// The oddity and the decision.
     pub message: String,
 }
 

@@ -31,7 +31,7 @@ pub struct DatabaseSection<'t> {
 }
 
 impl<'t> DatabaseSection<'t> {
-    /// Whether a text has a section of this name.
+    /// Returns true if a text has a section of this name.
     pub fn is_in(text: &str, name: &str) -> bool {
         text.lines().any(|line| is_mark(line, "START_", name))
     }
@@ -77,7 +77,7 @@ impl<'t> DatabaseSection<'t> {
         &self.columns
     }
 
-    /// The position of a column, whatever the case of its name.
+    /// Returns the position of a column; case does not matter.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ pub struct ImportedDatabase {
     pub supported: BTreeMap<(Guid, u8), (u64, u64)>,
 }
 
-/// What a line of `PORTS` says of a port.
+/// A port in a line of `PORTS`.
 struct Port {
     guid: Option<Guid>,
     lid: Option<Lid>,

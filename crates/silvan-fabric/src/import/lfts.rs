@@ -7,12 +7,11 @@
 //! 0x0001 001 : (Channel Adapter portguid 0x0000000000100001: 'node-1')
 //! ```
 //!
-//! `silvan route` puts ` sl 1` behind what is in parentheses, where the subnet manager gives paths from
-//! the hosts of the switch a service level other than 0; ` sl 1 3:0 4:2` if it is another for the hosts at
-//! ports 3 and 4.
+//! `silvan route` adds ` sl 1` after the parentheses if the subnet manager gives paths from hosts of the switch a
+//! service level other than 0. ` sl 1 3:0 4:2` has different levels for the hosts at ports 3 and 4.
 //!
-//! `opensm-lfts.dump` has `#` for `:`, `opensm.fdbs` has `dump_ucast_routes: Switch 0x...` above
-//! `0x0001 : 001  : 01   : yes`. [SL to VL tables](crate::import::sl_to_vl) may be in the same file.
+//! `opensm-lfts.dump` has `#` for `:`, `opensm.fdbs` has `dump_ucast_routes: Switch 0x...` above `0x0001 : 001  : 01
+//! : yes`. [SL to VL tables](crate::import::sl_to_vl) may be in the same file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -26,7 +25,7 @@ use crate::import::{ImportError, NodeKind};
 use crate::routing::{PathServiceLevels, SlToVlTables};
 use crate::{Fabric, ForwardingTables, Node};
 
-/// What a file says about the ways of packets through a fabric.
+/// Routes and service levels of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedRoutes {
     /// The forwarding tables.
@@ -55,14 +54,12 @@ struct Table {
     levels: Vec<(Lid, Option<HostId>, Sl)>,
 }
 
-/// Reads forwarding tables for a fabric, with the service levels of paths and the SL to VL tables that
-/// are in the same file.
+/// Reads forwarding tables for a fabric, with service levels of paths and SL to VL tables of the same file.
 ///
-/// Switches and hosts are found by GUID, else by name. LIDs may be others than those of the fabric (a
-/// subnet manager gave them): the node of each is found by the port GUID next to it, by the
-/// switch that routes it to its own port 0, or by the switch that sends it straight to a host. LIDs
-/// that mean no node of the fabric are left out; whether what remains connects all hosts is for
-/// [`check`](crate::check::check) to say.
+/// Switches and hosts are found by GUID, else by name. LIDs of a subnet manager may differ from those of the fabric.
+/// The node of such a LID is found by the port GUID next to it, by the switch that routes it to port 0, or by the
+/// switch that sends it straight to a host. LIDs without a node are left out; [`check`](crate::check::check) finds out
+/// if all hosts are connected.
 ///
 /// # Errors
 ///
@@ -143,7 +140,7 @@ fn levels(fabric: &Fabric, given: &Given, nodes: &BTreeMap<Lid, NodeId>) -> Path
     })
 }
 
-/// What the lines below a heading are about.
+/// Section of the lines below a heading.
 #[derive(Clone, Copy)]
 enum Section {
     None,
@@ -225,7 +222,7 @@ fn parse(text: &str, fabric: &Fabric) -> Result<Given, ImportError> {
     Ok(given)
 }
 
-/// What a heading calls its node.
+/// Identity of a node in a heading.
 pub(crate) struct Heading<'t> {
     pub guid: Option<Guid>,
     pub name: Option<&'t str>,
@@ -346,7 +343,7 @@ fn nodes_of_lids(fabric: &Fabric, given: &Given) -> BTreeMap<Lid, NodeId> {
             }
         }
     }
-    // With LMC above 0 a node has several LIDs; the base LID is the lowest.
+    // A node with LMC above 0 has several LIDs; the base LID is the lowest.
     let mut seen = HashSet::new();
     nodes.retain(|_, node| seen.insert(*node));
     nodes

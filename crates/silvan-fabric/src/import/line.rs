@@ -98,7 +98,7 @@ impl InvalidLids {
     pub fn read(&mut self, comment: &str, line: usize) -> Option<Lid> {
         let mut words = comment.split_whitespace();
         words.by_ref().find(|&word| word == "lid")?;
-        // Without a number the next word follows: `lid  lmc 0`.
+        // If there is no number, the next word follows: `lid  lmc 0`.
         let word = words.next().filter(|&word| word != "lmc");
         self.unicast(word.unwrap_or(""), line)
     }
@@ -140,7 +140,7 @@ pub(crate) fn rate(text: &str) -> Option<(Width, Speed)> {
     Some((text[..lanes].parse().ok()?, text[lanes..].parse().ok()?))
 }
 
-/// What lies between the first and the last quote: a description may have quotes of its own.
+/// Returns the text between the first and the last quote: a description may contain quotes.
 pub(crate) fn description(comment: &str) -> Option<&str> {
     let start = comment.find('"')? + 1;
     let end = comment.rfind('"')?;

@@ -10,17 +10,16 @@
 //! | `opensm-sl2vl.dump`, in one file with these | [`routes`] | [`sl_to_vl_dump`] |
 //! | OpenSM's `--root_guid_file`, `--cn_guid_file` | [`root_switches`], [`compute_hosts`] | |
 //!
-//! Real files have odd names, dead ports, adapters with several ports and ends cut off. What has one
-//! meaning is read; what has none is an [`ImportError`] with the line and a hint. Nothing is guessed, and
-//! what contradicts itself is named as an [`ImportWarning`]:
+//! Real files have odd names, dead ports, adapters with several ports, and missing ends. Lines without a clear meaning
+//! are an [`ImportError`] with a hint; contradictions are an [`ImportWarning`]:
 //!
-//! - Every cabled port of an adapter or router becomes a host. One with several cabled ports becomes
-//!   hosts `NAME/P1`, `NAME/P2` that share its node GUID.
+//! - Every cabled port of an adapter or router becomes a host. Several cabled ports become hosts `NAME/P1`, `NAME/P2`
+//!   with one node GUID.
 //! - Nodes of one name get their GUID, or their id in the file, behind it: `NAME (0x0002c903...)`.
-//! - A cable that only one end lists counts, unless the other end lists another one.
+//! - A cable that only one end lists counts, unless the other end lists another cable.
 //! - A link whose ends have different widths or speeds has the lower of each.
-//! - Cables from a switch to itself, messages of the tools between the lines, prompts and headers of terminal
-//!   recorders are left out.
+//! - Cables from a switch to itself, messages of the tools between the lines, prompts and headers of terminal recorders
+//!   are left out.
 //! - GUIDs, LIDs, and port numbers stay as they are. With LMC above 0 only base LIDs count.
 //!
 //! The module reads no files: text in, fabric out.

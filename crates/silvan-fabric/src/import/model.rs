@@ -1,4 +1,4 @@
-//! What an importer hands over.
+//! Results of an importer.
 
 use silvan_core::{DeviceId, Guid, Lid, PortNumber};
 
@@ -14,17 +14,16 @@ pub struct ImportedFabric {
     pub nodes: Vec<ImportedNode>,
     /// Cables in the order of the file, each once.
     pub cables: Vec<ImportedCable>,
-    /// What is odd about the file, in the order of its lines.
+    /// Oddities of the file, in the order of its lines.
     pub warnings: Vec<ImportWarning>,
 }
 
 impl ImportedFabric {
-    /// Builds the fabric; cables have the width and speed of `link` where the file does not say, and
-    /// its length.
+    /// Builds the fabric; cables take missing widths and speeds, and their length, from `link`.
     ///
     /// # Errors
     ///
-    /// What [`FabricBuilder`] finds: no host, a LID or GUID of two nodes.
+    /// Errors of [`FabricBuilder`]: no host, a LID or GUID of two nodes.
     pub fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         let mut builder = FabricBuilder::new();
         let mut handles = Vec::with_capacity(self.nodes.len());
@@ -93,7 +92,7 @@ impl ImportedFabric {
 }
 
 impl ImportedNode {
-    /// What the node is known by.
+    /// Returns the identity of the node.
     pub fn identity(&self) -> Identity {
         Identity {
             lid: self.lid,
@@ -125,7 +124,7 @@ impl NodeKind {
     /// The description of aggregation nodes, unless someone has changed it. Names of nodes start with it.
     pub const AGGREGATION_NAME: &str = "Mellanox Technologies Aggregation Node";
 
-    /// What the port of a host belongs to.
+    /// Returns the kind of device that a host's port belongs to.
     fn role(self) -> HostRole {
         match self {
             Self::Router => HostRole::Router,
@@ -152,7 +151,7 @@ impl NodeKind {
 pub struct ImportedNode {
     /// Unique name.
     pub name: String,
-    /// Its kind.
+    /// Kind of the node.
     pub kind: NodeKind,
     /// Vendor and device, if the file says.
     pub device: Option<DeviceId>,
@@ -166,14 +165,14 @@ pub struct ImportedNode {
     pub port_guid: Option<Guid>,
     /// Base LID.
     pub lid: Option<Lid>,
-    /// Which port of its adapter a host is.
+    /// Number of the host's port on its adapter.
     pub adapter_port: Option<PortNumber>,
 }
 
 /// A cable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedCable {
-    /// One end: position in [`ImportedFabric::nodes`], and port number there (1 for a host).
+    /// The first end: position in [`ImportedFabric::nodes`], and port number there (1 for a host).
     pub from: (usize, u8),
     /// The other end.
     pub to: (usize, u8),

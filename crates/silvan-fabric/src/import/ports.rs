@@ -24,7 +24,6 @@ use crate::import::line::{
 use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
-/// One end of a cable.
 struct End<'t> {
     kind: RecordKind,
     lid: &'t str,
@@ -32,12 +31,11 @@ struct End<'t> {
     guid: Guid,
 }
 
-/// A line.
 struct PortLine<'t> {
     local: End<'t>,
     rate: (&'t str, &'t str),
     peer: Option<End<'t>>,
-    /// What follows: the names.
+    /// The rest of the line: the names.
     names: &'t str,
 }
 

@@ -9,8 +9,8 @@
 //! 0   0   : 0  0  0  0  0  0  0  0  1  1  1  1  1  1  1  1
 //! ```
 //!
-//! As they are [written](sl_to_vl_dump) here, the tables of several ports are one line: `1-4,7 2-3 : ...`. Those of port
-//! 0 carry no data and are left out.
+//! The [writer](sl_to_vl_dump) combines the tables of several ports in one line: `1-4,7 2-3 : ...`. It omits port 0,
+//! which carries no data.
 
 use std::fmt::{Display, Write};
 
@@ -28,7 +28,7 @@ pub(crate) enum Owner {
     Host(HostId),
 }
 
-/// What kind of node a heading is of.
+/// Kind of node of a heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerKind {
     Switch,

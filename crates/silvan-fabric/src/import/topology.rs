@@ -158,7 +158,7 @@ fn split_comment(line: &str) -> (&str, &str) {
     (line.trim(), "")
 }
 
-/// What `ibnetdiscover -g` writes between groups of nodes.
+/// Returns true for headings that `ibnetdiscover -g` writes between groups of nodes.
 fn is_chassis_heading(line: &str) -> bool {
     const HEADINGS: [&str; 5] = [
         "Chassis ",
@@ -331,8 +331,8 @@ fn rate_text(comment: &str) -> Option<&str> {
     }
 }
 
-/// What ibsim has behind a port: `s=` and `w=`, the bits of LinkSpeedEnabled and LinkWidthEnabled, of
-/// which the highest counts.
+/// Reads ibsim's options of a port: `s=` and `w=`, bits of LinkSpeedEnabled and LinkWidthEnabled; the highest bit
+/// counts.
 fn options(text: &str, number: usize) -> Result<(Option<Width>, Option<Speed>), ImportError> {
     let (mut width, mut speed) = (None, None);
     for option in text.split_whitespace() {

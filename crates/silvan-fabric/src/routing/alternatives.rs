@@ -10,9 +10,9 @@ use crate::Fabric;
 
 /// Finds, for every switch and destination host, the ports that start a shortest path.
 ///
-/// In a fat tree those are all ports upwards until a switch is reached that the destination lies
-/// below, so that no route turns upwards again and none can wait for another in a cycle. On a ring,
-/// a mesh or a torus that does not hold: have the alternatives [checked](crate::check::check).
+/// In a fat tree these are all ports upwards, until the destination lies below the switch. So no route turns upwards
+/// again, and routes cannot wait for each other in a cycle. On a ring, a mesh or a torus they can:
+/// [check](crate::check::check) the alternatives.
 ///
 /// # Errors
 ///
@@ -71,7 +71,7 @@ impl CollectedAlternatives {
 
     /// Sets the ports of a switch towards a leaf; those towards a switch without hosts are left out.
     pub(super) fn set(&mut self, switch: SwitchId, leaf: SwitchId, ports: &[PortNumber]) {
-        // One alone is none.
+        // A single port is no alternative.
         let (Some(column), 2..) = (self.columns[leaf], ports.len()) else {
             return;
         };
@@ -135,7 +135,7 @@ impl Alternatives {
         first
     }
 
-    /// How many leaves have hosts: one column for each.
+    /// Number of leaves with hosts; each has a column.
     pub fn leaves(&self) -> usize {
         self.leaves
     }
@@ -156,7 +156,7 @@ impl Alternatives {
         column.map_or(&[], |column| self.of_leaf(switch, *column as usize))
     }
 
-    /// The same for all hosts of the leaf of a column.
+    /// Returns the alternatives for all hosts of a column's leaf.
     ///
     /// # Panics
     ///

@@ -196,8 +196,8 @@ mod tests {
         assert_eq!(changed, expected);
     }
 
-    /// Every pair of hosts is connected, without loops and credit loops, whichever two cables of a tree of three levels are
-    /// missing; and no route crosses a missing cable.
+    /// Connects every pair of hosts for any two missing cables of a tree of three levels. Routes have no loops and no
+    /// credit loops, and cross no missing cable.
     #[test]
     fn tree_without_two_cables_is_routed() {
         let fabric = KAryNTree { k: 3, n: 3 }.build(LINK).unwrap();

@@ -18,17 +18,16 @@ const FIRST_GROUP: u16 = 256;
 /// Entry without a route.
 const NO_ROUTE: u16 = 0;
 
-/// The ports of every switch to every host, by the host's address.
+/// Ports of every switch to every host, computed from the host's address.
 ///
-/// An address has a part for each level of the topology, and at last the port of the host at its switch: pod, leaf and port in a fat
-/// tree of three levels; group, switch and port in a dragonfly; a coordinate for each dimension, and the port, in a torus. A
-/// switch has the same parts as its hosts, as far as it is below one part only. It forwards by the first part in which it
-/// and the host differ, and needs one entry for each value of it: the rows of a switch grow with the sum of the sizes of the
-/// levels, not with their product (L. Kleinrock, F. Kamoun, "Hierarchical routing for large networks", Computer Networks
-/// 1(3), 1977). Where an entry has several ports, the host takes one by its index.
+/// An address has a part for each level of the topology, then the host's port at its switch. The parts are pod, leaf
+/// and port in a fat tree of three levels; group, switch and port in a dragonfly; a coordinate for each dimension, and
+/// the port, in a torus. A switch shares the parts of its hosts, as far as it lies below one part only. It forwards by
+/// the first part that differs from the host's, with an entry for each value of that part. So rows grow with the sum of
+/// the sizes of the levels, not with their product (L. Kleinrock, F. Kamoun, "Hierarchical routing for large networks",
+/// Computer Networks 1(3), 1977). If an entry has several ports, the host's index selects one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComputedRoutes {
-    /// Parts of an address.
     parts: usize,
     /// Host by host, the parts of its address.
     addresses: Vec<u16>,
@@ -42,7 +41,6 @@ pub struct ComputedRoutes {
     switches: usize,
 }
 
-/// The row of a switch for a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LevelRow {
     part: u16,
@@ -55,7 +53,7 @@ struct LevelRow {
 struct Group {
     first: u32,
     count: u32,
-    /// What the index of a host is divided by first.
+    /// First divisor of the host's index.
     divisor: u32,
 }
 
@@ -237,16 +235,17 @@ impl Hierarchy {
         self.offsets[level][prefix] + usize::from(self.part(switch, level))
     }
 
-    /// Makes the routes. `ports` collects the ports by which packets leave the first switch for
-    /// the hosts of the second, and for those of all others that have the same parts up to the one in which the two differ;
-    /// calls for one second switch follow each other. It returns what the index of a host is divided by before it chooses among
-    /// them.
+    /// Makes the routes.
+    ///
+    /// `ports` collects the output ports of the first switch towards hosts of the second switch. They also serve hosts
+    /// of other switches with the same parts up to the first difference. Calls for a second switch follow each other.
+    /// `ports` returns the divisor of a host's index before the choice among the ports.
     ///
     /// Returns `Ok(None)` if the addresses do not tell all switches with hosts apart, or a number does not fit.
     ///
     /// # Errors
     ///
-    /// The first one of `ports`.
+    /// The first error of `ports`.
     pub(crate) fn routes<E>(
         &self,
         fabric: &Fabric,
@@ -286,8 +285,9 @@ impl Hierarchy {
         Ok(Some(routes.0))
     }
 
-    /// Sets the ports by which packets leave a switch for the hosts of another one, and for those of all others that have the same
-    /// parts up to the one in which the two differ. A host chooses by its index. `None` if a number does not fit.
+    /// Sets the output ports of a switch towards the hosts of another switch. Returns `None` if a number does not fit.
+    /// The ports also serve hosts of other switches with the same parts up to the first difference. A host chooses by
+    /// its index.
     pub(crate) fn set(
         &self,
         routes: &mut NewRoutes,

@@ -140,7 +140,7 @@ fn assert_equal(fabric: &Fabric, tables: &ForwardingTables, computed: &Forwardin
 }
 
 proptest! {
-    /// The same port at each switch for each host; the check finds the same of both, except that cycles of a group topology
+    /// Tables and computed routes have the same ports and the same report, except that cycles of group topologies
     /// depend on lanes.
     #[test]
     fn computed_routes_equal_tables(topology in topology()) {
@@ -154,7 +154,7 @@ proptest! {
         );
     }
 
-    /// In any fabric: where d-mod-k can be computed, it equals its tables, and where it has none, it is not computed.
+    /// In any fabric, computed d-mod-k equals its tables; without tables it is not computed.
     #[test]
     fn irregular_trees_are_computed_right_or_not(fabric in any_fabric()) {
         match (d_mod_k(&fabric), computed_d_mod_k(&fabric)) {
@@ -191,8 +191,8 @@ fn a_subtree_that_is_not_uniform_has_tables() {
     );
 }
 
-/// Rows grow with the sum of the sizes of the levels: a table of 324 leaves, 324 switches of the second level and 162 roots
-/// would have 9 million entries for 11,664 hosts.
+/// Rows grow with the sum of the sizes of the levels. A table of 324 leaves, 324 switches of the second level and 162
+/// roots would have 9 million entries for 11,664 hosts.
 #[test]
 fn computed_routes_are_small() {
     let keys = json!({ "children": [18, 18, 36], "parents": [1, 18, 18] });

@@ -36,21 +36,21 @@ impl RoutingAlgorithm for DModK {
 
 /// Computes d-mod-k tables for a fat tree.
 ///
-/// A switch below which the destination lies sends down towards it. Any other switch, at level l
-/// (leaves are level 1), sends up through the up-port
+/// A switch above the destination sends down towards it. Any other switch, at level l (leaves are level 1), sends up
+/// through the up-port
 ///
 /// > q = floor(d / (w_1 w_2 ... w_l)) mod w_(l+1), counted from 0 in the order of port numbers,
 ///
-/// where d is the [`HostId`] index of the destination and w_i the number of parents of a node of
-/// level i - 1 (w_1 = 1). In the 648-port tree that is the destination's place on its leaf: spine
-/// d mod 18. All packets to one destination come down through one root, and the destinations of
-/// every up-port of a level are equally many. (E. Zahavi: D-Mod-K routing providing non-blocking
-/// traffic for shift permutations on real life fat trees, Technion CCIT report 776, 2010.)
+/// where d is the [`HostId`] index of the destination and w_i the number of parents of a node of level i - 1 (w_1 = 1).
+/// In the 648-port tree, the up-port is the destination's place on its leaf: spine d mod 18. All packets to one
+/// destination come down through one root, and the destinations of every up-port of a level are equally many. (E.
+/// Zahavi: D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees, Technion CCIT
+/// report 776, 2010.)
 ///
-/// Levels are found from the cables: a switch's distance to the nearest host. Where several cables
-/// lead down towards a destination, index d picks among them as the switch in which they meet again does among its cables upwards: by
-/// floor(d / (w_1 ... w_m)) if that switch is at level m, counted with the first cable to each switch, then the second one. So the hosts of a leaf share parallel cables to it, and from another pod, the
-/// GPUs of a server receive over one rail each.
+/// Levels are found from the cables: a switch's distance to the nearest host. If several cables lead down towards a
+/// destination, index d selects one by the rule of the switch in which they meet again. At level m, that rule is
+/// floor(d / (w_1 ... w_m)), counted with the first cable to each switch, then the second cable. So the hosts of a leaf
+/// share parallel cables to the leaf. From another pod, each GPU of a server receives over one rail.
 ///
 /// # Errors
 ///
@@ -77,8 +77,10 @@ pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     Ok(tables)
 }
 
-/// The same routes to hosts as those of [`d_mod_k`], computed from the subtrees that hosts are in. `None` if [`d_mod_k`] refuses the
-/// fabric, or a switch reaches some hosts of a subtree over other cables than the rest.
+/// Computes the routes of [`d_mod_k`] to hosts from the hosts' subtrees.
+///
+/// Returns `None` if [`d_mod_k`] refuses the fabric, or if a switch reaches some hosts of a subtree over other cables
+/// than the rest.
 pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph).ok()?;
@@ -108,7 +110,6 @@ pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
 struct DownPorts {
     leaf: Option<SwitchId>,
     ports: IdVec<SwitchId, Vec<PortNumber>>,
-    /// The switches above the leaf.
     above: Vec<SwitchId>,
 }
 
@@ -242,8 +243,8 @@ impl Tree {
         })
     }
 
-    /// The parts of the tree that remain connected without the switches of its highest level, those of each part without its
-    /// highest level, and so on down to single leaves. `None` if there are too many.
+    /// Returns the connected parts of the tree without its highest level, the parts of these without their highest
+    /// level, and so on. The last parts are single leaves. Returns `None` if there are too many parts.
     fn subtrees(&self, fabric: &Fabric, graph: &SwitchGraph) -> Option<Parts> {
         let highest = self.levels.iter().copied().max().unwrap_or(0);
         let switches = fabric.switch_count();
@@ -278,7 +279,7 @@ impl Tree {
         Some(parts)
     }
 
-    /// Whether every switch above a subtree reaches all of its leaves by the ports of the routes, which are those of its first leaf.
+    /// Returns true if every switch above a subtree reaches all leaves of the subtree by the ports to its first leaf.
     fn is_uniform(&self, fabric: &Fabric, hierarchy: &Hierarchy, routes: &ComputedRoutes) -> bool {
         let mut down = DownPorts::new(fabric);
         // By level and subtree, how many switches of the level above are above its first leaf.

@@ -69,25 +69,22 @@ impl RoutingAlgorithm for DimensionOrder {
     }
 }
 
-/// Computes dimension-order routes: along the first dimension until the coordinate is right, then
-/// along the second, and so on; in a torus the shorter way round. Where both ways are equally long,
-/// a switch with an even coordinate goes up and one with an odd coordinate down, so that both ways
-/// carry as much.
+/// Computes dimension-order routes: along the first dimension until the coordinate is right, then along the second, and
+/// so on. A torus takes the shorter way round. If both ways are equally long, a switch with an even coordinate goes up
+/// and a switch with an odd coordinate down, which balances both ways.
 ///
-/// In a mesh the channels depend on each other in one order, and the routes cannot deadlock
-/// (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor interconnection networks,
-/// IEEE Transactions on Computers C-36(5), 1987). The rings of a torus close each dimension to a
-/// cycle. The second value breaks it with two virtual lanes, as OpenSM's torus-2QoS does: each ring
-/// has a dateline, the cable between its last switch and its first. Bit d of a path's service level
-/// says whether the path crosses the dateline of dimension d, and those that do take lane 1 on all
-/// cables of that dimension, the others lane 0. So nothing on lane 0 crosses the dateline, and as
-/// no way is longer than half of the ring, nothing on lane 1 passes its far side. Hosts are sent to
-/// on lane 0. It is `None` for a mesh.
+/// In a mesh the channels depend on each other in one order, and the routes cannot deadlock (W. J. Dally, C. L. Seitz:
+/// Deadlock-free message routing in multiprocessor interconnection networks, IEEE Transactions on Computers C-36(5),
+/// 1987). The rings of a torus close each dimension to a cycle. The second value breaks it with two virtual lanes, as
+/// OpenSM's torus-2QoS does: each ring has a dateline, the cable between its last switch and its first. Bit d of a
+/// path's service level is set if the path crosses the dateline of dimension d. Such paths take lane 1 on all cables of
+/// that dimension, other paths lane 0. So no packet on lane 0 crosses the dateline. No way is longer than half of the
+/// ring, so no packet on lane 1 passes the far side. Packets to hosts take lane 0. The second value is `None` for a
+/// mesh.
 ///
 /// # Errors
 ///
-/// If the fabric's switches, hosts and cables are not those of `grid`, or a torus has more than four
-/// dimensions.
+/// If the fabric's switches, hosts and cables are not those of `grid`, or a torus has more than four dimensions.
 pub fn dimension_order(
     fabric: &Fabric,
     grid: &Grid,
@@ -109,7 +106,8 @@ pub fn dimension_order(
     Ok((tables, lanes(fabric, grid)?))
 }
 
-/// The same routes to hosts, computed from coordinates, and the same lanes. `None` if [`dimension_order`] refuses the fabric.
+/// Computes the routes of [`dimension_order`] to hosts from coordinates, with the same lanes. Returns `None` if
+/// [`dimension_order`] refuses the fabric.
 pub fn computed_dimension_order(
     fabric: &Fabric,
     grid: &Grid,
@@ -152,7 +150,7 @@ fn along_rows(fabric: &Fabric, rows: &FullRows) -> ForwardingTables {
     tables
 }
 
-/// The same routes to hosts, computed from coordinates. `None` if there are too many coordinates.
+/// Computes the routes to hosts from coordinates. Returns `None` if there are too many coordinates.
 fn computed_along_rows(
     fabric: &Fabric,
     rows: &FullRows,
@@ -189,7 +187,7 @@ fn first_step(grid: &Grid, from: SwitchId, to: SwitchId) -> Option<(usize, Direc
         .find_map(|dimension| way(grid, dimension, from, to).map(|way| (dimension, way)))
 }
 
-/// Which way a packet goes along a dimension, `None` if it need not.
+/// Returns the direction of a packet along a dimension; `None` if the coordinate is right.
 fn way(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> Option<Direction> {
     let size = grid.sizes[dimension];
     let at = grid.coordinate(from, dimension);
@@ -209,7 +207,7 @@ fn way(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> Option<Di
     Some(if up { Direction::Up } else { Direction::Down })
 }
 
-/// Whether the path crosses the dateline of a dimension.
+/// Returns true if the path crosses the dateline of a dimension.
 fn crosses(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> bool {
     let at = grid.coordinate(from, dimension);
     let end = grid.coordinate(to, dimension);

@@ -14,13 +14,14 @@ pub struct ExplicitTable {
     pub routes: Vec<(String, PortNumber)>,
 }
 
-/// Makes tables from lists; what is not listed has no route, except each switch's own LID.
+/// Makes tables from lists. Destinations that are not listed have no route, except each switch's
+/// own LID.
 ///
-/// Whether the routes lead anywhere is for [`check`](crate::check::check) to say.
+/// [`check`](crate::check::check) finds out if the routes lead to their destinations.
 ///
 /// # Errors
 ///
-/// If a name or LID is not known, a port has no cable, or something is given twice.
+/// If a name or LID is unknown, a port has no cable, or an entry is given twice.
 pub fn explicit(
     fabric: &Fabric,
     given: &[ExplicitTable],

@@ -59,28 +59,29 @@ impl RoutingAlgorithm for FatTree {
 
 /// Computes routes up and down a tree that may lack cables, with hosts at any switch and leaves of any size.
 ///
-/// The rank of a switch is its distance from the nearest root. Each destination has a main path from a root down to its leaf, and the
-/// main paths are spread evenly over the cables. In a regular tree every root and every cable downwards then has equally many
-/// destinations, as with [`d_mod_k`](super::d_mod_k). (E. Zahavi, G. Johnson, D. J. Kerbyson, M. Lang: Optimized InfiniBand fat-tree
-/// routing for shift all-to-all communication patterns, Concurrency and Computation 22(2), 2010.)
+/// The rank of a switch is its distance from the nearest root. Each destination has a main path from a root down to its
+/// leaf, and the main paths are spread evenly over the cables. In a regular tree every root and every cable downwards
+/// then has equally many destinations, as with [`d_mod_k`](super::d_mod_k). (E. Zahavi, G. Johnson, D. J. Kerbyson, M.
+/// Lang: Optimized InfiniBand fat-tree routing for shift all-to-all communication patterns, Concurrency and Computation
+/// 22(2), 2010.)
 ///
-/// Compute nodes are routed first, and pairs of compute nodes alone count for these. So routes of storage do not change those between
-/// compute nodes.
+/// Compute nodes are routed first, and their balance counts pairs of compute nodes only. So routes to storage do not
+/// change routes between compute nodes.
 ///
-/// Roots are given, or the first of these that make a tree:
+/// Roots are given, or are the first set that makes a tree:
 ///
-/// 1. switches none of whose neighbours is farther from compute nodes, except leaves that have lost their hosts, which are found by the
-///    few compute nodes below them; with these leaves, if paths are shorter then;
+/// 1. switches without a neighbour farther from compute nodes, but without leaves that have lost their hosts (few
+///    compute nodes are below them); or with such leaves, if paths are shorter then;
 /// 2. of the switches that are equally far from nine of ten compute nodes, the nearest.
 ///
-/// Paths between hosts at several roots have to turn upwards at a leaf. If there are such hosts, a cable leads up to the end that
-/// is nearer to one leaf, so that only paths through this leaf turn there, and no routes deadlock.
+/// Paths between hosts at several roots have to turn upwards at a leaf. If there are such hosts, a cable leads up to
+/// the end that is nearer to one leaf, so that only paths through this leaf turn there, and no routes deadlock.
 ///
 /// # Errors
 ///
-/// If two switches of a rank are neighbours, a root or a compute node is unknown, a compute node is at a switch above others, some
-/// compute nodes have no path up and down, or, where neither roots nor compute nodes are given, a fifth of the hosts is at switches
-/// above others.
+/// If two switches of a rank are neighbours, a root or a compute node is unknown, a compute node is at a switch above
+/// others, some compute nodes have no path up and down, or, where neither roots nor compute nodes are given, a fifth of
+/// the hosts is at switches above others.
 pub fn fat_tree(fabric: &Fabric, keys: &FatTree) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph, keys)?;
@@ -295,8 +296,8 @@ fn with_hosts(hosts: &IdVec<SwitchId, u64>) -> impl Iterator<Item = (SwitchId, u
         .map(|(switch, hosts)| (switch, *hosts))
 }
 
-/// The hosts of each switch, except those at switches that look like inner ones: of neighbours with hosts, those that have fewer than
-/// the hosts around them, the fewest in relation first.
+/// Returns the hosts of each switch; likely inner switches have none. A likely inner switch has fewer hosts than its
+/// neighbours with hosts. The switch with the fewest hosts in relation comes first.
 fn likely_leaves(graph: &SwitchGraph, mut hosts: IdVec<SwitchId, u64>) -> IdVec<SwitchId, u64> {
     const PRECISION: u64 = 1 << 20;
     let peers_of = |switch: SwitchId| {
@@ -347,7 +348,7 @@ fn covering(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>, tops: &[SwitchId]
     covering.map(|(top, _)| top).collect()
 }
 
-/// Of the switches without these hosts that at least nine of ten hosts are equally far from, the nearest.
+/// Returns the nearest of the switches without hosts that are equally far from at least nine of ten hosts.
 fn even(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>) -> Vec<SwitchId> {
     let total: u64 = hosts.iter().sum();
     // By switch, the hosts at each distance.

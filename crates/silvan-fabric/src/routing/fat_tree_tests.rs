@@ -216,7 +216,8 @@ fn leaves_at_roots_are_accepted() {
     assert_eq!(tables, fat_tree(&fabric, &keys).unwrap());
 }
 
-/// Of 2 leaves with 4 hosts each, compute nodes are the first two of each: the other hosts do not change their balance.
+/// Two leaves with 4 hosts each; the first two of each are compute nodes. Other hosts do not change the balance of
+/// compute nodes.
 #[test]
 fn compute_nodes_are_balanced_alone() {
     let shape = LeafSpine {
@@ -320,7 +321,7 @@ fn drawn_tree() -> impl Strategy<Value = Drawn> {
             let count = first_root + if pods == 1 { 0 } else { roots + 1 };
             let mut cables = Vec::new();
             let mut cable = |below: usize, above: usize, is_first: bool| {
-                // Of 8 cables one is missing, one doubled.
+                // Of 8 cables, one is missing and one doubled.
                 let copies = match cut.next() {
                     Some(0) if !is_first => 0,
                     Some(1) => 2,
@@ -403,7 +404,7 @@ proptest! {
         }
     }
 
-    /// Where only leaves have hosts, paths are as short as up*/down* allows, and no leaf is passed.
+    /// If only leaves have hosts, paths are as short as up*/down* allows, and no leaf is passed.
     #[test]
     fn leaves_are_not_passed(drawn in drawn_tree()) {
         let Drawn { fabric, roots, compute_nodes } = drawn;

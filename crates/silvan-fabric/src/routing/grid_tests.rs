@@ -49,8 +49,8 @@ fn places(fabric: &Fabric, grid: &Grid, ports: &[PortId]) -> Vec<Vec<usize>> {
     ports.iter().filter_map(switch).collect()
 }
 
-/// Channels with their lanes, pair by pair of hosts; the lane of a cable is found from the rule, not
-/// from the tables: whether the path's row passes from one end of the dimension to the other.
+/// Channels with their lanes, pair by pair of hosts. The lane follows from the rule, not from the tables: 1 if the path
+/// passes from one end of a row to the other.
 fn dependencies_by_pairs(
     fabric: &Fabric,
     grid: &Grid,
@@ -110,7 +110,7 @@ fn with_lanes<'a>(tables: &'a ForwardingTables, lanes: Option<&'a PathLanes>) ->
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// One dimension after the other, never back, and the shorter way round.
+    /// Routes pass the dimensions in order, never back, and take the shorter way round.
     #[test]
     fn routes_follow_the_dimensions_in_order(grid in any_grid()) {
         let fabric = grid.build(LINK).unwrap();
@@ -129,9 +129,9 @@ proptest! {
         }
     }
 
-    /// With datelines no torus can deadlock; without them those with a row of five or more can; in a row of four, a way of two cables that
-    /// goes up starts at an even switch, so that no two of them overlap. The
-    /// check agrees with dependencies collected pair by pair from the rule.
+    /// With datelines no torus can deadlock. Without datelines, a torus with a row of five or more can. In a row of
+    /// four, a way of two cables upwards starts at an even switch, so no two such ways overlap. The check agrees with
+    /// dependencies collected pair by pair from the rule.
     #[test]
     fn datelines_break_every_circle(grid in any_grid()) {
         let fabric = grid.build(LINK).unwrap();
@@ -204,8 +204,8 @@ fn a_path_across_the_dateline_stays_on_lane_1() {
     assert_eq!(port(1, 4), Some(number(down)));
 }
 
-/// Every cable between switches of a torus is on as many routes as any other of its dimension:
-/// switches times hosts squared times the mean way, half of them in each direction.
+/// Every cable between switches of a torus is on as many routes as any other cable of its dimension. The number is
+/// switches times hosts squared times the mean way, half of it in each direction.
 #[test]
 fn a_torus_is_evenly_loaded() {
     let (sizes, hosts) = ([4, 8], 2);
@@ -274,9 +274,8 @@ fn lanes_that_do_not_help_are_seen_through() {
     );
 }
 
-/// On a ring of four, the paths to the other side block each other in a cycle of four. With those from
-/// one switch on a level of their own three are left on the first, and paths from one switch never
-/// make a cycle.
+/// Ring of four: the paths to the other side block each other in a cycle of four. If the paths from one switch have a
+/// separate level, three paths remain on the first level. Paths from one switch never make a cycle.
 #[test]
 fn levels_take_the_circle_out_of_a_ring() {
     let ring = Ring {

@@ -52,7 +52,6 @@ impl RoutingAlgorithm for GroupMinimal {
     }
 }
 
-/// The group of each switch.
 fn groups_of<'a>(input: RoutingInput<'a>) -> Result<impl Fn(SwitchId) -> u32 + 'a, RoutingError> {
     let topology = with_groups(input.topology).ok_or_else(|| RoutingError::Refused {
         key: "routing",
@@ -105,7 +104,8 @@ fn group_minimal(
     Ok(tables)
 }
 
-/// The same routes to hosts, computed from the groups. `None` if [`group_minimal`] refuses the fabric, or there are too many groups.
+/// Computes the routes of [`group_minimal`] to hosts from the groups. Returns `None` if [`group_minimal`] refuses the
+/// fabric, or there are too many groups.
 fn computed_group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,
@@ -130,7 +130,6 @@ fn computed_group_minimal(
     (made.is_ok() && fits).then_some(routes.0)
 }
 
-/// Switches by group.
 struct Groups {
     graph: SwitchGraph,
     of: IdVec<SwitchId, u32>,
@@ -151,7 +150,8 @@ impl Groups {
         }
     }
 
-    /// Finds the ports by which packets leave a switch for other switches: all those of another group, or one of its own.
+    /// Finds the output ports of a switch towards other switches: all switches of another group, or one switch of its
+    /// group.
     fn routes(
         &self,
         fabric: &Fabric,

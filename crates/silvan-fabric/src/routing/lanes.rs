@@ -8,18 +8,19 @@ use crate::Fabric;
 /// Bits of a service level.
 const SL_BITS: u8 = 4;
 
-/// Which virtual lane a packet takes on each cable, where routes alone would depend on each other in
-/// a cycle.
+/// Virtual lanes of packets on each cable, for routes that alone would depend on each other in a cycle.
 ///
-/// This is how InfiniBand breaks such cycles: the service level in a packet's header says what kind of
-/// path it is on; each switch maps it to a lane by the port it came in by, the port it leaves by, and the
-/// service level (SLtoVLMappingTable, IBA volume 1, sections 7.6.6 and 14.2.5.8).
+/// InfiniBand breaks such cycles by service levels. The service level in a packet's header names the kind of its path.
+/// Each switch maps input port, output port and service level to a lane (SLtoVLMappingTable, IBA volume 1, sections
+/// 7.6.6 and 14.2.5.8).
 ///
-/// There are two kinds. Where silvan makes the mapping ([`dimension_order`](super::dimension_order),
-/// [`by_level`](Self::by_level)), the low bits of a service level are the path's, and the bits above are
-/// free for classes of service, each of which has lanes of its own: lanes are counted within one class
-/// here, 0, 1, ... With the tables of a subnet manager ([`by_tables`](Self::by_tables)) lanes are what the
-/// tables say, and what has a service level of its own has it on all paths.
+/// There are two kinds of mapping:
+///
+/// - Computed ([`dimension_order`](super::dimension_order), [`by_level`](Self::by_level)): the low bits of a service
+///   level are the path's, the bits above are free for classes of service. Each class has separate lanes, counted from
+///   0 within the class.
+/// - A subnet manager's tables ([`by_tables`](Self::by_tables)): lanes are the tables' lanes. Traffic with its own
+///   service level has that level on all paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathLanes {
     path_bits: u8,
@@ -31,7 +32,7 @@ pub struct PathLanes {
     tables: Option<Tables>,
 }
 
-/// What only the tables of a subnet manager say.
+/// Parts that only the tables of a subnet manager have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tables {
     hosts: IdVec<HostId, Vls>,
@@ -39,7 +40,6 @@ struct Tables {
     own: u16,
 }
 
-/// The mapping of one switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SwitchLanes {
     ports: usize,
@@ -79,12 +79,10 @@ impl PathLanes {
         Self::new(fabric, path_bits, levels, |_, _, _, path| path.min(highest))
     }
 
-    /// Paths whose lanes are those of the tables of a subnet manager. Where there is no table, lanes are
-    /// those of `other`. `own` are the service levels of traffic that has them on all paths; the levels of
-    /// `levels` are for all other traffic.
+    /// Returns paths with the lanes of a subnet manager's tables; ports without a table use `other`.
     ///
-    /// A lane beyond those that `data_vls` leaves is none, and [`check`](crate::check::check) refuses what
-    /// would need it.
+    /// `own` are the service levels of traffic that has them on all paths; all other traffic has those of `levels`.
+    /// `data_vls` limits the lanes: [`check`](crate::check::check) refuses routes that need a lane beyond them.
     pub fn by_tables(
         fabric: &Fabric,
         levels: PathServiceLevels,
@@ -134,7 +132,7 @@ impl PathLanes {
         16 >> self.path_bits
     }
 
-    /// Whether the lanes are those of a subnet manager's tables, and not counted within a class.
+    /// Returns true if the lanes are a subnet manager's, instead of counted within a class.
     pub fn is_by_tables(&self) -> bool {
         self.tables.is_some()
     }
@@ -144,8 +142,8 @@ impl PathLanes {
         &self.levels
     }
 
-    /// The kinds of path that packets from one host to another are on: that of the path, and the service
-    /// levels that some traffic has on all its paths.
+    /// Returns the kinds of path from one host to another: the path's level, and levels of traffic that has them on all
+    /// paths.
     pub(crate) fn kinds(
         &self,
         source: HostId,

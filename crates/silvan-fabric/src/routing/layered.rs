@@ -161,7 +161,7 @@ impl Layer {
         true
     }
 
-    /// Whether a channel is followed by another, directly or not.
+    /// Returns true if a channel is followed by another channel, directly or not.
     fn reaches(&mut self, from: u32, to: u32) -> bool {
         self.search += 1;
         let mut stack = vec![from];

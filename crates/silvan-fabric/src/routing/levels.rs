@@ -12,7 +12,6 @@ use crate::Fabric;
 /// there are switches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathServiceLevels {
-    /// Row of each source.
     rows: IdVec<HostId, u32>,
     /// Row by row, a level for each destination.
     levels: Vec<u8>,

@@ -9,13 +9,13 @@ use crate::Fabric;
 
 /// Sets the port of every switch for every host.
 ///
-/// Each destination has a main path, from its leaf up to a switch with none above it: at each switch, over the cable down which the
-/// fewest pairs of hosts come so far. All other switches send up towards the main path if they can, else over another shortest
-/// path, over the cables with the fewest pairs. Equal choices go to the switch through which the fewest pairs come down, the lowest
-/// switch and the lowest port.
+/// Each destination has a main path, from its leaf up to a switch with none above it: at each switch, over the cable
+/// down which the fewest pairs of hosts come so far. All other switches send up towards the main path if they can, else
+/// over another shortest path, over the cables with the fewest pairs. Equal choices go to the switch through which the
+/// fewest pairs come down, the lowest switch and the lowest port.
 ///
-/// Destinations are taken leaf by leaf, those of `is_first` first, and pairs of these alone count for them. `ranks` are lower for
-/// the upper end of each cable that a main path may take.
+/// Destinations are taken leaf by leaf, first the destinations of `is_first`, whose balance counts their pairs only.
+/// `ranks` are lower at the upper end of each cable that a main path may take.
 pub(super) fn spread_main_paths(
     fabric: &Fabric,
     graph: &SwitchGraph,
@@ -44,7 +44,6 @@ pub(super) fn spread_main_paths(
     }
 }
 
-/// The number of hosts that count at each switch.
 pub(super) fn hosts_by_switch(
     fabric: &Fabric,
     counts: impl Fn(HostId) -> bool,
@@ -59,7 +58,6 @@ pub(super) fn hosts_by_switch(
 /// A cable that starts a path.
 #[derive(Clone, Copy)]
 struct Cable {
-    /// The port at the start.
     port: PortId,
     number: PortNumber,
     next: SwitchId,
@@ -68,7 +66,6 @@ struct Cable {
 /// The shortest legal paths to a leaf.
 struct PathsToLeaf {
     leaf: SwitchId,
-    /// The cables of each switch.
     cables: IdVec<SwitchId, Vec<Cable>>,
     /// All other switches with a path, from the nearest to the farthest.
     switches: Vec<SwitchId>,
@@ -145,9 +142,7 @@ struct Loads {
     sources: IdVec<SwitchId, u64>,
     /// True once hosts that are not first count, too.
     are_all_hosts: bool,
-    /// The cable of each switch.
     chosen: IdVec<SwitchId, Option<Cable>>,
-    /// True for the switches on the main path.
     is_main: IdVec<SwitchId, bool>,
     /// True for the switches from which cables upwards lead to the main path.
     leads_to_main: IdVec<SwitchId, bool>,

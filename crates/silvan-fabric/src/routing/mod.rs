@@ -1,14 +1,15 @@
 //! Linear forwarding tables and the algorithms that fill them.
 //!
-//! An algorithm is one module with a struct that holds its keys and implements [`RoutingAlgorithm`], and one line in the list
-//! `register!`. Everything else follows from them: `fabric.routing = "NAME"` and the keys in scenarios, the JSON schema and
-//! the reference. The guide's page "How to add a routing algorithm" adds one.
+//! An algorithm is a module and a line in the list `register!`. The module has a struct with the keys, which implements
+//! [`RoutingAlgorithm`]. Scenario keys (`fabric.routing = "NAME"`), JSON schema and reference follow. The guide's page
+//! "How to add a routing algorithm" adds an algorithm.
 //!
-//! [`d_mod_k`] for fat trees, [`fat_tree`](fn@fat_tree) for those that are not quite regular, [`dimension_order`] for meshes and tori, [`up_down`], [`min_hop_balanced`] and [`layered_min_hop`] for
-//! anything, [`explicit`] for tables given by hand. [`minimal_alternatives`] are what adaptive
-//! switches choose among; [`Waypoints`] are what non-minimal paths lead over, on the lanes of [`LaneSteps`]. The tables also lead to the LIDs of switches, for management; those routes are minimal,
-//! spread over the equally short ports, and not counted in any balance. They carry no data traffic,
-//! so [`check`](crate::check) does not follow them.
+//! [`d_mod_k`] is for fat trees, [`fat_tree`](fn@fat_tree) for less regular trees, [`dimension_order`] for meshes and
+//! tori. [`up_down`], [`min_hop_balanced`] and [`layered_min_hop`] are for any fabric, [`explicit`] for tables given by
+//! hand. Adaptive switches choose among [`minimal_alternatives`]. Non-minimal paths lead over [`Waypoints`], on the
+//! lanes of [`LaneSteps`]. The tables also lead to the LIDs of switches, for management; those routes are minimal,
+//! spread over the equally short ports, and not counted in any balance. They carry no data traffic, so
+//! [`check`](crate::check) does not follow them.
 
 mod algorithm;
 mod alternatives;
@@ -68,7 +69,7 @@ macro_rules! register {
             pub use $module::$algorithm;
 
             impl $algorithm {
-                /// Its name in scenarios.
+                /// Name of the algorithm in scenarios.
                 pub const NAME: &'static str = $name;
             }
 
@@ -79,7 +80,7 @@ macro_rules! register {
             }
         )*
 
-        /// How the forwarding tables are computed.
+        /// Name of the way to compute forwarding tables.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[schemars(rename = "Routing")]
         pub enum RoutingName {
@@ -99,7 +100,7 @@ macro_rules! register {
             /// All of them, in the order of their registration.
             pub const ALL: &[Self] = &[$(Self::$algorithm,)* $(Self::$form),*];
 
-            /// Its name in scenarios.
+            /// Returns the name in scenarios.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$algorithm => $name,)*
@@ -129,7 +130,7 @@ macro_rules! register {
             }
         }
 
-        /// How the forwarding tables are made: an algorithm with its keys, or a form in which they are given.
+        /// Source of the forwarding tables: an algorithm with its keys, or given tables.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
         #[serde(tag = "routing")]
         pub enum Routing {
@@ -146,7 +147,7 @@ macro_rules! register {
         }
 
         impl Routing {
-            /// Its name.
+            /// Returns the name of the routing.
             pub const fn name(&self) -> RoutingName {
                 match self {
                     $(Self::$algorithm(_) => RoutingName::$algorithm,)*
@@ -177,7 +178,7 @@ register! {
     }
     given {
         Explicit = "explicit", "Given switch by switch in `fabric.tables` or `fabric.linear-tables`.";
-        None = "none", "No tables, whatever is given of them: switches discard all packets until a subnet manager sets\nroutes in the live fabric.";
+        None = "none", "No tables, given ones included: switches discard all packets until a subnet manager sets\nroutes in the live fabric.";
         Lfts = "lfts", "Read from `fabric.routing-file`: the output of `dump_lfts`, or OpenSM's `opensm-lfts.dump` or\n`opensm.fdbs`.";
     }
 }
@@ -189,13 +190,13 @@ pub enum RoutingError {
     /// d-mod-k on something else than a fat tree.
     #[error("d-mod-k needs a fat tree: {problem}")]
     NotAFatTree {
-        /// What is in the way, with the switches concerned.
+        /// The obstacle, with the switches concerned.
         problem: String,
     },
     /// Dimension order on something else than the mesh or torus described.
     #[error("dimension order needs a mesh or torus: {problem}")]
     NotAGrid {
-        /// What is in the way, with the switches concerned.
+        /// The obstacle, with the switches concerned.
         problem: String,
     },
     /// An algorithm that does not suit the topology, or a value of one of its keys.
@@ -203,9 +204,9 @@ pub enum RoutingError {
     Refused {
         /// The key of `[fabric]`.
         key: &'static str,
-        /// What is wrong.
+        /// The fault.
         problem: String,
-        /// What to write instead.
+        /// The text to write instead.
         hint: String,
     },
     /// Paths that depend on each other too much for the lanes of a port.
@@ -270,11 +271,12 @@ pub enum RoutingError {
 /// (InfiniBand Architecture Specification, volume 1, section 14.2.5.10).
 const NO_ROUTE: u8 = 255;
 
-/// How switches forward: linear forwarding tables, one per switch, from destination LID to output port number; or
-/// [routes that are computed](ComputedRoutes), which have no entries.
+/// Forwarding of all switches: a linear forwarding table per switch, or [computed routes](ComputedRoutes) without
+/// tables.
 ///
-/// In tables a switch's own LID leads to port 0, its management port. In a fabric [without LIDs](Fabric::has_lids) tables have
-/// entries for hosts only. Computed routes lead to hosts only, too.
+/// A table maps destination LIDs to output port numbers. In tables a switch's own LID leads to port 0, its management
+/// port. In a fabric [without LIDs](Fabric::has_lids) tables have entries for hosts only. Computed routes lead to hosts
+/// only, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardingTables {
     form: Form,
@@ -288,7 +290,7 @@ enum Form {
         /// Row by row, one byte per column.
         entries: Vec<u8>,
         row_len: usize,
-        /// Whether columns are LIDs, or hosts.
+        /// True if columns are LIDs; false if they are hosts.
         by_lid: bool,
     },
     Computed(Arc<ComputedRoutes>),
@@ -434,7 +436,6 @@ fn entry(row: &[u8], column: usize) -> Option<PortNumber> {
     }
 }
 
-/// The column of each host in tables.
 fn columns(fabric: &Fabric) -> IdVec<HostId, u32> {
     let column = |host: HostId| match fabric.has_lids() {
         true => fabric.host(host).lid.index() as u32,
@@ -456,7 +457,7 @@ pub struct Routes<'a> {
     pub steps: Option<&'a LaneSteps>,
     /// Switches that packets can be sent over, where the choice is not minimal.
     pub waypoints: Option<&'a Waypoints>,
-    /// Who decides which path a packet takes.
+    /// Choice among paths.
     pub choice: PathChoice,
 }
 

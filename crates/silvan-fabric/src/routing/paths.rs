@@ -1,4 +1,4 @@
-//! How switches choose among several paths, and the lanes that keep these from deadlock.
+//! Choices of switches among several paths, and the lanes that keep the paths from deadlock.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,24 @@ use silvan_core::{HostId, IdVec, PortId, SwitchId};
 
 use crate::Fabric;
 
-/// Who decides which path a packet takes.
+/// Choice among the paths of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathChoice {
     /// The forwarding tables.
     #[default]
     Table,
-    /// Each switch, among the ports over which the routing spreads destinations, in most routings all that start a shortest path: the
-    /// one with the fewest bytes ahead of the packet, those waiting in the switch and those in the buffer behind the cable. The table's own port wins ties. Packets
-    /// of a flow may overtake each other.
+    /// Each switch, among the ports over which the routing spreads destinations: the port with the fewest bytes ahead
+    /// of the packet.
+    ///
+    /// In most routings these ports start a shortest path. Bytes ahead are those waiting in the switch and those in the
+    /// buffer behind the cable. The table's port wins ties. Packets of a flow may overtake each other.
     Adaptive,
-    /// Each switch, among these ports: a random one of those that are free, for which nothing waits in the switch on the packet's lane;
-    /// without one, that with the fewest bytes waiting. It does not look at the buffer behind the cable. NVIDIA's free adaptive routing
-    /// chooses by load without constraints on the order of packets ("InfiniBand Cluster Bring-up Procedure"); its rule is not public.
+    /// Each switch, among the same ports: a random free port, or the port with the fewest waiting bytes.
+    ///
+    /// A port is free if no packet waits in the switch on the packet's lane. The buffer behind the cable does not
+    /// count. NVIDIA's free adaptive routing chooses by load without constraints on the order of packets ("InfiniBand
+    /// Cluster Bring-up Procedure"); its rule is not public.
     AdaptiveFree,
     /// Each switch, among these ports, by a hash of source, destination and traffic class: all packets
     /// of a flow take one path (C. Hopps, RFC 2992).
@@ -27,28 +31,32 @@ pub enum PathChoice {
     /// Each switch, among these ports, for each packet: a random one (A. Dixit, P. Prakash, Y. C. Hu, R. R. Kompella, "On
     /// the impact of packet spraying in data center networks", INFOCOM 2013).
     SprayRandom,
-    /// The same in turn, for all packets with the same choice.
+    /// Each switch, among these ports, in turn for all packets with the same choice.
     SprayRoundRobin,
     /// The source's switch, for each packet: by the tables to the switch of a random host, and from there by the tables to
     /// the destination (L. G. Valiant, "A scheme for fast parallel communication", SIAM Journal on Computing 11(2),
     /// 1982).
     Valiant,
     /// The source's switch, for each packet: by the tables, or over a random switch outside the groups of source and
-    /// destination, whichever has the smaller product of the bytes ahead at the first output and the cables of the path
-    /// (A. Singh, "Load-balanced routing in interconnection networks", PhD thesis, Stanford University 2005). A switch that
-    /// is in no group is one of its own.
+    /// destination.
+    ///
+    /// It takes the path with the smaller product of the bytes ahead at the first output and the cables of the path (A.
+    /// Singh, "Load-balanced routing in interconnection networks", PhD thesis, Stanford University 2005). A switch that
+    /// is in no group is its own group.
     UgalL,
-    /// As `ugal-l`, but by the sum of the bytes ahead at all switch outputs of each path: an ideal that knows the
-    /// state of other switches.
+    /// Like `ugal-l`, but by the sum of the bytes ahead at all switch outputs of each path: an ideal with the state of
+    /// other switches.
     UgalG,
-    /// As `ugal-l`, and for packets that follow the tables the next switch inside the group of the source decides again, if more
-    /// bytes than an input buffer holds are ahead of them (N. Jiang, J. Kim, W. J. Dally, "Indirect adaptive routing on
-    /// large scale interconnection networks", ISCA 2009: progressive adaptive routing).
+    /// Like `ugal-l`, with a second decision at the next switch inside the group of the source.
+    ///
+    /// That switch decides again for packets that follow the tables, if more bytes than an input buffer holds are ahead
+    /// of them (N. Jiang, J. Kim, W. J. Dally, "Indirect adaptive routing on large scale interconnection networks",
+    /// ISCA 2009: progressive adaptive routing).
     Par,
 }
 
 impl PathChoice {
-    /// Whether each switch chooses among the ports over which the routing spreads destinations.
+    /// Returns true if each switch chooses among the ports over which the routing spreads destinations.
     pub fn is_among_shortest(self) -> bool {
         matches!(
             self,
@@ -65,24 +73,24 @@ impl PathChoice {
         matches!(self, Self::Adaptive | Self::AdaptiveFree)
     }
 
-    /// Whether packets of a flow may overtake each other.
+    /// Returns true if packets of a flow may overtake each other.
     pub fn reorders(self) -> bool {
         !matches!(self, Self::Table | Self::Ecmp)
     }
 
-    /// Whether paths can be longer than those of the tables.
+    /// Returns true if paths can be longer than the paths of the tables.
     pub fn is_non_minimal(self) -> bool {
         matches!(self, Self::Valiant | Self::UgalL | Self::UgalG | Self::Par)
     }
 }
 
-/// Where the lane of a packet changes: it goes up by one at each switch where the kind of the cable does not increase.
+/// Rule for the lane of a packet: it goes up by one at each switch where the kind of the cable does not increase.
 ///
-/// Along a path the pair of lane and kind of cable increases with each cable. So channels cannot depend on each other in a
-/// cycle as long as there are lanes to go up to; a packet on the last lane stays there.
+/// Along a path, the pair of lane and kind of cable increases with each cable. So channels cannot depend on each other
+/// in a cycle as long as there is a higher lane; a packet on the last lane stays there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneSteps {
-    /// Kind of the cable at each port, in the direction out of it: 1 to 15, or 0 for a cable of a host and an empty port.
+    /// Kind of the cable out of each port: 1 to 15, or 0 for a cable of a host and an empty port.
     kinds: IdVec<PortId, u8>,
     lanes: u8,
 }
@@ -93,12 +101,12 @@ impl LaneSteps {
         Self { kinds, lanes }
     }
 
-    /// One kind of cable between all switches: the lane goes up at every switch. There is one lane.
+    /// Makes steps with one kind of cable between all switches and one lane: the lane goes up at every switch.
     pub fn equal(fabric: &Fabric) -> Self {
         Self::new(equal_kinds(fabric), 1)
     }
 
-    /// The same kinds with another number of lanes.
+    /// Returns the steps with another number of lanes.
     #[must_use]
     pub fn with_lanes(&self, lanes: u8) -> Self {
         Self::new(self.kinds.clone(), lanes)
@@ -118,8 +126,8 @@ impl LaneSteps {
         self.kinds[port]
     }
 
-    /// The lane behind a cable of the kind `out`, for a packet that came on `lane` by a cable of the kind `entered`, of as many
-    /// lanes as it takes.
+    /// Returns the lane behind a cable of kind `out`, for a packet that came on `lane` by a cable of kind `entered`.
+    /// The lane is not limited to the existing lanes.
     pub(crate) fn next(entered: u8, out: u8, lane: u8) -> u8 {
         lane + u8::from(entered != 0 && out != 0 && out <= entered)
     }
@@ -187,12 +195,12 @@ impl Waypoints {
         Self::new(fabric, groups.collect())
     }
 
-    /// The hosts that stand for switches, group by group.
+    /// Returns the hosts that represent switches, group by group.
     pub fn hosts(&self) -> &[HostId] {
         &self.hosts
     }
 
-    /// Where the hosts of each group begin, and where the last ones end.
+    /// Returns the index of each group's first host, and the end of the last group.
     pub fn starts(&self) -> &[u32] {
         &self.starts
     }

@@ -142,8 +142,8 @@ fn allow_cycles() -> crate::check::CheckOptions {
     }
 }
 
-/// All channels of all paths, from every source over every waypoint, and whether their dependencies have a cycle: by
-/// enumeration, and by removing channels on which none depends.
+/// Enumerates the channels of all paths, from every source over every waypoint, and finds cycles of dependencies.
+/// Repeatedly removing channels without dependants leaves the cycles.
 fn enumerate(built: &Built, waypoints: Option<&Waypoints>, par: bool, lanes: u8) -> (u8, bool) {
     let steps = built.topology.lane_steps(&built.fabric);
     let mut follows: BTreeSet<((PortId, u8), (PortId, u8))> = BTreeSet::new();
@@ -195,8 +195,8 @@ fn enumerate(built: &Built, waypoints: Option<&Waypoints>, par: bool, lanes: u8)
     }
 }
 
-/// The known numbers: a dragonfly has 2 for l-g-l and 4 for l-g-l-l-g-l; paths that go up and down in a dragonfly+, or through the
-/// dimensions of a HyperX, need 1 for each part.
+/// Known numbers of lanes. A dragonfly has 2 for l-g-l and 4 for l-g-l-l-g-l. Paths up and down in a dragonfly+, or
+/// through the dimensions of a HyperX, need 1 for each part.
 #[test]
 fn lanes_that_paths_need_are_those_of_all_paths_enumerated() {
     let jellyfish = r#"{"switches": 12, "hosts-per-switch": 1, "cables-per-switch": 3, "seed": "#;

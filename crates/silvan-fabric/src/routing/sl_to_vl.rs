@@ -10,8 +10,10 @@ use thiserror::Error;
 /// The virtual lane of each service level, 0 to 15; no data is sent on lane 15.
 pub type Vls = [u8; 16];
 
-/// SLtoVLMappingTables (IBA volume 1, section 14.2.5.8): those of switches by input and output port, those
-/// of hosts for what they send. Where there is none, something else decides.
+/// SLtoVLMappingTables (IBA volume 1, section 14.2.5.8) of switches by input and output port, and of hosts for sent
+/// packets.
+///
+/// A missing table leaves the lane to the caller's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlToVlTables {
     switches: BTreeMap<SwitchId, BTreeMap<(PortNumber, PortNumber), Vls>>,
@@ -25,12 +27,12 @@ pub struct SlToVlGroup {
     pub inputs: PortNumbers,
     /// Ports that they leave by.
     pub outputs: PortNumbers,
-    /// Their lanes.
+    /// Lanes of the group by service level.
     pub vls: Vls,
 }
 
 impl SlToVlTables {
-    /// Whether there is no table at all.
+    /// Returns true if there is no table at all.
     pub fn is_empty(&self) -> bool {
         self.switches.is_empty() && self.hosts.is_empty()
     }
@@ -72,8 +74,9 @@ impl SlToVlTables {
         self.hosts.iter().map(|(host, vls)| (*host, vls))
     }
 
-    /// The tables of a switch in as few groups as whole rows and columns allow: outputs whose tables are
-    /// equal for every input together, and of those the inputs whose tables are equal.
+    /// Returns the tables of a switch in as few groups as whole rows and columns allow.
+    ///
+    /// A group joins outputs with equal tables for every input, then the inputs with equal tables.
     pub fn groups(&self, switch: SwitchId) -> Vec<SlToVlGroup> {
         let mut columns: BTreeMap<PortNumber, Vec<(PortNumber, Vls)>> = BTreeMap::new();
         for (&(input, output), vls) in self.switches.get(&switch).into_iter().flatten() {
@@ -111,7 +114,7 @@ fn alike<T: PartialEq>(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortNumbers(Vec<PortNumber>);
 
-/// What is no list of ports.
+/// Text that is no list of ports.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0:?} are not ports such as 1-4,7")]
 pub struct ParsePortNumbersError(String);

@@ -10,15 +10,15 @@ use crate::Fabric;
 
 /// Sets the port of every switch for every host, given the paths to each leaf.
 ///
-/// Destinations are taken in the order of their LIDs. Of several ports, a destination gets the one that the fewest pairs of hosts
-/// use so far; of several of these, the one with the lowest number. The result depends on the fabric alone.
+/// Destinations are taken in the order of their LIDs. A destination gets the port that the fewest pairs of hosts use so
+/// far; on a tie, the lowest number. The result depends on the fabric alone.
 ///
-/// Counting pairs, not destinations, matters from three levels on: a switch in the middle sees only
-/// the destinations that the switches before it have sent its way, and has to spread those.
+/// Counting pairs instead of destinations matters from three levels on: a middle switch spreads only the destinations
+/// that the switches before it send its way.
 ///
 /// # Errors
 ///
-/// Those of `paths_to`.
+/// The errors of `paths_to`.
 pub(super) fn spread_destinations(
     fabric: &Fabric,
     tables: &mut ForwardingTables,
@@ -59,7 +59,6 @@ struct Candidate {
     next: SwitchId,
 }
 
-/// The paths to one leaf.
 pub(super) struct PathsTo {
     leaf: SwitchId,
     /// Every other switch, from the farthest to the nearest, with its ports towards the leaf.
@@ -96,7 +95,7 @@ impl PathsTo {
     }
 }
 
-/// How much each port has been given so far.
+/// Pairs of hosts assigned to each port so far.
 struct Balance {
     /// Pairs of hosts whose route leaves by the port.
     pairs: IdVec<PortId, u64>,

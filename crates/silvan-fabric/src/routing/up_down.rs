@@ -43,18 +43,20 @@ impl RoutingAlgorithm for UpDown {
     }
 }
 
-/// Computes routes that go up towards a root and then down, never up again (M. D. Schroeder et al., "Autonet: a high-speed,
-/// self-configuring local area network using point-to-point links", IEEE Journal on Selected Areas in Communications 9(8), 1991).
+/// Computes routes that go up towards a root and then down, never up again (M. D. Schroeder et al., "Autonet: a
+/// high-speed, self-configuring local area network using point-to-point links", IEEE Journal on Selected Areas in
+/// Communications 9(8), 1991).
 ///
-/// The rank of a switch is its distance from the nearest root. A cable leads up to the end with the lower rank, or with the lower
-/// index of equal ranks, so that no cables up, and no cables down, follow each other in a cycle. Of the legal paths those over the
-/// fewest cables are taken, except from a switch that packets to the same destination pass on their way down. Each destination has a
-/// main path from a root down to its leaf, and the main paths are spread evenly over the cables.
+/// The rank of a switch is its distance from the nearest root. A cable leads up to the end with the lower rank, or with
+/// the lower index of equal ranks, so that no cables up, and no cables down, follow each other in a cycle. Of the legal
+/// paths those over the fewest cables are taken, except from a switch that packets to the same destination pass on
+/// their way down. Each destination has a main path from a root down to its leaf, and the main paths are spread evenly
+/// over the cables.
 ///
-/// `roots` are names of switches. If there are none, they are the tops of the fabric: switches without hosts none of whose neighbours
-/// is farther from hosts. Or there is one, the centre, from which the farthest host is nearest; of several, it has the least sum of
-/// distances to hosts, the most cables, or the lowest index. The centre is taken where the tops do not connect all hosts, where it gives
-/// shorter paths, or as short ones over more ports.
+/// `roots` are names of switches. Without names, the roots are the tops of the fabric: switches without hosts and
+/// without a neighbour farther from hosts. Or the only root is the centre, from which the farthest host is nearest.
+/// Ties go to the least sum of distances to hosts, the most cables, then the lowest index. The centre is the root if
+/// the tops do not connect all hosts, or if it gives shorter paths, or equally short paths over more ports.
 ///
 /// # Errors
 ///
@@ -69,11 +71,10 @@ pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, Ro
     Ok(tables)
 }
 
-/// Which end of each cable is up.
+/// Order of the switches, which gives each cable its upper end.
 pub(super) struct Order {
     /// Place of a switch among all, from the roots downwards.
     place: IdVec<SwitchId, u32>,
-    /// All switches by place.
     switches: Vec<SwitchId>,
 }
 
@@ -111,7 +112,7 @@ impl Order {
         }
     }
 
-    /// The order in which the rank of a switch is its distance from the nearest of these roots.
+    /// Makes the order in which the rank of a switch is its distance from the nearest root.
     pub(super) fn below(
         fabric: &Fabric,
         graph: &SwitchGraph,
@@ -177,7 +178,6 @@ impl Order {
         (cables, Reverse(ports))
     }
 
-    /// The paths to a leaf.
     pub(super) fn paths_to(&self, graph: &SwitchGraph, leaf: SwitchId) -> Paths {
         let count = self.switches.len();
         let mut below = IdVec::filled(UNREACHABLE, count);
@@ -193,7 +193,7 @@ impl Order {
                 }
             }
         }
-        // From the roots downwards, so that the paths of all switches above a switch are known.
+        // From the roots downwards: the paths of all switches above a switch are known.
         let mut lengths = IdVec::filled(UNREACHABLE, count);
         let mut is_passed = IdVec::filled(false, count);
         for &switch in &self.switches {
@@ -220,13 +220,12 @@ impl Order {
     }
 }
 
-/// The paths to a leaf.
 pub(super) struct Paths {
     /// Cables from each switch, `UNREACHABLE` where no path is legal.
     pub(super) lengths: IdVec<SwitchId, u32>,
     /// Cables from each switch that the leaf is below, by cables down alone.
     below: IdVec<SwitchId, u32>,
-    /// Whether packets come to a switch from above.
+    /// True for switches that packets reach from above.
     is_passed: IdVec<SwitchId, bool>,
 }
 
@@ -307,7 +306,6 @@ fn refused(problem: String, hint: String) -> RoutingError {
     }
 }
 
-/// The root of a name.
 pub(super) fn root(fabric: &Fabric, name: &str) -> Result<SwitchId, RoutingError> {
     let node = fabric.node_by_name(name);
     let switch = node.and_then(|node| fabric.nodes[node].as_switch());

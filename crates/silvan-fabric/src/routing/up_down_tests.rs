@@ -43,7 +43,7 @@ fn pairs_by_port(fabric: &Fabric, tables: &ForwardingTables) -> IdVec<PortId, us
     pairs
 }
 
-/// Cables on the shortest path that goes up towards a root and then down, by the states (switch, has turned down), where a cable goes
+/// Cables on the shortest path up towards a root and then down, by the states (switch, has turned down). A cable goes
 /// up if it leads to a lower rank, or to a lower index of equal ranks.
 fn shortest_legal(
     fabric: &Fabric,
@@ -163,7 +163,7 @@ fn trees_are_routed_as_by_d_mod_k() {
     }
 }
 
-/// Of two levels a leaf has lost the cable to one of two spines: both spines still carry the traffic of the others.
+/// Two levels: a leaf has lost the cable to one of two spines. Both spines still carry the traffic of the other leaves.
 #[test]
 fn damaged_trees_keep_their_roots() {
     let mut builder = FabricBuilder::new();
@@ -221,7 +221,7 @@ fn irregular_topologies_need_one_lane() {
     }
 }
 
-/// Of a ring of six, the root's two neighbours reach each other over it.
+/// Ring of six: the root's two neighbours reach each other over the root.
 #[test]
 fn given_roots_are_passed() {
     let topology = topology("ring", &json!({ "switches": 6, "hosts-per-switch": 1 }));
@@ -250,7 +250,7 @@ fn given_roots_are_passed() {
 /// Two roots beside each other in a ring leave pairs without a legal path.
 #[test]
 fn roots_that_do_not_connect_all_hosts_are_refused() {
-    // s0 and s1 with hosts, each below a root of its own and the roots not joined: s2 above s0, s3 above s1, joined by s0 and s1.
+    // s0 and s1 have hosts and join separate roots, s2 above s0 and s3 above s1; the roots are not joined.
     let fabric = fabric_from(&[0, 0, 1], &[], &[1, 1, 1, 1]);
     let roots = ["s2".to_owned(), "s3".to_owned()];
     let error = up_down(&fabric, &roots).unwrap_err();

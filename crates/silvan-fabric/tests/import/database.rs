@@ -33,7 +33,7 @@ fn speed_code(speed: Speed) -> u64 {
     }
 }
 
-/// What ibdiagnet writes of a network, as far as it is read. Each adapter is one node, whatever its ports.
+/// Writes a network as ibdiagnet does, as far as the importer reads it. Each adapter is one node with all its ports.
 fn written(network: &ImportedFabric) -> String {
     let mut nodes = BTreeMap::new();
     let mut ports = String::new();

@@ -95,7 +95,7 @@ proptest! {
         // The last table is that of a switch with hosts at its ports 1 to 3.
         let (others, last) = dumped.split_at(dumped.rfind("Unicast").unwrap());
         let last = last.replace("')\n", "') sl 7 1:3 2:0\n");
-        // As much as of the forwarding tables: what comes in by ports 0 to 9.
+        // As many lines as of the forwarding tables: inputs 0 to 9.
         let lanes = include_str!("../samples/opensm-sl2vl.dump").lines();
         let lanes = lanes.filter(|line| !line.starts_with(['1', '2', '3']) || line[1..].starts_with(' '));
         let lanes: Vec<&str> = lanes.collect();

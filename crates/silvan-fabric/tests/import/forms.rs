@@ -184,7 +184,7 @@ fn node_guids_of_ibdiagnet_are_those_of_the_ids() {
             "director/L01:2 - one:1 4xEDR"
         ]
     );
-    // In net files of ibsim the attribute is the GUID.
+    // ibsim's net files have the GUID in this attribute.
     let net = topology("switchguid=0xa7\nSwitch 4 \"S-00000000000000a1\"\n[1] \"Hca\"[1]\n\nHca 1 \"Hca\"\n[1] \"S-00000000000000a1\"[1]\n").unwrap();
     assert_eq!(net.nodes[0].guid.map(|guid| guid.as_u64()), Some(0xa7));
 }

@@ -1,4 +1,4 @@
-//! One network in every form.
+//! One network in every file format.
 
 use silvan_core::{Lid, PortNumber};
 use silvan_fabric::check::{CheckOptions, check};
@@ -65,7 +65,7 @@ fn port_by_port() {
         &build(&silvan_fabric::import::topology(NETWORK).unwrap()),
         true,
     );
-    // There each port of an adapter is a node; names cannot tell two of one adapter apart.
+    // Each port of an adapter is a node there; names cannot tell two ports of one adapter apart.
     let rename = |lines: Vec<String>| -> Vec<String> {
         let mut lines: Vec<String> = lines
             .iter()
@@ -138,7 +138,7 @@ fn levels_of_paths() {
         switches += u16::from(line.starts_with("Unicast"));
         match line.get(..6) {
             Some("0x0001") => format!("{line} sl {switches}\n"),
-            // From the host at its port 2 another.
+            // Another level for the host at port 2.
             Some("0x0004") if switches == 3 => format!("{line} sl 5 2:6\n"),
             Some("0x0002") => format!("{}\n", line.replace("'", "') sl 9'")),
             _ => format!("{line}\n"),
@@ -159,8 +159,8 @@ fn levels_of_paths() {
     assert_eq!(level(old, second), 0);
 }
 
-/// What OpenSM says of its own accord, in one file with the forwarding tables: with `qos_sl2vl
-/// 0,1,0,1,0,1,0,1,2,3,2,3,2,3,2,15` for all.
+/// OpenSM's own tables, in one file with the forwarding tables, from `qos_sl2vl 0,1,0,1,0,1,0,1,2,3,2,3,2,3,2,15` for
+/// all.
 #[test]
 fn sl_to_vl_tables() {
     let fabric = build(&silvan_fabric::import::topology(NETWORK).unwrap());
@@ -251,7 +251,7 @@ fn a_worn_network_is_read_with_warnings() {
     );
 }
 
-/// The same rules hold for the output of `ibnetdiscover -p`.
+/// The output of `ibnetdiscover -p` follows the same rules.
 #[test]
 fn a_worn_network_port_by_port() {
     let import = silvan_fabric::import::ports(

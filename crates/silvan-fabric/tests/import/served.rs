@@ -72,7 +72,7 @@ impl Ibsim {
 
 impl Drop for Ibsim {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The server may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);

@@ -113,7 +113,7 @@ fn oddities_are_read() {
         names,
         [
             "MF0;sw-1:MSB7700/U1 \"new\"",
-            // Its own side of the cable is missing in the file, and with it the port GUID.
+            // The file lacks this side of the cable, and with it the port GUID.
             "localhost HCA-1 (0x0000000000000020)",
             "localhost HCA-1 (0x0000000000000032)",
             "R-0000000000000040",

@@ -1,4 +1,4 @@
-//! The counters of the live fabric change nothing, whatever hooks a scheme has.
+//! The counters of the live fabric have no effect, for any hooks of a scheme.
 
 use silvan_cc::hooks::{
     Feedback, Flow, PacketView, PortVl, QueueView, Resident, SourceControl, SwitchControl,

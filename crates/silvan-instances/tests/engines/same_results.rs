@@ -93,7 +93,7 @@ const SEPARATE: [&str; 18] = [
     "swift+reps",
 ];
 
-/// Those that choose lanes.
+/// Schemes that choose lanes.
 const CHOOSES_LANES: [&str; 5] = [
     "vl-mapping",
     "dftree",
@@ -138,7 +138,7 @@ pub(crate) fn numbers(count: u64) -> impl Iterator<Item = u64> {
     (1..=count).map(move |number| number + (seed - 1) * 1000)
 }
 
-/// The same scenario on several threads: in turn on two, three and seven, since there are few processors for seven.
+/// Puts a scenario on several threads: in turn on two, three and seven, because there are few processors for seven.
 fn divided(scenario: &Scenario, number: u64) -> Scenario {
     let threads = [2, 3, 7][(number % 3) as usize];
     scenario.with_threads(Threads::Count(NonZeroU16::new(threads).unwrap()))
@@ -173,7 +173,7 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
     let scheme = schemes[draw(schemes.len() as u64) as usize];
     let mut mapping = String::new();
     if CHOOSES_LANES.contains(&scheme) {
-        // On fabrics that need no lanes; by output, on those where switches do not choose.
+        // Only on fabrics that need no lanes; mappings by output also need switches that do not choose.
         over_waypoints = false;
         let name = ["obqa", "vftree", "dbbm", "flow2sl"][draw(4) as usize];
         let count = match name == "obqa" || scheme == "recn" {
@@ -193,7 +193,7 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
         );
     }
     if scheme.ends_with("pft") {
-        // Its thresholds are those of large buffers.
+        // The default thresholds are for large buffers.
         mapping = "[control.pft]\nenter = 24\nescape = 12\nenter-window = 32\nenter-count = 16\n\
                    escape-window = 32\nescape-count = 16\nm = 1\nk = 1\n"
             .to_owned();
@@ -242,12 +242,12 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
         "[[traffic.flows]]\nsizes = \"hadoop\"\nload = 0.1\nend = \"2 ms\"\nsl = 1\n",
     ][draw(3) as usize];
     let sink = match scheme {
-        // Its switches would discard nearly all packets again and again.
+        // The scheme's switches would discard nearly all packets repeatedly.
         "srp" => "",
         _ => ["", "[host]\nsink-rate = \"9.7 Gbit/s\"\n"][draw(2) as usize],
     };
     let pauses = match scheme.ends_with("pft") {
-        // It reads credits.
+        // The scheme reads credits.
         true => "",
         false => ["", "", "flow-control = \"pfc\"\n"][draw(3) as usize],
     };
@@ -289,7 +289,7 @@ fn drawn_separate(number: u64, schemes: &[&str]) -> Scenario {
     scenario.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// What a run ends with: tables, or an error where the scheme is so slow that programs do not end.
+/// Returns the tables of a run, or an error if the scheme is so slow that programs do not end.
 fn outcome(engines: &dyn Engines, scenario: &Scenario) -> Result<(u64, Vec<Table>), String> {
     let ran = run(engines, scenario, 1, &mut |_| ControlFlow::Continue(()));
     ran.map(|output| (output.summary.packet_hops, output.tables))
@@ -319,8 +319,8 @@ fn drawn_schemes_have_the_same_messages_by_windows_on_any_number_of_threads() {
     compare_separate(160, &SEPARATE);
 }
 
-/// Of these that has too few: three protocols, with notifications past the fabric and through it, and messages of outputs
-/// that answer each other.
+/// Drawn scenarios above have too few of these: three protocols, with notifications past the fabric and through it, and
+/// messages of outputs that answer each other.
 #[test]
 fn drawn_reservations_and_queues_are_the_same_by_windows_on_any_number_of_threads() {
     compare_separate(96, &["srp", "recn"]);

@@ -22,7 +22,7 @@ pub use settings::{
 pub struct CongestionControl {
     /// CC_Key: must match that of the node for what it protects.
     pub cc_key: u64,
-    /// What it carries.
+    /// Attribute of the datagram.
     pub attribute: CongestionAttribute,
 }
 
@@ -34,9 +34,9 @@ pub struct CongestionControl {
     reason = "one at a time, on the stack; a box would allocate"
 )]
 pub enum CongestionAttribute {
-    /// In the management data.
+    /// Attributes in the management data.
     Management(ManagementAttribute),
-    /// In the log data.
+    /// Attributes in the log data.
     Log(CongestionLog),
 }
 

@@ -13,7 +13,7 @@ use crate::{Bits, Field};
 pub struct PortBits([u8; 32]);
 
 impl PortBits {
-    /// Whether the port is in the set.
+    /// Returns true if the port is in the set.
     pub const fn contains(&self, port: PortNumber) -> bool {
         let port = port.as_u8();
         self.0[31 - port as usize / 8] >> (port % 8) & 1 != 0
@@ -154,7 +154,7 @@ attribute! {
 }
 
 attribute! {
-    /// What an adapter port does for one service level.
+    /// Setting of an adapter port for one service level.
     pub struct CaCongestionEntry[8] {
         /// CCTI_Timer: how often the index falls by one, in units of 1.024 us.
         pub ccti_timer: u16 = 0,

@@ -1,9 +1,9 @@
 //! Performance management (volume 1, chapter 16): counters of a port.
 //!
-//! All attributes but the samples start with PortSelect, the port that is meant (255: all ports,
-//! where the agent can), and CounterSelect, the counters that a Set writes, a bit each. Counters of 32
-//! bits and fewer stay at their largest value until they are set; those of 64 bits wrap around.
-//! Data is counted in words of four bytes, waiting and congestion in ticks.
+//! All attributes but the samples start with PortSelect, the port (255: all ports, if the agent
+//! supports it), and CounterSelect, the counters that a Set writes, a bit each. Counters of 32 bits
+//! and fewer stay at their largest value until they are set; those of 64 bits wrap around. Data is
+//! counted in words of four bytes, waiting and congestion in ticks.
 
 mod congestion;
 mod counters;

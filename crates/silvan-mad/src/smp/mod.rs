@@ -48,13 +48,13 @@ attributes! {
 pub struct Smp {
     /// M_Key: must match that of the port for what changes it.
     pub m_key: u64,
-    /// How the packet finds its way.
+    /// Route of the packet.
     pub route: SmpRoute,
-    /// What it carries.
+    /// Attribute of the packet.
     pub attribute: SmpAttribute,
 }
 
-/// How a subnet management packet finds its way.
+/// Route of a subnet management packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmpRoute {
     /// By forwarding tables, class 0x01.

@@ -1,4 +1,4 @@
-//! What a node is: its name, its kind, and what a switch can do.
+//! Identity of a node: its name, its kind, and the capabilities of a switch.
 
 use std::fmt;
 
@@ -117,7 +117,7 @@ pub struct DescriptionTooLong {
 
 /// NodeDescription: a node's name (volume 1, section 14.2.5.2). Its modifier is 0.
 ///
-/// UTF-8 text with zeros after it, by the specification; whatever a device holds is kept.
+/// By the specification, UTF-8 text with zeros after it; other bytes of a device are preserved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NodeDescription([u8; 64]);
 
@@ -126,7 +126,7 @@ impl NodeDescription {
     pub const ID: u16 = 0x10;
     /// The length in bytes.
     pub const LEN: usize = 64;
-    /// It has no fields.
+    /// The attribute has no fields.
     pub const FIELDS: &'static [crate::FieldLocation] = &[];
 
     /// The description with this text.

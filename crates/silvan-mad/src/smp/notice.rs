@@ -1,4 +1,4 @@
-//! What subnet managers say of themselves, and what nodes tell them unasked.
+//! State of subnet managers, and notices of nodes.
 
 use silvan_core::{Guid, Lid};
 
@@ -37,7 +37,7 @@ attribute! {
 }
 
 code_points! {
-    /// How grave a notice is (Notice.Type).
+    /// Severity of a notice (Notice.Type).
     pub struct NoticeType: 7 {
         /// Fatal.
         FATAL = 0 "fatal",

@@ -8,7 +8,7 @@ use crate::field::{attribute, code_points};
 code_points! {
     /// The logical state of a port (PortInfo.PortState).
     pub struct PortState: 4 {
-        /// In a Set: leave the state as it is.
+        /// In a Set: keeps the state.
         NO_CHANGE = 0 "no-change",
         /// No link.
         DOWN = 1 "Down",
@@ -16,7 +16,7 @@ code_points! {
         INITIALIZE = 2 "Init",
         /// Set up, waiting to be activated.
         ARMED = 3 "Armed",
-        /// In use.
+        /// The port is in use.
         ACTIVE = 4 "Active",
     }
 }
@@ -24,7 +24,7 @@ code_points! {
 code_points! {
     /// The state of a port's physical layer (PortInfo.PortPhysicalState).
     pub struct PhysicalState: 4 {
-        /// In a Set: leave the state as it is.
+        /// In a Set: keeps the state.
         NO_CHANGE = 0 "no-change",
         /// Sleeping until the other end polls.
         SLEEP = 1 "Sleep",
@@ -135,9 +135,9 @@ pub mod capability {
 }
 
 attribute! {
-    /// PortInfo (volume 1, section 14.2.5.6). Its modifier is the port number, 0 being the port by
-    /// which the request came on an adapter and the management port on a switch; bit 31 of it asks
-    /// for extended speeds.
+    /// PortInfo (volume 1, section 14.2.5.6). Its modifier is the port number; bit 31 requests extended speeds.
+    ///
+    /// Port 0 is the port of the request on an adapter, and the management port on a switch.
     pub struct PortInfo[64] = 0x15 {
         /// M_Key: what subnet managers must know to manage the port.
         pub m_key: u64 = 0 hex,

@@ -126,7 +126,7 @@ impl PortPair {
 /// table of low priority, 3 and 4 of that of high priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlArbitrationBlock {
-    /// Which half of which table.
+    /// Table, and half of it.
     pub block: u8,
     /// The output port; ignored by adapters.
     pub port: PortNumber,
@@ -150,9 +150,9 @@ impl VlArbitrationBlock {
 /// The modifier of MulticastForwardingTable: `position << 28 | block`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MulticastBlock {
-    /// Which 16 ports.
+    /// Number of the group of 16 ports.
     pub position: Bits<4>,
-    /// Which 32 multicast LIDs.
+    /// Number of the group of 32 multicast LIDs.
     pub block: Bits<9>,
 }
 

@@ -51,11 +51,15 @@ fn all_are_understood_and_emitted_as_they_came() {
     assert_eq!(datagrams, 121, "lines in the file");
 }
 
-/// What OpenSM sends with `congestion_control TRUE` and these options: `cc_sw_cong_setting_victim_mask
-/// 0x..03`, `.._threshold 0x0f`, `.._packet_size 8`, `.._credit_starvation_threshold 0x05`,
-/// `.._return_delay 1:33`, `.._marking_rate 128`, `cc_ca_cong_setting_port_control 1`, for service level
-/// 0 a timer of 150, increase 1, trigger threshold 2 and minimum 3; with `qos TRUE`, tables by
-/// default; and the linear forwarding table of its minhop engine, as `dump_lfts` printed it.
+/// Datagrams of OpenSM with `congestion_control TRUE` and these options:
+///
+/// - `cc_sw_cong_setting_victim_mask 0x..03`, `.._threshold 0x0f`, `.._packet_size 8`, `.._credit_starvation_threshold
+///   0x05`, `.._return_delay 1:33`, `.._marking_rate 128`
+/// - `cc_ca_cong_setting_port_control 1`, for service level 0 a timer of 150, increase 1, trigger threshold 2 and
+///   minimum 3
+///
+/// With `qos TRUE`, tables by default. Also the linear forwarding table of its minhop engine, as `dump_lfts` printed
+/// it.
 #[test]
 fn opensm_is_understood() {
     let lines: Vec<_> = captured().map(|(_, _, mad)| mad.to_string()).collect();

@@ -1,4 +1,4 @@
-//! What holds for any 256 bytes; the fuzz targets include this file, too.
+//! Properties of any 256 bytes; the fuzz targets include this file, too.
 
 use silvan_mad::{MAD_LEN, Mad, MadError, Packet};
 

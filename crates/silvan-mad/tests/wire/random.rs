@@ -1,4 +1,4 @@
-//! A million random and mutated datagrams: no panic, and whatever is understood comes back.
+//! A million random and mutated datagrams: no panic, and parsed datagrams round-trip.
 
 use std::collections::BTreeMap;
 

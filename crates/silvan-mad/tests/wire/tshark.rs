@@ -13,7 +13,7 @@ use silvan_mad::smp::{
 };
 use silvan_mad::{Bits, Body, Mad, Method};
 
-/// What tshark says about the datagrams: one line each, the fields separated by `|`.
+/// Returns tshark's lines on the datagrams, with fields separated by `|`.
 fn tshark(datagrams: &[(Addresses, [u8; 256])], fields: &[&str]) -> Vec<String> {
     let mut file = FILE_HEADER.to_vec();
     for (index, (addresses, datagram)) in datagrams.iter().enumerate() {

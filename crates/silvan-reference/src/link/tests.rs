@@ -1,4 +1,4 @@
-//! That the checks of a buffer notice what they are there for.
+//! Tests of the buffer checks: they find the faults that they exist for.
 
 use super::*;
 

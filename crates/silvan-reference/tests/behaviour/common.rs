@@ -49,7 +49,7 @@ pub fn gbit(rate: u64) -> Option<Rate> {
     Rate::from_bits_per_sec(rate * 1_000_000_000)
 }
 
-/// One lane, ample buffers, round robin, hosts without limits of their own.
+/// Parameters with one lane, ample buffers, round robin, and hosts without limits.
 pub fn parameters() -> Parameters {
     Parameters {
         data_vls: 1,
@@ -101,7 +101,7 @@ pub fn saturating(source: usize, destination: usize, payload: u64) -> Flow {
     }
 }
 
-/// So many packets, as fast as possible, from `start`, on SL 0.
+/// A flow of `packets` packets, as fast as possible, from `start`, on SL 0.
 pub fn burst(source: usize, destination: usize, payload: u64, packets: u64, start: Time) -> Flow {
     Flow {
         start,
@@ -123,9 +123,8 @@ impl Routed {
     }
 
     /// Switches in a row; `hosts[i]` are the cables of the hosts on switch `i`, which are numbered
-    /// switch by switch, and `trunks[i]` connects switches `i` and `i + 1`.
-    ///
-    /// Hosts are on the first ports of a switch, then comes the trunk to the previous one.
+    /// switch by switch, and `trunks[i]` connects switches `i` and `i + 1`. Hosts are on the first
+    /// ports of a switch, then comes the trunk to the previous one.
     pub fn row(hosts: &[&[LinkKind]], trunks: &[LinkKind]) -> Self {
         let mut builder = FabricBuilder::new();
         let mut previous = None;
@@ -168,7 +167,7 @@ impl Routed {
     }
 }
 
-/// When the packets of a flow were done, in order.
+/// Returns the times at which the packets of a flow were done, in order.
 pub fn done_times(model: &FlitModel, flow: usize) -> Vec<Time> {
     model
         .deliveries()

@@ -147,8 +147,8 @@ fn a_blocked_packet_does_not_hold_the_link_behind_it() {
     assert_eq!(third.injected, at(wire * 2));
     assert_eq!(third.latency(), alone);
 
-    // With room for one packet it starts only when the credits of the second one are back, which
-    // itself has waited at the first switch until the slow host had taken the first one.
+    // With room for one packet it starts only when the second packet's credits are back. The second
+    // packet has waited at the first switch until the slow host had received the first.
     parameters.switch.buffer = Bytes::from_bytes(room(1, payload).as_u64() + 63);
     let model = row.drain(&parameters, &flows);
     let third = model.deliveries().iter().find(|d| d.flow == 1).unwrap();

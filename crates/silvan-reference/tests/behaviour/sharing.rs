@@ -1,4 +1,4 @@
-//! Who gets how much of a link that several want.
+//! Shares of a link among several flows.
 
 use silvan_core::{Span, Time, Vl};
 use silvan_reference::{Arbitration, FlitModel, HostArbitration, VlArbitration};
@@ -128,8 +128,8 @@ fn lane_weights_divide_the_link() {
     assert_eq!(counts(&model, 2, from, to), [100, 300]);
 }
 
-/// With room for one large packet at the switch, a flow of large packets has its turn next to one of small packets,
-/// unless the host passes over packets without credits.
+/// With room for one large packet at the switch, a flow of large packets gets its turns next to a flow of small
+/// packets. It does not if the host passes over packets without credits.
 #[test]
 fn large_packets_get_their_turn_unless_hosts_pass_over_them() {
     let row = Routed::row(&[&[cable("4x DDR 2 m"); 2]], &[]);
@@ -164,8 +164,8 @@ fn a_blocked_lane_leaves_the_other_untouched() {
     let until = at(Span::from_us(1000));
     let from = at(Span::from_us(200));
 
-    // On one lane both get what the slow link takes, as they take turns at the host and one FIFO. A chosen
-    // packet of the hot flow would hold back the other flow, which is not always ready.
+    // On one lane both flows get the rate of the slow link, because they take turns at the host and in one FIFO. A
+    // chosen packet of the hot flow would hold back the other flow, which is not always ready.
     parameters.host.arbitration = HostArbitration::WorkConserving;
     let model = row.run(&parameters, &[hot.clone(), other.clone()], until);
     let [slow_count, other_count] = counts(&model, 2, from, until)[..] else {
@@ -176,8 +176,8 @@ fn a_blocked_lane_leaves_the_other_untouched() {
     assert!(slow_count.abs_diff(other_count) <= 1);
 
     parameters.host.arbitration = HostArbitration::HeadOfLine;
-    // On a lane of its own the other flow waits for no more than one packet of the hot flow, before
-    // it starts and again at the trunk.
+    // On a separate lane the other flow waits for at most one packet of the hot flow, before it starts and again at the
+    // trunk.
     other.sl = sl(1);
     let model = row.run(&parameters, &[hot, other], until);
     let [slow_count, other_count] = counts(&model, 2, from, until)[..] else {

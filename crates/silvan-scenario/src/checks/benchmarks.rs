@@ -9,7 +9,6 @@ use super::at;
 use super::programs::{hosts, size, span};
 use crate::{KeyPath, ScenarioError};
 
-/// Iterations of a test.
 const MOST_ITERATIONS: u32 = 1 << 20;
 
 /// Ranks of HPCC: its ping-pongs go through all pairs, one after the other.

@@ -25,7 +25,7 @@ pub(crate) fn input_buffer(file: &ScenarioFile) -> Bytes {
             ),
             latency: file.switch.latency,
         };
-        // What is wrong is reported where every cable is checked.
+        // Faults are reported where every cable is checked.
         pfc.at(cable).ok()
     });
     limits.map_or_else(
@@ -59,9 +59,9 @@ pub struct InputBuffers {
     pub rate: Rate,
     /// Propagation from end to end.
     pub propagation: Span,
-    /// Whether the buffers are in hosts, not in switches.
+    /// True if the buffers are in hosts instead of switches.
     pub in_hosts: bool,
-    /// How many there are, for each virtual lane.
+    /// Number of buffers, for each virtual lane.
     pub count: usize,
     /// Size of each.
     pub size: Bytes,
@@ -72,7 +72,7 @@ pub struct InputBuffers {
 }
 
 impl InputBuffers {
-    /// The same with numbers in one unit.
+    /// Returns the buffers as JSON, with numbers in one unit.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "rate_bits_per_s": self.rate.bits_per_sec(),
@@ -85,7 +85,7 @@ impl InputBuffers {
         })
     }
 
-    /// Whether one lane carries the rate of the cable.
+    /// Returns true if one lane carries the rate of the cable.
     fn suffices(&self) -> bool {
         self.needed.is_none_or(|needed| needed <= self.size)
     }

@@ -7,7 +7,7 @@ use super::at;
 use crate::parsed::ScenarioFile;
 use crate::{KeyPath, ScenarioError};
 
-/// Checks that every service level that is asked for fits together with the bits of the path.
+/// Checks that every requested service level fits together with the bits of the path.
 pub(crate) fn check_classes(
     file: &ScenarioFile,
     lanes: Option<&PathLanes>,

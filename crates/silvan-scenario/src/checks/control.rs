@@ -14,7 +14,7 @@ use super::{at, refused_in, switch_named};
 use crate::ScenarioError;
 use crate::parsed::{ControlSection, ScenarioFile};
 
-/// What the section `control` leads to.
+/// Congestion control of the section `control`.
 #[derive(Debug, Clone)]
 pub(crate) struct ControlPlan {
     /// Settings of the scheme at single ports and during the run.
@@ -46,8 +46,9 @@ pub(crate) fn build_control(
     })
 }
 
-/// Names the tables of schemes that the file has and its scheme does not use. Without a scheme, they are for the schemes that a
-/// comparison or a sweep chooses; a scheme that an override or a sweep chooses leaves the tables of the others without effect on purpose.
+/// Names the tables of schemes in the file that its scheme does not use. Without a scheme, they are
+/// for the schemes of a comparison or a sweep. With a scheme from an override or a sweep, unused
+/// tables are intended.
 pub(crate) fn warn_of_idle(
     source: &SourceText,
     file: &ScenarioFile,
@@ -76,7 +77,7 @@ pub(crate) fn warn_of_idle(
     (!idle.is_empty()).then(message)
 }
 
-/// What a scheme is built for.
+/// Returns the setup for which a scheme is built.
 pub(crate) fn setup<'a>(
     file: &ScenarioFile,
     config: &EngineConfig,

@@ -55,7 +55,6 @@ pub(crate) fn build_fabric(
     }
 }
 
-/// Names hosts of a generated fabric by their switches.
 fn name_hosts(fabric: &mut Fabric, names: &[(String, String)]) -> Result<(), ScenarioError> {
     let mut free: HashMap<SwitchId, std::vec::IntoIter<HostId>> = HashMap::new();
     let mut chosen = Vec::with_capacity(names.len());
@@ -85,7 +84,7 @@ fn name_hosts(fabric: &mut Fabric, names: &[(String, String)]) -> Result<(), Sce
     fabric.rename_hosts(chosen).map_err(|(index, name)| {
         let message = format!("there are two nodes {name:?}");
         let error = ScenarioError::new(at("fabric.host-names").index(index), message);
-        error.with_hint("give each host a name of its own")
+        error.with_hint("give each host a different name")
     })
 }
 
@@ -149,7 +148,6 @@ fn connect(
         .map_err(|error| refused_in(key, &error))
 }
 
-/// Routes that have been checked.
 pub(crate) struct CheckedRoutes {
     pub tables: ForwardingTables,
     pub lanes: Option<PathLanes>,
@@ -292,7 +290,7 @@ fn with_lists(routing: Routing, lists: GuidLists) -> Result<Routing, ScenarioErr
     } = lists;
     let name = routing.name().name();
     let unused = |key: &str, what: &str, hint: &str| {
-        let message = format!("there is a file of {what}, but the routing {name:?} has none");
+        let message = format!("there is a file of {what}, but the routing {name:?} reads no file");
         Err(ScenarioError::new(at("fabric").key(key), message).with_hint(hint))
     };
     let both = |key: &str, what: &str| {
@@ -329,7 +327,7 @@ fn with_lists(routing: Routing, lists: GuidLists) -> Result<Routing, ScenarioErr
     }
 }
 
-/// The default routing that another one stands for, because switches choose paths and it leaves them no choice.
+/// Returns the default routing that is replaced, because switches choose paths and it leaves them no choice.
 fn replaced_routing(section: &FabricSection) -> Option<Routing> {
     let topology = section.topology.as_ref()?;
     let default = topology.default_routing();
@@ -359,7 +357,7 @@ pub(super) fn most_lanes(file: &ScenarioFile) -> u8 {
     file.vl.data_vls.unwrap_or(by_default)
 }
 
-/// Whether the lane of a packet goes up along its way.
+/// Returns true if the lane of a packet goes up along its path.
 pub(crate) fn has_steps(section: &FabricSection) -> bool {
     let choice = section.path_choice;
     let routing = section.routing();
@@ -386,7 +384,7 @@ fn check_tables_by_lid(section: &FabricSection, fabric: &Fabric) -> Result<(), S
     Ok(())
 }
 
-/// Whether forwarding tables, levels of paths or SL to VL tables are given.
+/// Returns true if forwarding tables, levels of paths or SL to VL tables are given.
 pub(crate) fn has_given_routes(section: &FabricSection) -> bool {
     !section.tables.is_empty()
         || !section.linear_tables.is_empty()
@@ -576,9 +574,9 @@ fn explicit_tables(section: &FabricSection) -> Vec<ExplicitTable> {
         .collect()
 }
 
-/// An error of tables, given or computed, that do not lead where they should: at the file that they come from, `origin`, at the
-/// table entry at fault, or at the algorithm. `lanes`: how many virtual lanes would keep the paths from deadlock, 1 if that is
-/// not known.
+/// Returns the error of given or computed tables that do not lead to their destinations. Its place is the tables' file,
+/// `origin`, the table entry at fault, or the algorithm. `lanes` is the number of virtual lanes that would keep the
+/// paths from deadlock, 1 if unknown.
 fn cannot_follow(
     error: &RouteError,
     section: &FabricSection,

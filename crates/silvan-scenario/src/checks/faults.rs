@@ -8,7 +8,6 @@ use crate::faults::{Fault, PlannedFault, plan_faults};
 use crate::parsed::{FlowControl, ScenarioFile};
 use crate::{KeyPath, ScenarioError};
 
-/// The faults of a scenario.
 #[derive(Debug, Default)]
 pub(crate) struct FabricFaults {
     /// The fabric with all its cables, if some are cut from the start to the end.

@@ -13,7 +13,7 @@ use super::{at, levels, limits, linear};
 use crate::parsed::{CableEntry, FabricSection, FileFormat, HostEntry, LinkSection, SwitchEntry};
 use crate::{KeyPath, ScenarioError};
 
-/// How files start that xz, gzip, zstd and bzip2 have compressed.
+/// First bytes of files compressed by xz, gzip, zstd and bzip2.
 const COMPRESSED: [&[u8]; 4] = [b"\xfd7zXZ\0", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh"];
 
 /// Replaces the file of a fabric by lists of what it describes. `base` is the folder that paths are
@@ -48,7 +48,7 @@ pub(crate) fn import_fabric(
     let import = import
         .map_err(|error| in_file(&name, &error))?
         .without_aggregation();
-    // What the builder finds is about the file, not about the lists that it turns into.
+    // Errors of the builder are about the file, not about the lists made from it.
     import.build(link.kind()).map_err(|error| {
         let hint = "correct the file, or leave the node out";
         ScenarioError::new(KeyPath::ROOT, error.to_string())
@@ -160,7 +160,6 @@ pub(crate) fn import_guids(
     Ok(lists)
 }
 
-/// Replaces a file of tables by the tables.
 pub(crate) fn import_tables(
     section: &mut FabricSection,
     fabric: &Fabric,

@@ -1,5 +1,7 @@
-//! Fabrics and routes of the scenarios that were read last, for those that are read next: the points of a sweep or of the arena
-//! differ in traffic and settings, and the proof that the routes of a dragonfly of 1,056 hosts cannot deadlock takes a third of a second.
+//! Cache of fabrics and routes of the last scenarios.
+//!
+//! The points of a sweep or of the arena differ in traffic and settings only. The proof that the routes of a dragonfly
+//! of 1,056 hosts cannot deadlock takes a third of a second.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,12 +16,11 @@ use super::fabric::{CheckedRoutes, ChosenRouting, has_given_routes};
 use super::faults::FabricFaults;
 use crate::parsed::{FabricSection, FaultEntry, LinkSection, ScenarioFile};
 
-/// How many are kept.
+/// Number of cached layouts.
 const MOST: usize = 6;
 /// Most hosts of one that is kept, so that it takes some megabytes.
 const MOST_HOSTS: usize = 2048;
 
-/// A fabric and its checked routes.
 #[derive(Debug, Clone)]
 pub(crate) struct RoutedFabric {
     pub fabric: Arc<Fabric>,
@@ -133,7 +134,6 @@ pub(crate) fn kept(key: &Key) -> Option<RoutedFabric> {
     all().find(key)
 }
 
-/// Keeps them.
 pub(crate) fn keep(key: Key, routed: &RoutedFabric) {
     if routed.fabric.host_count() <= MOST_HOSTS {
         all().add(key, routed.clone());

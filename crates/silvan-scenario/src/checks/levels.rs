@@ -37,7 +37,7 @@ pub(crate) fn lanes_named(section: &FabricSection) -> u8 {
     highest.map_or(1, |highest| (highest + 1).min(MOST_LANES))
 }
 
-/// The lanes that a scenario with given forwarding tables gives to its paths; `None` if packets keep theirs.
+/// Returns the lanes of paths in a scenario with given forwarding tables; `None` if packets keep their lanes.
 pub(super) fn given_lanes(
     file: &ScenarioFile,
     fabric: &Fabric,

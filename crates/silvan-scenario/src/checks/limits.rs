@@ -22,7 +22,6 @@ use crate::sampling::Sampling;
 pub(crate) const FILE: Bytes = Bytes::from_bytes(256 << 20);
 /// Largest file of forwarding tables: OpenSM writes some 80 bytes for each entry.
 pub(crate) const TABLES_FILE: Bytes = Bytes::from_bytes(1 << 30);
-/// Largest file of a scenario.
 const SCENARIO_FILE: Bytes = Bytes::from_bytes(64 << 20);
 /// Largest size of the time series and of the congestion trees of one run, together.
 const SERIES: Bytes = Bytes::from_bytes(4 << 30);
@@ -191,7 +190,7 @@ fn check_size(bytes: u128, samples: u128, key: &str) -> Result<(), ScenarioError
     Err(ScenarioError::new(at(key), message).with_hint(hint))
 }
 
-/// Checks the size of the records of flows. How many there are next to programs that end the run is not known.
+/// Checks the size of the records of flows. Their number next to programs that end the run is unknown.
 pub(crate) fn check_flows(
     file: &ScenarioFile,
     offered: &Traffic,
@@ -212,7 +211,6 @@ pub(crate) fn check_flows(
     Err(error.with_hint("shorten run.duration, set end or count, or choose larger sizes"))
 }
 
-/// Checks the number of runs that a sweep makes.
 pub(crate) fn check_runs(file: &ScenarioFile) -> Result<(), ScenarioError> {
     let counts = file.sweep.vary.values().map(|values| values.len() as u64);
     let seeds = u64::from(file.sweep.seeds.max(1));

@@ -25,7 +25,7 @@ pub(crate) fn encode(fabric: &Fabric, tables: &ForwardingTables) -> BTreeMap<Str
     rows.collect()
 }
 
-/// The tables that the text means. Where they lead is not checked.
+/// Decodes the tables of the text, without a check of their routes.
 pub(crate) fn decode(
     rows: &BTreeMap<String, String>,
     fabric: &Fabric,

@@ -1,7 +1,8 @@
-//! From the parsed form to what the crates below take, with every check on the way.
+//! Conversion of the parsed form to the types of the crates below, with all checks.
 //!
 //! Each module turns one part of the file into types of one crate. Errors of these crates carry key
-//! and hint, and the module puts the section in front. They have no place in the text yet; the caller adds it.
+//! and hint, and the module puts the section in front. They have no place in the text yet; the
+//! caller adds it.
 
 mod benchmarks;
 pub(crate) mod buffers;
@@ -48,7 +49,6 @@ pub(crate) fn refused_in(section: &KeyPath, error: impl Into<Refusal>) -> Scenar
     error.into().within(section).into()
 }
 
-/// The host of this name.
 pub(crate) fn host_named(
     fabric: &Fabric,
     name: &str,
@@ -57,7 +57,6 @@ pub(crate) fn host_named(
     node_named(fabric, name, key, "host", Node::as_host)
 }
 
-/// The switch of this name.
 pub(crate) fn switch_named(
     fabric: &Fabric,
     name: &str,

@@ -1,4 +1,4 @@
-//! From the names of recorded ports and flows to their numbers.
+//! Conversion of recorded ports and flows from names to numbers.
 
 use silvan_core::{PortId, PortNumber};
 use silvan_fabric::{Fabric, NodeKind};

@@ -195,7 +195,8 @@ impl<'a> Places<'a> {
         if let Selection::Random(count) = entry.hosts {
             let (count, free) = (count as usize, chosen.len());
             if count > free || count == 0 {
-                let message = format!("{count} hosts wanted, {free} that no other program uses");
+                let message =
+                    format!("{count} hosts requested, {free} are not used by other programs");
                 let error = ScenarioError::new(key.key("hosts"), message);
                 return Err(error.with_hint(
                     "ask for 1 to that many; \"all\" of another program uses every host",
@@ -495,7 +496,7 @@ fn check_servers(
 ) -> Result<(), ScenarioError> {
     let (ranks, local) = (settings.places, settings.local);
     let message = match local {
-        1 => "each rank is a server of its own: no hierarchy".to_owned(),
+        1 => "each rank is a separate server: no hierarchy".to_owned(),
         _ if ranks % local > 0 => format!("servers of {local} ranks do not divide {ranks} ranks"),
         _ => return Ok(()),
     };
@@ -532,7 +533,7 @@ fn trained(
     })
 }
 
-/// How often, computing before each, and when first.
+/// Returns the number of rounds, the computing time before each, and the start.
 fn rounds(entry: &ProgramEntry, key: &KeyPath) -> Result<(Option<u64>, Span, Span), ScenarioError> {
     Ok((
         entry.iterations.unwrap_or(Limit::At(1)).value(),
@@ -563,7 +564,6 @@ fn pipeline_of(
     })
 }
 
-/// The table of methods.
 fn methods(entries: &[MethodEntry]) -> Result<Vec<MethodRule>, ScenarioError> {
     let entries = entries.iter().enumerate();
     entries
@@ -647,7 +647,7 @@ pub(super) fn size(bytes: Bytes, key: &KeyPath) -> Result<u64, ScenarioError> {
     Ok(bytes.as_u64())
 }
 
-/// What takes very long is as good as never, but must not overflow the clock.
+/// Limits long times, which are as good as never, so that they do not overflow the clock.
 pub(super) fn span(span: Option<Span>, key: &KeyPath) -> Result<Span, ScenarioError> {
     const LONGEST: Span = Span::from_secs(20 * 3_600);
     match span.unwrap_or(Span::ZERO) {

@@ -11,7 +11,7 @@ use super::limits;
 use crate::ScenarioError;
 use crate::parsed::ControlSection;
 
-/// What errors call a text that comes without a file.
+/// Name of a text without a file in errors.
 const UNNAMED: &str = "control.python.source";
 
 /// Replaces the Python file by its text. `base` is the folder that paths are relative to. Python itself

@@ -9,7 +9,6 @@ use crate::parsed::ScenarioFile;
 /// The longest run, 50 days: the engine's clock ends after 2^62 ps, about 53.
 const LONGEST: Span = Span::from_secs(50 * 24 * 3_600);
 
-/// Checks a file whose defaults are filled in.
 pub(crate) fn check_run(file: &ScenarioFile) -> Result<(), ScenarioError> {
     let (warm_up, duration) = (file.run.warm_up, file.run.duration);
     if duration.is_zero() {

@@ -211,7 +211,6 @@ fn named_ranks<'a>(
     Ok(ranks)
 }
 
-/// Warnings on parts of traces that are ignored.
 pub(crate) fn warn_of_traces(section: &TrafficSection) -> Vec<String> {
     let entries = section.program.iter().enumerate();
     let warnings = entries.flat_map(|(index, entry)| {
@@ -226,7 +225,7 @@ pub(crate) fn warn_of_traces(section: &TrafficSection) -> Vec<String> {
     warnings.collect()
 }
 
-/// What the ranks of a program's trace do from `start` on.
+/// Returns the work of the ranks in a program's trace, from `start` on.
 pub(super) fn traced(
     entry: &ProgramEntry,
     format: &dyn TraceFormat,

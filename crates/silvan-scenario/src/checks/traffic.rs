@@ -14,7 +14,7 @@ use super::import::read;
 use super::{at, host_named, limits};
 use crate::{KeyPath, ScenarioError};
 
-/// What the traffic must know of fabric and run.
+/// Returns the inputs of the traffic from fabric and run.
 pub(crate) fn environment(
     fabric: &Arc<Fabric>,
     host: &HostParams,
@@ -42,7 +42,7 @@ pub(crate) fn environment(
     }
 }
 
-/// What headers leave of a link's rate to packets of MTU size, rounded down to bits per second.
+/// Returns the payload rate of a link with packets of MTU size, rounded down to bits per second.
 fn payload_part(rate: Rate, packet: &PacketParams) -> Rate {
     let (mtu, header) = (packet.mtu.as_u64(), packet.header.as_u64());
     let bits = u128::from(rate.bits_per_sec()) * u128::from(mtu) / u128::from(mtu + header);
@@ -105,7 +105,6 @@ pub(crate) fn import_flows(section: &mut TrafficSection, base: &Path) -> Result<
     Ok(())
 }
 
-/// The names of the hosts.
 #[derive(Debug)]
 struct Names {
     fabric: Arc<Fabric>,
@@ -120,7 +119,6 @@ impl HostNames for Names {
     }
 }
 
-/// The hosts that a list names.
 pub(super) fn hosts_named(
     fabric: &Fabric,
     names: &[HostRef],

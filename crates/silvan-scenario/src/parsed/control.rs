@@ -18,7 +18,7 @@ pub struct ControlSection {
     /// The scheme, or a variant of it: its published settings for this fabric take the place of keys that are not written. Its
     /// parameters are in the table of the scheme's name.
     pub scheme: SchemeChoice,
-    /// How notifications travel from the receiver back to the sender.
+    /// Parameters of notifications from the receiver back to the sender.
     pub feedback: FeedbackParams,
     /// A manager that watches port counters and changes Marking_Rate (mizero2017); none if absent.
     pub dcms: Option<DcmsSection>,
@@ -27,7 +27,7 @@ pub struct ControlSection {
     pub parameters: Parameters,
 }
 
-/// The keys besides the tables of the schemes.
+/// Keys other than the tables of the schemes.
 const KEYS: [&str; 3] = ["scheme", "feedback", "dcms"];
 
 /// All keys.

@@ -8,7 +8,7 @@ use silvan_model::{PfcParams, VlArbitration};
 
 use crate::schema;
 
-/// What keeps a sender from filling a buffer.
+/// Flow control of a link, which keeps a sender from overfilling a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowControl {
@@ -20,7 +20,7 @@ pub enum FlowControl {
     Pfc,
 }
 
-/// Cables that say nothing else. Schemes that compute windows, thresholds or rates from the rate of a link use the rate of these.
+/// Defaults of cables. Schemes that compute windows, thresholds or rates from the rate of a link use this rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LinkSection {
@@ -40,10 +40,10 @@ pub struct LinkSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub latency: Option<Span>,
-    /// What keeps a sender from filling a buffer, on all links.
+    /// Flow control of all links, which keeps a sender from overfilling a buffer.
     #[serde(skip_serializing_if = "is_credits")]
     pub flow_control: FlowControl,
-    /// With `flow-control = "pfc"`: thresholds and delays.
+    /// Thresholds and delays with `flow-control = "pfc"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pfc: Option<PfcParams>,
 }
@@ -59,7 +59,7 @@ impl LinkSection {
         (self.flow_control == FlowControl::Pfc).then(params)
     }
 
-    /// What a cable is that says nothing itself.
+    /// Returns the properties of a cable without keys.
     pub fn kind(&self) -> LinkKind {
         LinkKind {
             width: self.width,
@@ -97,7 +97,8 @@ pub struct VlSection {
     /// `fabric.allow-credit-loops` 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_vls: Option<u8>,
-    /// Whether the data VLs share `switch.buffer` in equal parts. If not, each has a buffer of that size. No effect with PFC.
+    /// True if the data VLs share `switch.buffer` in equal parts; otherwise each VL has a buffer of that size. No
+    /// effect with PFC.
     pub share_buffer: bool,
     /// Virtual lane of each of the 16 service levels. Default: the service level modulo the number
     /// of lanes. On a torus with datelines each service level has two lanes, the one given, which is
@@ -111,8 +112,8 @@ pub struct VlSection {
     /// Low-priority VL arbitration table. With both tables empty, all lanes have the same weight
     /// here.
     pub low: Vec<VlWeight>,
-    /// Limit of High Priority: units of 4096 bytes that may go from the high table before a waiting
-    /// low-priority packet has its turn; 0 is one packet, 255 no limit.
+    /// Limit of High Priority: units of 4096 bytes that the high table sends before a waiting low-priority packet; 0 is
+    /// one packet, 255 no limit.
     pub limit_high: u8,
 }
 

@@ -11,7 +11,7 @@ use silvan_fabric::{Cable, Speed, Width};
 
 use crate::schema;
 
-/// What to do where a switch has no forwarding entry for a host.
+/// Handling of a missing forwarding entry for a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unreachable {
@@ -29,7 +29,7 @@ impl Unreachable {
     }
 }
 
-/// What kind of file describes a fabric.
+/// Format of a file that describes a fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileFormat {
@@ -41,11 +41,10 @@ pub enum FileFormat {
     Ibsim,
 }
 
-/// Switches, hosts and cables: a generator with its parameters, a file of a real fabric, or lists. With
-/// none of them, one switch with eight hosts.
+/// Switches, hosts and cables: a generator with its parameters, a file of a real fabric, or lists. With none of them,
+/// one switch with eight hosts.
 ///
-/// What files say is taken into the effective scenario, as lists and as `linear-tables`: it needs the
-/// files no more.
+/// The effective scenario contains the files' contents, as lists and as `linear-tables`, and does not need the files.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
 #[schemars(transform = crate::topology::add_choices)]
@@ -70,20 +69,20 @@ pub struct FabricSection {
     /// The cables, where there is no generator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cable: Vec<CableEntry>,
-    /// A file that names hosts of a generator, each line a name and the switch that the host is at, apart by a comma or by spaces; its
-    /// path is relative to that of the scenario. Hosts of a switch take names in the order of the lines, others keep theirs. So nodes of a
-    /// real machine have the places that its scheduler gave them.
+    /// File that names hosts of a generator. Each line has a name and the host's switch, separated by a comma or by
+    /// spaces; the path is relative to that of the scenario. Hosts of a switch take names in the order of the lines;
+    /// other hosts keep their names. So nodes of a real machine have the places that its scheduler gave them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts_file: Option<String>,
     /// Pairs of the name of a host and its switch, as `hosts-file` has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub host_names: Vec<(String, String)>,
-    /// How the forwarding tables are computed. Default: what suits the generator; without one, the first of `d-mod-k`, `fat-tree` and
-    /// `up-down` that suits the cables.
+    /// Computation of the forwarding tables. Default: the routing that suits the generator; without a generator, the
+    /// first of `d-mod-k`, `fat-tree` and `up-down` that suits the cables.
     #[serde(skip_deserializing, flatten, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_deserializing, !flatten, with = "Option<RoutingName>")]
     pub routing: Option<Routing>,
-    /// Who decides which path a packet takes.
+    /// Choice among the paths of a packet.
     pub path_choice: PathChoice,
     /// Forwarding tables by switch name, each with the outgoing port by host name, for the routing
     /// `explicit`.
@@ -101,33 +100,33 @@ pub struct FabricSection {
     /// `--cn_guid_file`. Its path is relative to that of the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cn_guid_file: Option<String>,
-    /// Forwarding tables by switch name for the routing `explicit`, as they are in a switch: two
-    /// hexadecimal digits with the port for each LID from 0 on, `ff` without a route.
+    /// Forwarding tables by switch name for the routing `explicit`, as in a switch: two hexadecimal digits with the
+    /// port for each LID from 0 on, `ff` without a route.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub linear_tables: BTreeMap<String, String>,
-    /// Service levels of paths for the routing `explicit`, where the subnet manager
-    /// assigns levels that avoid deadlock, as OpenSM's lash does: by name of the switch whose hosts send, a hexadecimal
-    /// digit for each LID from 0 on; by name of a host that sends, where it has others than its switch.
-    /// Behind every switch a path takes the virtual lane of its level, counted from the lane that
-    /// `vl.sl-to-vl` has for its traffic, unless there is a table in `sl-to-vl`.
+    /// Service levels of paths for the routing `explicit`, if the subnet manager assigns levels that avoid deadlock, as
+    /// OpenSM's lash does. The key is a switch whose hosts send, or a sending host with other levels than its switch.
+    /// The value has a hexadecimal digit for each LID from 0 on. Behind every switch a path takes the virtual lane of
+    /// its level, counted from the lane that `vl.sl-to-vl` has for its traffic, unless there is a table in `sl-to-vl`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub path_sl: BTreeMap<String, String>,
-    /// SL to VL tables for the routing `explicit`, where the subnet manager maps service levels by input and
-    /// output port, as OpenSM's torus-2QoS does: by name of a switch, lists of input ports, output ports and
-    /// 16 hexadecimal digits, the virtual lane for each service level, e.g. `["1-4,6 5 0101010145454545"]`;
-    /// by name of a host, the digits alone. Elsewhere `vl.sl-to-vl` is the table. With any of them, traffic
-    /// of a service level above 0 has that level on all paths, and `path-sl` are for that of level 0.
+    /// SL to VL tables for the routing `explicit`, if the subnet manager maps service levels by input and output port,
+    /// as OpenSM's torus-2QoS does. For a switch, the value lists input ports, output ports and 16 hexadecimal digits,
+    /// the virtual lane for each service level, e.g. `["1-4,6 5 0101010145454545"]`. For a host, it is the digits
+    /// alone. Elsewhere `vl.sl-to-vl` is the table. With any table, traffic of a service level above 0 has that level
+    /// on all paths, and `path-sl` is for traffic of level 0.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sl_to_vl: BTreeMap<String, Vec<String>>,
-    /// Whether to run although the routes can deadlock (their channel dependencies have a cycle).
+    /// True to run although the routes can deadlock (their channel dependencies have a cycle).
     pub allow_credit_loops: bool,
-    /// What to do where a switch has no forwarding entry for a host.
+    /// Handling of a missing forwarding entry for a host.
     #[serde(skip_serializing_if = "Unreachable::is_error")]
     pub unreachable: Unreachable,
 }
 
 impl FabricSection {
-    /// How the forwarding tables are computed; where that depends on the cables and none have been looked at, `up-down`.
+    /// Returns the computation of the forwarding tables; `up-down` if it depends on cables that have not been checked
+    /// yet.
     pub fn routing(&self) -> Routing {
         self.routing
             .clone()
@@ -137,7 +136,7 @@ impl FabricSection {
             })
     }
 
-    /// Whether switches, hosts or cables are listed.
+    /// Returns true if switches, hosts or cables are listed.
     pub fn is_listed(&self) -> bool {
         !(self.switch.is_empty() && self.host.is_empty() && self.cable.is_empty())
     }
@@ -182,7 +181,7 @@ pub struct HostEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub port_guid: Option<Guid>,
-    /// Which port of its adapter the host is. Default: 1.
+    /// Number of the host's port on its adapter. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u8>")]
     pub adapter_port: Option<PortNumber>,
@@ -195,7 +194,7 @@ pub struct HostEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CableEntry {
-    /// One end, `switch:port`, or the name of a host.
+    /// First end, `switch:port`, or the name of a host.
     pub from: String,
     /// The other end.
     pub to: String,
@@ -220,7 +219,7 @@ pub struct CableEntry {
 }
 
 impl CableEntry {
-    /// What differs from the section `link`.
+    /// Returns the differences from the section `link`.
     pub fn cable(&self) -> Cable {
         Cable {
             width: self.width,

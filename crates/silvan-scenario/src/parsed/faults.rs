@@ -7,7 +7,7 @@ use silvan_fabric::{Speed, Width};
 
 use crate::schema;
 
-/// What a fault does; which other keys it has depends on that.
+/// Kind of a fault, which determines its other keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
@@ -26,7 +26,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// Its name in files.
+    /// Returns the name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cut => "cut",
@@ -50,7 +50,7 @@ pub struct FaultEntry {
     #[serde(default)]
     #[schemars(with = "schema::SpanText")]
     pub at: Span,
-    /// How long it lasts. Default: without end.
+    /// Duration. Default: without end.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub lasts: Option<Span>,

@@ -1,10 +1,9 @@
 //! The parsed form: the scenario file as its author writes it.
 //!
-//! Each section is a struct, each key a field, and the doc comment of the field is what the JSON
-//! schema and the reference of scenario keys say about it. Sections that the engine takes as they
-//! are, such as [`SwitchParams`], are types of `silvan-model`. Missing keys have their default, and
-//! unknown ones are errors. Whether the values make sense together is checked later, when a
-//! [`Scenario`](crate::Scenario) is made of them.
+//! Each section is a struct, each key a field. The field's doc comment is its description in the
+//! JSON schema and in the reference of scenario keys. Sections that the engine uses unchanged, such
+//! as [`SwitchParams`], are types of `silvan-model`. Missing keys have their default; unknown keys
+//! are errors. [`Scenario`](crate::Scenario) checks the combination of values.
 
 mod control;
 mod equipment;
@@ -55,13 +54,13 @@ pub struct ScenarioFile {
     /// lead around it, and keep their kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<FaultEntry>,
-    /// Who sends what to whom.
+    /// Traffic: senders, receivers and messages.
     pub traffic: TrafficSection,
     /// Congestion control.
     pub control: ControlSection,
-    /// What is measured.
+    /// Measurements.
     pub probe: ProbeSection,
-    /// How long, and from which seed.
+    /// Duration and seed.
     pub run: RunSection,
     /// Values to vary; every combination is a run of its own.
     #[serde(skip_serializing_if = "SweepSection::is_empty")]

@@ -14,39 +14,38 @@ use silvan_model::LatencyStats;
 
 use crate::schema;
 
-/// What is measured.
+/// Measurements of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ProbeSection {
-    /// Time between samples of the time series. Must divide both the warm-up and the duration of
-    /// the run. The time series and congestion trees of a run may take 4 GiB. Default: the longest
-    /// that divides both and gives 100 to 1,000 samples; without one, 100 intervals that differ. By default a run that
-    /// ends with its programs starts with short intervals and merges pairs of them as it goes, so that it has at least
-    /// 50 samples.
+    /// Time between samples of the time series. It must divide both the warm-up and the duration of the run. The time
+    /// series and congestion trees of a run may take 4 GiB. Default: the longest that divides both and gives 100 to
+    /// 1,000 samples, else 100 intervals that differ. By default a run that ends with its programs starts with short
+    /// intervals and merges pairs of them, so that it has at least 50 samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub interval: Option<Span>,
-    /// Whether the counters of every port are sampled too.
+    /// True to sample the counters of every port, too.
     pub ports: bool,
-    /// Whether the deliveries of every traffic class are sampled too; each flow is a class.
+    /// True to sample the deliveries of every traffic class, too; each flow is a class.
     pub classes: bool,
-    /// Whether the limits that the congestion control sets to flows are sampled too (CCTI or rate), in the table
-    /// `flow_limits`: up to 10 million rows.
+    /// True to sample the limits that congestion control sets to flows, too (CCTI or rate), in the table `flow_limits`:
+    /// up to 10 million rows.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub flow_limits: bool,
-    /// Which latency histograms are kept.
+    /// Granularity of latency histograms.
     pub latency: LatencyStats,
-    /// Whether single messages of programs and steps of their ranks are recorded, in the tables
-    /// `program_messages` and `program_steps`: up to 10 million of each.
+    /// True to record single messages of programs and steps of their ranks, in the tables `program_messages` and
+    /// `program_steps`: up to 10 million of each.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub messages: bool,
-    /// Whether each finished program is simulated once more, alone in the empty fabric and without
-    /// congestion control, to state its slowdown.
+    /// True to simulate each finished program once more, alone in the empty fabric and without congestion control,
+    /// which gives its slowdown.
     pub slowdown: bool,
-    /// How congestion trees are looked for; without this table they are not.
+    /// Search for congestion trees; without this table there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trees: Option<TreesSection>,
-    /// Which packets are recorded hop by hop, in the table `packet_hops`; without this table none are.
+    /// Packets to record hop by hop, in the table `packet_hops`; without this table none are recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packets: Option<PacketsSection>,
 }
@@ -67,7 +66,7 @@ impl Default for ProbeSection {
     }
 }
 
-/// How congestion trees are looked for.
+/// Search for congestion trees.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct TreesSection {
@@ -79,15 +78,14 @@ pub struct TreesSection {
     /// Default: half an input buffer of a switch.
     #[schemars(with = "Option<schema::BytesText>")]
     pub threshold: Option<Bytes>,
-    /// Most packets that samples read per packet-hop of the run: a sample is left out if the last one read more than
-    /// 4,096 packets, and more than that of the packet-hops since. The last sample before the end of
-    /// `run.duration` is always taken. Default: no
-    /// limit, every sample is taken.
+    /// Most packets that samples read per packet-hop of the run. A sample is omitted if the last one read more than
+    /// 4,096 packets, and more than that part of the packet-hops since. The last sample before the end of
+    /// `run.duration` is always taken. Default: no limit, every sample is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads_per_hop: Option<f64>,
 }
 
-/// Which packets are recorded hop by hop: up to 10 million hops. The run is slower.
+/// Packets to record hop by hop: up to 10 million hops. The run is slower.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PacketsSection {
@@ -107,7 +105,7 @@ pub struct FlowEnds {
     pub to: String,
 }
 
-/// How long, and from which seed.
+/// Duration and seed of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RunSection {
@@ -120,14 +118,14 @@ pub struct RunSection {
     /// Seed of all random choices; the same seed gives the same results.
     pub seed: u64,
     /// Threads that simulate the run, or `"auto"` to choose by the size of the fabric, the rate of its links and the
-    /// idle processors. Results do not depend on it. `ugal-g`, `host.in-order` where packets may overtake each other, a
-    /// single switch, delays below 16.4 ns, recorded packets, and the scheme `python` use one thread; so
-    /// do several runs at once, except for the last few. No more run at a time than there are processors.
+    /// idle processors. Results do not depend on it. One thread is used with `ugal-g`, `host.in-order` if packets may
+    /// overtake each other, a single switch, delays below 16.4 ns, recorded packets, or the scheme `python`. Several
+    /// runs at once also use one thread each, except for the last few. At most one run per processor is in progress.
     #[serde(skip_serializing_if = "Threads::is_one")]
     pub threads: Threads,
-    /// Whether the run leaps over what repeats, as long messages of programs do: exact to the picosecond, results do not depend on
-    /// it. A run leaps on one thread, by lookahead windows, with credits and without congestion control, if its traffic is programs
-    /// alone. `"on"` says why a run does not.
+    /// Leaps over repeating states, such as long messages of programs. They are exact to the picosecond; results do not
+    /// depend on them. A run leaps on one thread, by lookahead windows, with credits and without congestion control, if
+    /// its traffic is programs alone. `"on"` reports why a run does not leap.
     #[serde(skip_serializing_if = "FastForward::is_auto")]
     pub fast_forward: FastForward,
 }
@@ -144,14 +142,14 @@ impl Default for RunSection {
     }
 }
 
-/// Whether a run leaps over what repeats.
+/// Leaps over repeating states of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FastForward {
-    /// Where it can.
+    /// Leaps if possible.
     #[default]
     Auto,
-    /// Where it can; if it cannot, the reason is reported.
+    /// Leaps if possible; otherwise the reason is reported.
     On,
     /// Never.
     Off,
@@ -163,13 +161,13 @@ impl FastForward {
     }
 }
 
-/// How many threads simulate a run.
+/// Number of threads that simulate a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Threads {
-    /// So many.
+    /// A fixed number.
     Count(NonZeroU16),
-    /// As many as suit the run and the machine.
+    /// A number that suits the run and the machine.
     Auto(Auto),
 }
 
@@ -182,7 +180,7 @@ pub enum Auto {
 }
 
 impl Threads {
-    /// As many as suit the run and the machine.
+    /// A number that suits the run and the machine.
     pub const AUTO: Self = Self::Auto(Auto::Auto);
 
     fn is_one(&self) -> bool {
@@ -264,7 +262,7 @@ pub struct SweepSection {
 }
 
 impl SweepSection {
-    /// Whether nothing varies.
+    /// Returns true if no key varies.
     pub fn is_empty(&self) -> bool {
         self.seeds == 0 && self.vary.is_empty()
     }
@@ -286,6 +284,6 @@ pub enum AxisValue {
     Number(f64),
     /// Text: a name, or a quantity with its unit.
     Text(String),
-    /// A list of any of these.
+    /// A list of such values.
     List(Vec<AxisValue>),
 }

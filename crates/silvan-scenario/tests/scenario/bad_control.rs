@@ -332,7 +332,7 @@ fn a_bound_is_refused_with_its_source_and_a_value_that_is_possible() {
 
 /// The message about a scenario with these lines in the table of a scheme; empty if there is nothing wrong.
 fn message_about(scheme: &str, lines: &str) -> String {
-    // One mapping alone has groups of hosts.
+    // Only one mapping has groups of hosts.
     let context = match scheme {
         "vl-mapping" => "mapping = \"flow2sl\"\n",
         _ => "",
@@ -352,7 +352,7 @@ fn every_parameter_is_refused_outside_of_its_declared_bounds_alone() {
     for (table, parameter) in parameters {
         let key = parameter.key;
         let place = format!("control.{table}.{key}: ");
-        // What the type refuses never comes to the bounds.
+        // Bounds are not checked for values that the type refuses.
         let about = |value: &String| {
             let found = message_about(table, &format!("{key} = {value}"));
             (!found.contains(": expected ")).then(|| (value.clone(), found))
@@ -380,7 +380,7 @@ fn every_parameter_is_refused_outside_of_its_declared_bounds_alone() {
                 let found = message_about(table, &format!("{other} = {value}\n{key} = {value}"));
                 found.contains(&place) && found.contains(&format!(" is not above {other}, "))
             };
-            // One value is of the type of both keys.
+            // Exactly one of the values has the type of both keys.
             let values = ["\"7 us\"", "\"7 kB\"", "0.7"];
             assert_eq!(values.iter().filter(is_refused).count(), 1, "{place}");
             count += 1;

@@ -197,7 +197,7 @@ fn d_mod_k_wants_a_fat_tree() {
 const TORUS: &str = "[fabric]\ngenerator = \"torus\"\nsizes = [5, 3]\nhosts-per-switch = 1\n\
                      routing = \"dimension-order\"\n";
 
-/// Without lanes for the datelines the cycle is named, and the hint tells what to do.
+/// Without lanes for the datelines the error names the cycle, and the hint the remedy.
 #[test]
 fn a_torus_needs_lanes() {
     let refused = message(&format!("{TORUS}[vl]\ndata-vls = 1\n"));
@@ -315,7 +315,7 @@ fn adaptive_routing_wants_a_fat_tree() {
     );
 }
 
-/// Without a routing of its own, a grid has all shortest paths to choose among.
+/// Without an explicit routing, a grid chooses among all shortest paths.
 #[test]
 fn switches_of_grids_choose_among_shortest_paths() {
     for grid in ["mesh", "torus", "hyper-x"] {
@@ -329,7 +329,7 @@ fn switches_of_grids_choose_among_shortest_paths() {
     }
 }
 
-/// With fewer lanes than the paths need the cycle is named, and the hint has the number that suffices.
+/// With too few lanes for the paths, the error names the cycle, and the hint the sufficient number.
 #[test]
 fn layered_routes_say_how_many_lanes_suffice() {
     let dragonfly = "[fabric]\ngenerator = \"dragonfly\"\nswitches-per-group = 4\n\

@@ -222,7 +222,7 @@ fn traffic_names_and_numbers() {
     check(
         "traffic.nodes",
         "hotspots = 9",
-        "traffic.nodes.hotspots: 9 hosts wanted, 8 available (hint: ask for at most 8, or enlarge \
+        "traffic.nodes.hotspots: 9 hosts requested, 8 available (hint: ask for at most 8, or enlarge \
          the fabric)",
     );
     for entry in [

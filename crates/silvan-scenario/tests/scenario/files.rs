@@ -200,7 +200,7 @@ fn a_missing_entry_is_an_error_unless_packets_may_be_dropped() {
         "{:?}",
         scenario.warnings()
     );
-    // It stands alone, and is as it was.
+    // The effective scenario is self-contained and equal.
     let again = Scenario::from_toml(scenario.effective_toml(), "elsewhere", &[]).unwrap();
     assert_eq!(again.hash(), scenario.hash());
     assert_eq!(again.routes().unreachable, 3);
@@ -257,11 +257,11 @@ fn roots_and_compute_nodes_are_read_from_files() {
     for (fabric, expected) in [
         (
             format!("{roots}\nrouting = \"d-mod-k\""),
-            "fabric.root-guid-file: there is a file of roots, but the routing \"d-mod-k\" has none (hint: ",
+            "fabric.root-guid-file: there is a file of roots, but the routing \"d-mod-k\" reads no file (hint: ",
         ),
         (
             format!("{both}\nrouting = \"up-down\""),
-            "fabric.cn-guid-file: there is a file of compute nodes, but the routing \"up-down\" has none (hint: ",
+            "fabric.cn-guid-file: there is a file of compute nodes, but the routing \"up-down\" reads no file (hint: ",
         ),
         (
             format!("{roots}\nrouting = \"up-down\"\nroots = [\"spine\"]"),
@@ -286,7 +286,7 @@ fn roots_and_compute_nodes_are_read_from_files() {
     .unwrap();
 }
 
-/// Of two switches, each with a port of the same adapter, neither reaches the other.
+/// Two switches, each with a port of one adapter, do not reach each other.
 #[test]
 fn planes_are_to_be_simulated_apart() {
     let folder = tempfile::tempdir().unwrap();

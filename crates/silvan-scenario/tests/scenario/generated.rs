@@ -1,4 +1,4 @@
-//! What is generated from the types: the JSON schema and the reference of scenario keys.
+//! Generated texts: the JSON schema and the reference of scenario keys.
 
 use serde_json::Value;
 use silvan_fabric::generators::Kind;

@@ -63,7 +63,7 @@ fn levels_decide_whether_a_ring_can_deadlock() {
     assert_eq!((paths.lanes(), paths.classes()), (2, 8));
     let level = |from, to| paths.levels().level(HostId::new(from), HostId::new(to));
     assert_eq!((level(6, 2), level(7, 2), level(2, 7)), (1, 1, 0));
-    // Classes of traffic share the lanes unless they are told otherwise.
+    // Classes of traffic share the lanes by default.
     assert_eq!(scenario.engine_config().sl_to_vl, [0; 16]);
     let again = Scenario::from_toml(scenario.effective_toml(), "elsewhere", &[]).unwrap();
     assert_eq!(again.effective_toml(), scenario.effective_toml());
@@ -127,7 +127,7 @@ fn wrong_levels_are_named() {
     );
 }
 
-/// What every switch maps level 1 to, for all that comes in by ports 1 to 4.
+/// Maps level 1 at every switch, for inputs 1 to 4.
 fn mapped(digits: &str) -> String {
     let rows = (0..4).map(|switch| format!("switch-{switch:02} = [\"1-4 1,2-4 {digits}\"]"));
     let rows: Vec<String> = rows.collect();
@@ -151,7 +151,7 @@ fn tables_decide_which_lane_a_level_is_on() {
     let again = Scenario::from_toml(scenario.effective_toml(), "elsewhere", &[]).unwrap();
     assert_eq!(again.effective_toml(), scenario.effective_toml());
     assert_eq!(again.forwarding().lanes, scenario.forwarding().lanes);
-    // Where no table is, levels are mapped as vl.sl-to-vl says: to 1 by default.
+    // Without a table, levels are mapped by vl.sl-to-vl: to 1 by default.
     let some = tables
         .replace("switch-01 =", "host-0007 =")
         .replace("1-4 1,2-4 ", "");
@@ -167,7 +167,7 @@ fn tables_decide_which_lane_a_level_is_on() {
     assert_eq!((hosts[HostId::new(7)][7], hosts[HostId::new(6)][7]), (0, 1));
 }
 
-/// With tables, traffic that asks for a level has it on all paths.
+/// With tables, traffic with an explicit level has that level on all paths.
 #[test]
 fn traffic_of_a_level_of_its_own_is_checked_too() {
     let text = |sl: u8| {
@@ -194,7 +194,7 @@ fn a_host_may_have_levels_of_its_own() {
     // The other host of the switch closes the cycle.
     let refused = message(&ring(&of_host("host-0006"), lanes));
     assert!(refused.contains("the routes can deadlock"), "{refused}");
-    // Its own levels are before those of its switch.
+    // The host's levels override those of its switch.
     let all = format!("{}, host-0007 = \"0\"", across('1'));
     let refused = message(&ring(&all, lanes));
     assert!(refused.contains("the routes can deadlock"), "{refused}");

@@ -59,7 +59,7 @@ fn read_with(text: &str, overrides: &[(&str, &str)]) -> Result<Scenario, Scenari
     Scenario::from_toml(text, "file.toml", &overrides)
 }
 
-/// The error of this text as one line; whatever is wrong, it says what to do.
+/// Returns the error of this text as one line; every error has a hint.
 fn message(text: &str) -> String {
     match read(text) {
         Ok(_) => panic!("accepted:\n{text}"),

@@ -1,11 +1,11 @@
-//! Whatever is in a file, the answer is a scenario or a located error, never a panic.
+//! Any file gives a scenario or a located error, never a panic.
 
 use proptest::prelude::*;
 use silvan_scenario::ScenarioError;
 
 use crate::{ALL_KEYS, SHIPPED, read};
 
-/// What holds for every error about a file.
+/// Checks properties of every error about a file.
 fn check_located(error: &ScenarioError, text: &str) {
     let line = error.line().expect("an error about a file has a line");
     let column = error.column().expect("an error about a file has a column");

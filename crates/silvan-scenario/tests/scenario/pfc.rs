@@ -21,8 +21,8 @@ fn check(more: &str, line: usize, expected: &str) {
     );
 }
 
-/// Ethernet adds preamble 8, header 14, frame check sequence 4 and gap 12 to IPv4 20, UDP 8, BTH 12 and ICRC 4; a CNP has 16 bytes
-/// of payload.
+/// Ethernet adds preamble 8, header 14, frame check sequence 4 and gap 12 to IPv4 20, UDP 8, BTH 12 and ICRC 4. A CNP
+/// has 16 bytes of payload.
 #[test]
 fn headers_are_those_of_roce_unless_they_are_given() {
     let sizes = |scenario: &Scenario| {
@@ -40,8 +40,8 @@ fn headers_are_those_of_roce_unless_they_are_given() {
     assert_eq!(credits.engine_config().pfc, None);
 }
 
-/// 100 Gbit/s are 12.5 B/ns, 20 m are 100 ns, the largest frame is 2048 + 82 B. A frame and a pause frame of 84 B take 177.12 ns, and
-/// with twice the cable and 614.4 ns to respond that is 991.52 ns or 12,394 B, and a frame.
+/// 100 Gbit/s are 12.5 B/ns, 20 m are 100 ns, the largest frame is 2048 + 82 B. A frame and a pause frame of 84 B take
+/// 177.12 ns. With twice the cable and 614.4 ns to respond that is 991.52 ns, or 12,394 B, plus a frame.
 #[test]
 fn headroom_follows_from_the_cable() {
     let cable = "rate = \"100 Gbit/s\"\nlength = \"20 m\"";
@@ -60,7 +60,6 @@ fn headroom_follows_from_the_cable() {
     );
 }
 
-/// The effective scenario reads the same again.
 #[test]
 fn a_scenario_with_pfc_is_read_from_its_own_text() {
     let scenario =
@@ -91,7 +90,7 @@ fn values_that_only_credits_have_are_warned_of() {
     );
 }
 
-/// What has no effect is not refused either, however small it is.
+/// A value without effect is not refused, however small.
 #[test]
 fn a_small_receive_buffer_has_no_effect() {
     let small = pfc("[host]\nreceive-buffer = \"1 KiB\"");

@@ -1,4 +1,4 @@
-//! What is wrong with programs.
+//! Faults of programs.
 
 use silvan_scenario::Scenario;
 use silvan_workload::programs::Work;
@@ -67,7 +67,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"allreduce\"\nalgorithm = \"hierarchical\"",
-            "server-ranks: each rank is a server of its own: no hierarchy (hint: write how many ranks",
+            "server-ranks: each rank is a separate server: no hierarchy (hint: write how many ranks",
         ),
         (
             "kind = \"allreduce\"\nalgorithm = \"hierarchical\"\nserver-ranks = 3",
@@ -75,7 +75,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"allreduce\"\nalgorithm = \"hierarchical\"\nplacement = \"random\"\nserver-ranks = 2",
-            "server-ranks: each rank is a server of its own: no hierarchy (hint: use the placement block",
+            "server-ranks: each rank is a separate server: no hierarchy (hint: use the placement block",
         ),
         (
             "kind = \"alltoallv\"\nchannels = 2\nsizes = [[\"1 B\"]]",
@@ -132,7 +132,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"barrier\"\nhosts = 300",
-            "hosts: 300 hosts wanted, ",
+            "hosts: 300 hosts requested, ",
         ),
         (
             "kind = \"barrier\"\nhosts = [\"host-0000\", \"host-0001\", \"host-0000\"]",
@@ -327,7 +327,7 @@ fn files_of_ranks_are_all_or_none() {
     }
 }
 
-/// What a file says becomes part of the scenario, so that its hash is that of the run.
+/// The contents of a file become part of the scenario, so its hash is that of the run.
 #[test]
 fn a_schedule_is_part_of_the_scenario() {
     let text = |calc: u32| {
@@ -356,7 +356,7 @@ fn flows_are_counted_up_to_the_end_of_the_run_where_it_is_known() {
     };
     let message = read(&text(true)).unwrap_err().to_string();
     assert!(message.contains("flows would start"), "{message}");
-    // This program ends the run before that many have started.
+    // This program ends the run before that many flows have started.
     read(&text(false)).unwrap();
 }
 

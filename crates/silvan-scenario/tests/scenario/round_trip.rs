@@ -33,8 +33,9 @@ fn shipped_files_are_read_and_written_back() {
     }
 }
 
-/// Oracle: the scenario itself. Its text reads back as it is, and changes as it does, whatever is
-/// overridden: every key of every shipped file, with the value there, in one of three files.
+/// Oracle: the scenario itself. Its text reads back unchanged, and changes like the scenario under
+/// any override. Overrides are every key of every shipped file, with the value there, in one of
+/// three files.
 #[test]
 fn the_written_scenario_changes_as_the_scenario_does() {
     let mut changes = vec![
@@ -282,7 +283,7 @@ fn a_single_run_is_the_scenario_with_its_seed_and_nothing_that_varies() {
     let one = scenario.single_run(5);
     assert_eq!(one.effective_toml(), expected.effective_toml());
     assert_ne!(one.hash(), scenario.single_run(6).hash());
-    // What is changed afterwards starts from the single run, not from the sweep.
+    // Later changes start from the single run instead of the sweep.
     let later = [Override::new("switch.buffer", "48 KiB")];
     let changed = one.with_overrides(&later).unwrap();
     let expected = expected.with_overrides(&later).unwrap();

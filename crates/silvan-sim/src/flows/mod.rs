@@ -1,4 +1,4 @@
-//! What has become of flows, as tables.
+//! Results of flows, as tables.
 
 mod summary;
 
@@ -12,7 +12,7 @@ use crate::ideal;
 use crate::table::{Table, TableSchema};
 use silvan_scenario::Scenario;
 
-/// One flow at the end of the run.
+/// A flow at the end of the run.
 struct FlowRow {
     class: u16,
     source: HostId,
@@ -20,15 +20,15 @@ struct FlowRow {
     bytes: u64,
     delivered_bytes: u64,
     start: Time,
-    /// When its last byte was delivered, if all have been.
+    /// Delivery time of the last byte, if all bytes have been delivered.
     end: Option<Time>,
-    /// How long it takes on an empty fabric; known of finished flows.
+    /// Time on an empty fabric, for finished flows.
     ideal: Option<Span>,
     /// Packets delivered with FECN.
     marks: u32,
     /// Links on its path.
     hops: u8,
-    /// Whether it is one of an entry of many, which are summed up.
+    /// True if the flow belongs to an entry of many flows, which are summed up.
     is_listed: bool,
 }
 
@@ -153,7 +153,7 @@ pub(crate) const FLOWS: TableSchema = TableSchema {
         (&["from", "to"], "Names of the sender and the receiver."),
         (&["bytes"], "Payload of the flow."),
         (&["delivered_bytes"], "Payload that was delivered."),
-        (&["finished"], "Whether all of it was delivered."),
+        (&["finished"], "True if all of it was delivered."),
         (
             &["start_ps", "end_ps"],
             "Start of the flow, and delivery of its last byte.",
@@ -172,7 +172,7 @@ pub(crate) const FLOWS: TableSchema = TableSchema {
             &["marked_packets"],
             "Packets that were delivered with FECN.",
         ),
-        (&["measured"], "Whether it started after the warm-up."),
+        (&["measured"], "True if it started after the warm-up."),
     ],
     has_counters: false,
 };

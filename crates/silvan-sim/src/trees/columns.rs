@@ -5,7 +5,7 @@ use silvan_model::{Forest, HostShare, Role, Tree};
 
 use crate::table::{Table, TableSchema};
 
-/// One row per sample: all trees together.
+/// Columns with a row per sample: all trees together.
 #[derive(Default)]
 pub(super) struct ForestColumns {
     time_ps: Vec<u64>,
@@ -20,7 +20,7 @@ pub(super) struct ForestColumns {
     waiting_bytes: Vec<u64>,
 }
 
-/// One row per sample and tree.
+/// Columns with a row per sample and tree.
 #[derive(Default)]
 pub(super) struct TreeColumns {
     time_ps: Vec<u64>,
@@ -40,7 +40,7 @@ pub(super) struct TreeColumns {
     victim_bytes: Vec<u64>,
 }
 
-/// One row per sample and Port VL of a tree.
+/// Columns with a row per sample and Port VL of a tree.
 #[derive(Default)]
 pub(super) struct PortColumns {
     time_ps: Vec<u64>,
@@ -53,7 +53,7 @@ pub(super) struct PortColumns {
     queued_bytes: Vec<u64>,
 }
 
-/// One row per sample, tree and host whose packets it holds.
+/// Columns with a row per sample, tree and host whose packets it holds.
 #[derive(Default)]
 pub(super) struct HostColumns {
     time_ps: Vec<u64>,

@@ -1,4 +1,4 @@
-//! When flows with a number of bytes end, and how much later than on an empty fabric.
+//! Ends of flows with a number of bytes, and their delay relative to an empty fabric.
 
 use std::ops::ControlFlow;
 
@@ -43,8 +43,7 @@ fn slowdowns(table: &Table) -> Vec<Option<f64>> {
     }
 }
 
-/// Whatever the fabric and the flow are like, the recursion ends in the picosecond in which the engine
-/// does.
+/// The recursion ends in the picosecond of the engine, for any fabric and flow.
 #[test]
 fn a_flow_alone_is_not_slowed_down() {
     let cases: [(&str, &[(&str, &str)]); 18] = [
@@ -121,8 +120,8 @@ fn a_flow_alone_is_not_slowed_down() {
     }
 }
 
-/// The first packet's latency, and what the slowest stage takes for each of the others: 16 packets of
-/// 2048 bytes over two cables of 20 m, at 16 Gbit/s with 26 bytes of header, into a sink of 8 Gbit/s.
+/// The first packet's latency, and the time of the slowest stage for each other packet. 16 packets of 2048 bytes go
+/// over two cables of 20 m, at 16 Gbit/s with 26 bytes of header, into a sink of 8 Gbit/s.
 #[test]
 fn completion_is_that_of_the_closed_form() {
     let text = r#"
@@ -209,7 +208,7 @@ fn flows_that_share_a_link_slow_down_and_unfinished_ones_have_no_end() {
     }
 }
 
-/// Without flows that have an end there is no table.
+/// Without flows that end there is no table.
 #[test]
 fn flows_without_an_end_have_no_table() {
     let endless = ALONE.replace("bytes = \"100001 B\"", "");

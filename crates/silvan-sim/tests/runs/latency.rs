@@ -1,4 +1,4 @@
-//! What the latency columns say, where the latency is known.
+//! Latency columns for known latencies.
 
 use std::ops::ControlFlow;
 
@@ -107,8 +107,8 @@ fn known_latencies() {
     assert!(off.table("hosts").unwrap().column(EXACT[0]).is_none());
 }
 
-/// Latencies that differ by less than the resolution of the histogram are distinguished: packets of 2042 to
-/// 2046 bytes on the wire take 1 ns more for every 2 bytes.
+/// Latencies below the resolution of the histogram are distinguished. Packets of 2042 to 2046 bytes
+/// on the wire take 1 ns more for every 2 bytes.
 #[test]
 fn latencies_one_nanosecond_apart_differ() {
     for (payload, expected) in [(2016, 1_371.0), (2018, 1_372.0), (2020, 1_373.0)] {

@@ -66,9 +66,9 @@ fn assert_close(found: f64, expected: f64, share: f64, what: &str) {
 
 const CHOICES: [&str; 3] = ["ugal-l", "ugal-g", "par"];
 
-/// Each host sends to the host at its place in the next group. With g = a h + 1 groups, all a p hosts of a group share the one
-/// cable by the tables. Over random switches each of the g groups is the middle one equally often, so that every cable
-/// between groups carries 2 a p / g of what a host sends; a switch has enough cables inside its group.
+/// Each host sends to the host at its place in the next group. With g = a h + 1 groups, all a p hosts of a group share
+/// the one cable by the tables. Over random switches each of the g groups is the middle one equally often, so every
+/// cable between groups carries 2 a p / g of a host's traffic. A switch has enough cables inside its group.
 #[test]
 fn dragonfly_under_adversarial_load_delivers_the_closed_forms() {
     for (a, p, h) in [(4, 1, 1), (8, 2, 2)] {
@@ -81,9 +81,9 @@ fn dragonfly_under_adversarial_load_delivers_the_closed_forms() {
     }
 }
 
-/// Under uniform load a cable between groups carries a p / (g - 1 + 1 / a p) of what a host sends, nearly all of its rate
-/// with p = h: minimal paths deliver all. Paths over random switches deliver what they do under adversarial load, and a little more,
-/// because some lead past the destination, where packets end.
+/// Under uniform load a cable between groups carries a p / (g - 1 + 1 / a p) of a host's traffic, nearly its full rate
+/// with p = h. Minimal paths deliver all of it. Paths over random switches deliver as much as under adversarial load,
+/// and a little more, because some lead past the destination, where packets end.
 #[test]
 fn choices_by_load_are_as_good_as_the_better_of_their_paths() {
     let (a, p, h) = (4, 1, 1);
@@ -105,8 +105,8 @@ fn choices_by_load_are_as_good_as_the_better_of_their_paths() {
     }
 }
 
-/// All hosts of a switch send to one other switch of its row. In the order of dimensions they share one cable of K; over
-/// random switches each cable of a row of S switches carries 2 p / S of what the p hosts of a switch send.
+/// All hosts of a switch send to one other switch of its row. In the order of dimensions they share one cable of K.
+/// Over random switches each cable of a row of S switches carries 2 p / S of the traffic of a switch's p hosts.
 #[test]
 fn hyper_x_delivers_the_closed_forms() {
     let size = 4;
@@ -144,8 +144,8 @@ fn transpose(size: usize) -> String {
     format!("[[traffic.permutation]]\npattern = \"given\"\nto = [{to}]\n")
 }
 
-/// In the order of dimensions the packets of row y turn at (y, y). In a mesh they come there over two cables, or over one at
-/// the ends, which their hosts share; in a HyperX each switch has a cable there for its two hosts.
+/// In the order of dimensions the packets of row y turn at (y, y). In a mesh they arrive there over two cables, or over
+/// one at the ends, which their hosts share. In a HyperX each switch has a cable there for its two hosts.
 #[test]
 fn transpose_delivers_the_closed_forms_of_mesh_and_hyper_x() {
     let size = 4;

@@ -1,5 +1,7 @@
-//! What every registered scheme keeps, on small fabrics with drawn traffic. A scheme is covered by being listed;
-//! what it promises beyond the rest, and the parameters that suit a fabric so small, are in [`promises`].
+//! Promises of every registered scheme, on small fabrics with drawn traffic.
+//!
+//! Listing a scheme covers it. Further promises of a scheme, and parameters that suit such small fabrics, are in
+//! [`promises`].
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,7 +18,7 @@ use crate::on_ddr;
 
 /// Fabrics with traffic that each scheme runs on.
 const DRAWS: u64 = 8;
-/// Rate of all links, and what a packet of MTU size has on the wire besides its payload.
+/// Rate of all links, MTU, and bytes of a packet on the wire in addition to its payload.
 const LINK: &str = "25 Gbit/s";
 const MTU: u64 = 2_048;
 const HEADER: u64 = 26;
@@ -25,27 +27,25 @@ const STEP: Span = Span::from_us(100);
 /// No flow with something to send is without a delivery for so long.
 const LONGEST_GAP: Span = Span::from_us(800);
 
-/// What a scheme keeps, and how it is set up for it.
+/// Promises of a scheme, and its setup.
 struct Promise {
-    /// Keys of the scenario.
     keys: &'static [(&'static str, &'static str)],
-    /// Whether it needs several paths.
     needs_paths: bool,
-    /// Whether packets of a flow keep their order.
+    /// True if packets of a flow keep their order.
     in_order: bool,
-    /// Whether switches discard packets, which are sent again.
+    /// True if switches discard packets, which are sent again.
     discards: bool,
     /// Time after a burst in which all flows are back at `share` of their links.
     recovery: Span,
     share: f64,
-    /// Most payload of a flow that has been sent and not been delivered, if the scheme bounds it: the queue of a port is
-    /// then at most that of the flows that pass it.
+    /// Most undelivered payload of a flow, if the scheme bounds it. The queue of a port is then at most that of the
+    /// flows that pass it.
     in_flight: Option<u64>,
     /// Most bytes that wait for a port, if the scheme bounds them itself.
     queue: Option<u64>,
 }
 
-/// What a scheme keeps that says nothing else.
+/// Promises of a scheme without others.
 const COMMON: Promise = Promise {
     keys: &[],
     needs_paths: false,
@@ -57,7 +57,7 @@ const COMMON: Promise = Promise {
     queue: None,
 };
 
-/// Without marks a flow would never leave the paths that it has.
+/// Without marks a flow would never leave its paths.
 const REPS_MARKS: &[(&str, &str)] = &[
     ("control.reps.k-min", "\"12500 B\""),
     ("control.reps.k-max", "\"50 kB\""),
@@ -81,7 +81,6 @@ const IB_CC_PFT: &[(&str, &str)] = &[
     PFT[4],
 ];
 
-/// What each variant of a scheme keeps.
 fn promises(scheme: SchemeName) -> Vec<Promise> {
     let one = match scheme.as_str() {
         // The largest index falls to none in 127 steps of the timer.
@@ -141,7 +140,7 @@ fn promises(scheme: SchemeName) -> Vec<Promise> {
             keys: &[("control.half.step", "0.01")],
             ..COMMON
         },
-        // Where all links are full, chance leaves some paths with more than they can carry for a while.
+        // If all links are full, some paths exceed their capacity for a while by chance.
         "reps" => Promise {
             keys: REPS_MARKS,
             needs_paths: true,
@@ -214,7 +213,7 @@ fn lane_mappings() -> Vec<Promise> {
     ]
 }
 
-/// With one set-aside queue, more roots than queues are the rule here.
+/// With one set-aside queue, there are usually more roots than queues here.
 fn set_aside_queues() -> Vec<Promise> {
     let of = |keys| Promise { keys, ..COMMON };
     vec![
@@ -353,7 +352,7 @@ impl Draw {
     }
 }
 
-/// What a session needs besides the scenario's own traffic: nothing.
+/// Requirements of a session in addition to the scenario's own traffic: none.
 #[derive(Debug)]
 struct Idle;
 
@@ -384,7 +383,6 @@ fn totals(session: &Session, hosts: usize) -> (u64, u64) {
     })
 }
 
-/// Bytes that wait for a port on any lane.
 fn waiting(session: &Session, port: PortId) -> u64 {
     let lanes = 0..session.scenario().engine_config().data_vls;
     let queued = lanes.map(|vl| session.simulation().queued(port, Vl::try_new(vl).unwrap()));
@@ -485,7 +483,7 @@ fn keeps_what_it_promises(
         format!("{place}: {most_waiting} B wait, more than {bound} B")
     })?;
 
-    // Without new messages the fabric empties, and has delivered what was sent.
+    // Without new messages the fabric empties, and has delivered all packets.
     session
         .run_until(end + promise.recovery + Span::from_us(500))
         .unwrap();
@@ -502,7 +500,7 @@ fn keeps_what_it_promises(
     holds(lost == 0 || promise.discards, || {
         format!("{place}: {lost} packets lost")
     })?;
-    // What was discarded was sent again.
+    // Discarded packets were sent again.
     holds(
         sent - received <= lost * MTU && (sent > received) == (lost > 0),
         || place.clone(),

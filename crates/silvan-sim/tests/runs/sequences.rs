@@ -47,8 +47,8 @@ const STAR: &str = r#"
     duration = "1 ms"
 "#;
 
-/// Of one message: two cables, the switch, and its wire bytes at 16 Gbit/s (half a nanosecond each) on the
-/// first cable, then its last packet on the second one.
+/// Time of one message: two cables, the switch, its wire bytes at 16 Gbit/s (half a nanosecond each) on the first
+/// cable. Then follows its last packet on the second cable.
 const MESSAGE_NS: u64 = 100 + 150 + 100 + 1_037 + 1_037 + (5_000 - 2 * 2_048 + 26) / 2;
 
 #[test]
@@ -79,8 +79,8 @@ fn completion_is_the_sum_of_message_latencies() {
     }
 }
 
-/// On a fabric of three levels, the paths to the receivers have two, four and six cables. What a message
-/// to each takes by itself, `flows` tells of flows of the same size.
+/// On a fabric of three levels, the paths to the receivers have two, four and six cables. Flows of equal size give the
+/// time of a single message to each receiver.
 #[test]
 fn completion_is_the_sum_of_flows_alone() {
     let receivers = ["host-0001", "host-0020", "host-0600"];
@@ -110,8 +110,8 @@ fn completion_is_the_sum_of_flows_alone() {
     }
 }
 
-/// Two sequences through an incast that congestion control throttles: the engine for plain fabrics and the
-/// one for every fabric do the same, and so do runs of the same seed.
+/// Two sequences through an incast that congestion control throttles. The engine for plain fabrics and the engine for
+/// every fabric agree, and so do runs with one seed.
 #[test]
 fn engine_forms_agree() {
     let text = r#"
@@ -188,7 +188,7 @@ fn a_sequence_may_come_back_to_its_sender() {
     assert_eq!(instants(&done, "sequences", "end_ps"), [Some(end * 1_000)]);
 }
 
-/// Programs together with sequences know of their own deliveries, and sequences of theirs.
+/// Programs together with sequences receive only their own deliveries, and so do sequences.
 #[test]
 fn programs_run_together_with_sequences() {
     let program = r#"

@@ -55,7 +55,7 @@ fn open(engines: &dyn Engines, text: &str, then: &[(u32, Request)]) -> (Session,
     (session, log)
 }
 
-/// What happens after these requests, until nothing is pending.
+/// Returns the events after these requests, until no request is pending.
 fn events(text: &str, first: &[Request], then: &[(u32, Request)]) -> Vec<(u32, u64)> {
     let (mut session, log) = open(&Fastest, text, then);
     session.request(&mut first.to_vec()).unwrap();
@@ -86,7 +86,7 @@ fn messages_share_what_programs_share() {
         &[send(0, 1, 100_000, 7), send(2, 0, 100_000, 8)],
         &[],
     );
-    // Those of one instant arrive in the order of the receiving hosts.
+    // Messages of one instant arrive in the order of the receiving hosts.
     assert_eq!(apart, [(8, alone), (7, alone)]);
     let shared = events(
         SWITCH,

@@ -21,8 +21,8 @@ fn packet_time() -> Span {
     rate.span_for(Bytes::from_bytes(2_074))
 }
 
-/// Two switches with three hosts each. Hosts 0 and 3 are each sent to by the other two of their
-/// switch, and no flow is throttled: only the first entry of the table is in use.
+/// Two switches with three hosts each; the two other hosts of a switch send to host 0 or 3. No flow is throttled: only
+/// the first entry of the table is in use.
 const BASE: &str = r#"
     [fabric]
     generator = "chain"
@@ -163,8 +163,8 @@ fn all_or_none(output: &RunOutput, port: (&str, u32), expected: [bool; 4]) {
     }
 }
 
-/// The receive buffers hold one packet and the hosts take packets in at half the link's rate, so a
-/// port never has credits for another one and is in the congestion state in Victim_Mask only.
+/// The receive buffers hold one packet and the hosts receive at half the link's rate. So a port never has credits for
+/// another packet, and is in the congestion state only if it is in Victim_Mask.
 #[test]
 fn victim_mask() {
     let slow = [
@@ -190,15 +190,15 @@ fn victim_mask() {
     }
 }
 
-/// A table of one step, which is never taken back unless the timer runs: each of the two senders of a
-/// throttled host starts a packet every ten packet times.
+/// A table of one step, which only the timer takes back. Each of the two senders of a throttled host starts a packet
+/// every ten packet times.
 const ONE_STEP: [(&str, &str); 2] = [
     ("control.ib-cc.adapter.ccti-limit", "1"),
     ("control.ib-cc.adapter.ccti-timer", "0"),
 ];
 
-/// CCTI_Increase 0 never throttles; CCTI_Timer 1 takes the step back in a microsecond. What changes on
-/// another service level changes nothing.
+/// CCTI_Increase 0 never throttles; CCTI_Timer 1 takes the step back in a microsecond. Changes on another service level
+/// have no effect.
 #[test]
 fn adapters() {
     let overrides = [
@@ -242,9 +242,8 @@ const FOUR_PACKETS: [(&str, &str); 3] = [
     ("control.ib-cc.switch.threshold-lowest", "2112 B"),
 ];
 
-/// Two hosts take turns at the way to a third. Behind the port in Credit_Mask a host has four turns
-/// in the time that a credit takes to come back: the packet, the delay, and less than one packet
-/// time for the way, rounded up to a turn.
+/// Two hosts alternate on the way to a third host. Behind the port in Credit_Mask a host has four turns in the time of
+/// a credit's return: the packet, the delay, and less than one packet time for the way, rounded up to a turn.
 #[test]
 fn credit_mask() {
     let changes = r#"[
@@ -282,7 +281,7 @@ fn credit_mask() {
     );
 }
 
-/// The same from the start, and for one port only, with a delay of its own.
+/// Credit_Mask from the start, and for one port only, with a separate delay.
 #[test]
 fn credit_mask_from_the_start() {
     let own = [

@@ -10,8 +10,8 @@ use silvan_workload::traffic::Traffic;
 
 use crate::on_ddr;
 
-/// A silent tree in a fat tree of 16 hosts: twelve C nodes send to host 0, whose sink is slower than
-/// its link, and two V nodes to everyone.
+/// A silent tree in a fat tree of 16 hosts. Twelve C nodes send to host 0, whose sink is slower than its link, and two
+/// V nodes to all hosts.
 const SILENT: &str = r#"
     [fabric]
     generator = "xgft"
@@ -38,8 +38,8 @@ const SILENT: &str = r#"
     duration = "20 ms"
 "#;
 
-/// Hosts 0 to 2 share the trunk to hosts 6 to 8. From 1 ms to 2 ms hosts 9 to 11 crowd the link of host
-/// 6: there each of four inputs gets 4 Gbit/s, less than the third of the trunk that was host 6's.
+/// Hosts 0 to 2 share the trunk to hosts 6 to 8. From 1 ms to 2 ms hosts 9 to 11 overload the link of host 6. Each of
+/// its four inputs then gets 4 Gbit/s, less than host 6's third of the trunk.
 const TRUNK: &str = r#"
     [fabric]
     generator = "chain"
@@ -111,7 +111,6 @@ fn looking_for_trees_changes_no_other_table() {
     );
 }
 
-/// The numbers of each sample agree between the tables.
 #[test]
 fn tables_of_trees_agree_with_each_other() {
     let output = output(&scenario(SILENT, &[("run.duration", "2 ms")]));
@@ -141,8 +140,8 @@ fn tables_of_trees_agree_with_each_other() {
     );
 }
 
-/// Two leaves hold a V node each, whose packets for the hotspot's spine are held up in the tree's
-/// branches; congestion control lets the tree go and them free (gran2012, section V-A).
+/// Two leaves have a V node each, whose packets for the hotspot's spine wait in the tree's branches. Congestion control
+/// dissolves the tree and frees them (gran2012, section V-A).
 #[test]
 fn congestion_control_dissolves_a_silent_tree() {
     let off = output(&scenario(SILENT, &[]));
@@ -183,7 +182,8 @@ fn light_uniform_traffic_grows_nothing() {
     assert_eq!(output.table("tree_lifetimes").unwrap().rows(), 0);
 }
 
-/// Every hotspot of the schedule has its tree, born at once and dead when it has drained, and each tree has moved from the one before: one lineage.
+/// Every hotspot of the schedule has its tree, born at once and dead when it has drained. Each tree has moved from the
+/// tree before: one lineage.
 #[test]
 fn a_moving_hotspot_is_one_lineage() {
     let moving = [
@@ -193,7 +193,7 @@ fn a_moving_hotspot_is_one_lineage() {
         ("traffic.nodes.hotspot-lifetime", "2 ms"),
         ("probe.trees.interval", "100 us"),
         ("run.duration", "10 ms"),
-        // With this one no two hotspots in turn are the same.
+        // With this seed, no two consecutive hotspots are equal.
         ("run.seed", "3"),
     ];
     let scenario = scenario(SILENT, &moving);

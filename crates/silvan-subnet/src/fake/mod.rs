@@ -18,11 +18,10 @@ use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
 pub use nodes::{CounterRates, FakeNode, FakePort};
 
-/// When the clock of the world shows nothing, in seconds since 1970.
+/// Unix time in seconds at zero of the world's clock.
 const UNIX_START: u64 = 1_700_000_000;
-/// How often a wait for datagrams reads the clock.
+/// Longest time between two readings of the clock during a wait for datagrams.
 const LONGEST_POLL: Span = Span::from_ms(50);
-/// What a datagram takes from end to end and back.
 const ROUND_TRIP: Span = Span::from_us(20);
 
 /// Something that happens at an instant.
@@ -38,9 +37,9 @@ pub enum Fault {
     Mend,
     /// Another tool clears the counters of all ports.
     Clear,
-    /// There is no subnet manager any more.
+    /// The subnet manager disappears.
     LoseSm,
-    /// This host is the subnet manager from now on.
+    /// This host becomes the subnet manager.
     Sm(&'static str),
     /// Two nodes get each other's LIDs.
     Swap(&'static str, &'static str),
@@ -60,9 +59,9 @@ pub enum Fault {
 pub struct World {
     /// The time.
     pub now: MonotonicTime,
-    /// What the manager's clock shows more than `now`, in nanoseconds.
+    /// Offset of the manager's clock from `now`, in nanoseconds.
     pub clock_ns: i64,
-    /// How often the manager's clock has jumped.
+    /// Number of jumps of the manager's clock.
     jumps: u64,
     /// Switches and hosts.
     pub nodes: Vec<FakeNode>,
@@ -72,9 +71,9 @@ pub struct World {
     pub incast: bool,
     /// Probability with which each datagram is lost, in 1/1000.
     pub loss: u64,
-    /// Whether the journal cannot be written.
+    /// True if the journal cannot be written.
     pub is_disk_full: bool,
-    /// Whether all answers are garbage of some kind.
+    /// True if all answers are garbage of some kind.
     pub garbage: bool,
     /// Counters are cleared after so many more datagrams.
     pub clear_after: Option<u64>,
@@ -82,9 +81,9 @@ pub struct World {
     pub fuse: Option<u64>,
     /// Steps taken.
     pub steps: u64,
-    /// What was set successfully: node, attribute, and the change of a port or the whole.
+    /// Successful Sets: node, attribute, and the changed port or `None` for the whole.
     pub sets: Vec<(String, Option<u8>, u16)>,
-    /// What was in force at S2's port to D after each of them, and since when, in seconds.
+    /// Rates set at S2's port to D, with their times in seconds.
     pub rates_set: Vec<(f64, u16)>,
     /// The request to the manager to stop.
     pub stop: Arc<std::sync::atomic::AtomicBool>,
@@ -217,7 +216,7 @@ impl World {
         }
     }
 
-    /// What grows how fast: figure 5(b) of the paper.
+    /// Returns the growth rates of counters: figure 5(b) of the paper.
     fn rates(&self) -> Vec<((usize, u8), CounterRates)> {
         let is_low = self.nodes[1].rate(23) == 0;
         let (root, upstream) = match (self.incast, is_low) {
@@ -277,7 +276,7 @@ impl World {
             Fault::Garbage => self.garbage = true,
             Fault::FullDisk(is_full) => self.is_disk_full = is_full,
             Fault::Clock(ns) => {
-                // It never shows less than nothing.
+                // The clock never goes below zero.
                 let now = i64::try_from(self.now.as_ns()).unwrap();
                 self.clock_ns = (self.clock_ns + ns).max(-now);
                 self.jumps += 1;

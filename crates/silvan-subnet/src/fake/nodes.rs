@@ -12,7 +12,7 @@ use silvan_mad::smp::{
 };
 use silvan_mad::{Bits, Body, ClassPortInfo, Mad, Method, Status, performance_capability};
 
-/// What the PortGUID of a host exceeds its NodeGUID by.
+/// Difference between the PortGUID and the NodeGUID of a host.
 const PORT_GUIDS: u64 = 0x1_0000;
 
 /// Growth of counters per second.
@@ -49,7 +49,7 @@ pub struct FakePort {
     cong: f64,
     /// PortXmitData of 32 bits is reset apart from that of 64 bits.
     narrow_base: f64,
-    /// Its own setting of congestion control.
+    /// Congestion-control setting of the port alone.
     pub own: SwitchPortCongestionElement,
 }
 
@@ -75,25 +75,25 @@ pub struct FakeNode {
     pub name: String,
     /// NodeGUID.
     pub guid: Guid,
-    /// Its LID.
+    /// LID of the node.
     pub lid: Lid,
-    /// It is a switch.
+    /// True for a switch.
     pub is_switch: bool,
-    /// It is a router.
+    /// True for a router.
     pub is_router: bool,
     /// Vendor and device.
     pub device: DeviceId,
-    /// It is on.
+    /// True if the node is on.
     pub alive: bool,
     /// By number, port 0 first.
     pub ports: Vec<FakePort>,
     /// The setting of congestion control of the whole switch.
     pub whole: SwitchCongestionSetting,
-    /// It has SwitchPortCongestionSetting.
+    /// True if the node has SwitchPortCongestionSetting.
     pub has_port_settings: bool,
-    /// What a Set must know.
+    /// Key that a Set must have.
     pub key: u64,
-    /// Whether it answers requests of congestion control.
+    /// True if the node answers requests of congestion control.
     pub has_congestion_agent: bool,
     /// Passes over elements that are not valid, instead of taking their settings away.
     pub ignores_invalid: bool,

@@ -9,7 +9,7 @@ use silvan_mad::{Packet, Status};
 use crate::client::{Client, Failure, Limits, Pace, Query};
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
-/// What becomes of a request: how long its answer takes, and what is done to it.
+/// Response to a request: arrivals after their times, possibly changed.
 type Script = Box<dyn FnMut(usize, &Outgoing<'_>) -> Vec<(Span, Incoming)>>;
 
 struct Scripted {
@@ -65,7 +65,7 @@ impl Transport for Scripted {
         match self.arrivals.front() {
             Some((at, _)) if *at <= until => {
                 self.now = self.now.max(*at);
-                // One request may be answered twice.
+                // A request may be answered twice.
                 self.open = self.open.saturating_sub(1);
                 Ok(self.arrivals.pop_front().map(|(_, incoming)| incoming))
             }
@@ -177,8 +177,7 @@ fn many_are_in_flight_but_never_too_many() {
     assert_eq!(client.transport().most_open, 8);
 }
 
-/// Oracle: a node that does not answer costs one request's patience, whatever it is asked, and the
-/// others nothing.
+/// Oracle: a silent node costs the timeouts of one request, for any number of its requests, and no time of others.
 #[test]
 fn a_silent_node_costs_its_patience_once() {
     let script = |_, outgoing: &Outgoing<'_>| match outgoing.destination.as_u16() {
@@ -194,7 +193,7 @@ fn a_silent_node_costs_its_patience_once() {
     assert!(ms(client.now()) <= 1875 + 10, "{}", client.now());
 }
 
-/// Oracle: the request. What differs from it in any way is no answer to it.
+/// Oracle: the request. A datagram that differs from its answer in any way is dropped.
 #[test]
 fn what_does_not_belong_is_dropped() {
     type Change = fn(&mut Incoming);

@@ -79,7 +79,6 @@ fn closed(metrics: &Metrics, reason: &'static str) -> u64 {
         .get()
 }
 
-/// Waits until a condition holds.
 fn until(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !condition() {
@@ -94,7 +93,6 @@ fn ask(endpoint: &Endpoint, request: &str) -> (Vec<String>, String) {
     query_accepting(endpoint, request, accept)
 }
 
-/// The answer to a request with this Accept header.
 fn query_accepting(endpoint: &Endpoint, request: &str, accept: &str) -> (Vec<String>, String) {
     let mut stream = connect(endpoint);
     write!(
@@ -114,7 +112,7 @@ fn assert_serves(endpoint: &Endpoint) {
     assert!(body.ends_with("# EOF\n"));
 }
 
-/// So much text that no socket's buffers hold it.
+/// Fills the metrics with more text than sockets' buffers hold.
 fn fill(metrics: &Metrics) {
     for port in 0..200_000 {
         let port = format!("port {port} of a switch with a name");
@@ -317,7 +315,7 @@ fn a_header_without_end_is_refused() {
     let block = [b'a'; 1 << 16];
     let accepted = (0..1024).take_while(|_| stream.write_all(&block).is_ok());
     let accepted = accepted.count();
-    // What the sockets' buffers hold.
+    // Content of the sockets' buffers.
     assert!(accepted < 1024, "64 MiB of header were accepted");
     assert_serves(&endpoint);
     for (length, status) in [(7_000, "200"), (9_000, "431")] {
@@ -340,7 +338,7 @@ fn a_client_that_never_reads_blocks_nobody() {
     let requests = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
     deaf.write_all(requests.as_bytes()).unwrap();
     assert_serves(&endpoint);
-    // It is being answered still.
+    // The answer is still in progress.
     assert_eq!(closed(&metrics, "not-read"), 0);
     drop(endpoint);
 

@@ -1,4 +1,4 @@
-//! What the ranks of jobs send, for an estimate of a run before it starts.
+//! Demand of jobs' ranks, for an estimate of a run before it starts.
 
 use silvan_core::{HostId, Time};
 
@@ -11,7 +11,8 @@ use crate::programs::spec::{JobSpec, Script};
 const MOST_OPS: usize = 20_000;
 
 impl JobSpec {
-    /// What the ranks send to other hosts, together. A rank whose program has no end sends `most` bytes.
+    /// Returns the bytes that all ranks together send to other hosts. A rank whose program has no
+    /// end sends `most` bytes.
     pub fn demand(self, most: f64, mtu: u32) -> Demand {
         let hosts: Vec<HostId> = self.ranks.iter().map(|(host, _)| *host).collect();
         let mut all = Demand::default();

@@ -14,17 +14,17 @@ pub struct MessageRecord {
     pub source: u32,
     /// The rank that got them.
     pub target: u32,
-    /// Its tag; 0 for puts and gets.
+    /// Tag of the message; 0 for puts and gets.
     pub tag: u32,
-    /// Its size.
+    /// Size of the message in bytes.
     pub bytes: u64,
-    /// When its rank started to send it, or to ask for it.
+    /// Time at which the rank started to send or request the message.
     pub begin: Time,
-    /// When all of it had arrived.
+    /// Arrival time of the last byte.
     pub end: Time,
 }
 
-/// What a rank has done between two [waits](crate::programs::Op::Wait).
+/// Activity of a rank between two [waits](crate::programs::Op::Wait).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepRecord {
     /// Number of the rank over all jobs.
@@ -37,7 +37,7 @@ pub struct StepRecord {
     pub end: Time,
 }
 
-/// What is recorded of all ranks.
+/// Records of all ranks.
 #[derive(Debug, Default)]
 pub(crate) struct Detail {
     messages: Vec<MessageRecord>,

@@ -15,7 +15,7 @@ const JOINS: u32 = 2;
 /// The processor of a rank that does what is no kernel: its host.
 pub const HOST: u32 = 3;
 
-/// How a collective operation is cut into pieces that go side by side.
+/// Division of a collective operation into parallel pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipeline {
     /// Parts of the data that are independent of each other.
@@ -57,7 +57,7 @@ impl Pipeline {
             .collect()
     }
 
-    /// How many pieces there are.
+    /// Returns the number of pieces.
     pub fn count(self, bytes: u64) -> u64 {
         match self.chunk {
             None => u64::from(self.channels),
@@ -74,11 +74,11 @@ impl Pipeline {
 pub struct Member<'a> {
     /// The ranks of the group.
     pub ranks: &'a [u32],
-    /// Its place among them.
+    /// Place of the rank among the members.
     pub place: u32,
     /// Tag of the messages of the first piece; each further piece has the next one. No other operation has these.
     pub tag: u32,
-    /// Where the operation stands in the trace.
+    /// Line of the operation in the trace.
     pub line: u32,
 }
 
@@ -95,7 +95,7 @@ impl Draft {
         self.ops.len()
     }
 
-    /// Whether there is no operation yet.
+    /// Returns true if there is no operation yet.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
@@ -119,7 +119,7 @@ impl Draft {
         });
     }
 
-    /// One operation that ends when all of several have ended.
+    /// Adds an operation that ends when all of `after` have ended.
     pub fn join(&mut self, line: u32, after: &[u32]) -> u32 {
         match after {
             [only] => *only,

@@ -1,4 +1,4 @@
-//! What goes wrong in programs.
+//! Faults of programs.
 
 use std::fmt::Write;
 
@@ -19,9 +19,9 @@ pub enum Fault {
     Stuck {
         /// Name of the job.
         job: String,
-        /// When the last thing happened in it.
+        /// Time of the last event in the program.
         at: Time,
-        /// Who waits for what.
+        /// The waiting ranks, and the operations that they wait for.
         what: String,
     },
     /// A job has ended with messages that no rank has received.
@@ -50,7 +50,7 @@ impl Fault {
         }
     }
 
-    /// What to do about it.
+    /// Returns the hint.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Stuck { .. } => {
@@ -64,7 +64,7 @@ impl Fault {
     }
 }
 
-/// How many waiting receives, and how many unwanted messages, an error names.
+/// Largest number of waiting receives, and of unwanted messages, in an error.
 const NAMED: usize = 4;
 
 /// Lists the first few of many.

@@ -1,11 +1,10 @@
 //! Messages that a driver requests at run time.
 //!
-//! The driver is the script of one more job, which has a rank on each host. Its messages are puts: they go unasked, need
-//! no receive, and cost the processors nothing. Queues, packets and deliveries are those of all programs, so a driver
-//! that sends when a program would send gets the same times.
+//! The driver is the script of an additional job with a rank on each host. Its messages are puts: they need neither
+//! handshake nor receive, and cost no processor time. Queues, packets and deliveries are those of all programs, so a
+//! driver and a program that send at the same time get the same times.
 //!
-//! What happens depends on the order of requests only: timers at one instant go off in the order in which they were
-//! requested.
+//! The result depends on the order of requests only: timers at one instant expire in the order of their requests.
 
 use std::fmt::Debug;
 
@@ -14,7 +13,10 @@ use silvan_core::{HostId, Sl, Span, Time};
 use crate::programs::ranks::{Programs, TimerKind};
 use crate::programs::spec::{JobSpec, Script};
 
-/// What a driver requests.
+/// Bytes of a driver's largest message: 64 bits count those of all that are pending.
+pub const LARGEST_MESSAGE: u64 = 1 << 48;
+
+/// Request of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A message, which starts now.
@@ -23,7 +25,7 @@ pub enum Request {
         from: HostId,
         /// The receiving host; the sending one is possible.
         to: HostId,
-        /// Its size in bytes; a message without any takes a packet without payload.
+        /// Size in bytes; a message of 0 bytes takes a packet without payload.
         bytes: u64,
         /// Number by which the driver knows the message.
         token: u32,
@@ -39,7 +41,8 @@ pub enum Request {
     Stop,
 }
 
-/// What decides at run time which messages are sent, outside the simulation. A simulation with a driver stays on one thread.
+/// Decides at run time, outside the simulation, which messages are sent. A simulation with a driver stays on one
+/// thread.
 pub trait Driver: Debug + Send {
     /// All of a message has arrived, or the time of a timer has come, at `now`; adds what is to be done next to
     /// `requests`.
@@ -50,7 +53,6 @@ pub trait Driver: Debug + Send {
 #[derive(Debug)]
 pub(crate) struct External {
     driver: Box<dyn Driver>,
-    /// Number of its job.
     job: usize,
     requests: Vec<Request>,
     pauses_when_idle: bool,
@@ -77,7 +79,7 @@ impl Programs {
             rails: Vec::new(),
             labels: Vec::new(),
         });
-        // As long as there is a driver, the job can go on.
+        // The job can continue as long as there is a driver.
         self.jobs[job].pending = 1;
         self.external = Some(Box::new(External {
             driver,
@@ -109,7 +111,7 @@ impl Programs {
         }
     }
 
-    /// Whether the call that runs the simulation ends now.
+    /// Returns true if the call that runs the simulation ends now.
     #[inline]
     pub fn pauses(&self) -> bool {
         self.external.as_ref().is_some_and(|external| {
@@ -118,12 +120,12 @@ impl Programs {
         })
     }
 
-    /// Whether there is a driver.
+    /// Returns true if there is a driver.
     pub fn is_driven(&self) -> bool {
         self.external.is_some()
     }
 
-    /// Whether the driver has stopped the call that runs the simulation.
+    /// Returns true if the driver has stopped the call that runs the simulation.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         let external = self.external.as_ref();

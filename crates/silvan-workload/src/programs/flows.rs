@@ -9,15 +9,14 @@ use silvan_core::{HostId, Sl};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub flow: u32,
-    /// How many packets of its flow had been sent by then.
+    /// Packets of the flow sent by then.
     pub packets: u64,
     pub message: u32,
 }
 
-/// Packets from one host to another on one service level: they arrive in order.
-///
-/// Where packets may overtake each other (adaptive routing), a message counts as complete
-/// when as many packets have arrived as had been sent with its last one.
+/// Packets from one host to another on one service level, which arrive in order. If packets may
+/// overtake each other (adaptive routing), a message is complete when as many packets have arrived
+/// as had been sent with its last packet.
 #[derive(Clone, Debug, Default)]
 struct Flow {
     delivered: u64,
@@ -45,7 +44,7 @@ impl Flows {
         }
     }
 
-    /// How many hosts there are.
+    /// Returns the number of hosts.
     pub fn hosts(&self) -> usize {
         self.by_target.len()
     }
@@ -65,7 +64,7 @@ impl Flows {
         }
     }
 
-    /// Notes a message that has been sent completely. Those of a flow come in the order in which they were sent.
+    /// Records a completely sent message. Messages of a flow come in the order of sending.
     pub fn note_sent(&mut self, sent: Sent) {
         self.flows[sent.flow as usize].whole.push_back(sent);
     }

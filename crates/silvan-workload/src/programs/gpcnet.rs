@@ -25,7 +25,7 @@ use crate::programs::spec::{JobSpec, Script};
 use measuring::Measuring;
 pub use measuring::{OUTSTANDING, SMALL, Test};
 
-/// Which ranks take part.
+/// Ranks that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
@@ -56,7 +56,6 @@ pub const JOBS: [&str; 5] = [
     "get-broadcast",
 ];
 
-/// What a congestor does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Congestor {
     Alltoall,
@@ -89,7 +88,7 @@ impl Gpcnet {
         (congestors, tests)
     }
 
-    /// Whether there are hosts enough: two for the tests and two for each congestor.
+    /// Returns true if there are enough hosts: two for the tests and two for each congestor.
     pub fn has_hosts_enough(&self) -> bool {
         let share = (self.keys.congestor_share * self.hosts.len() as f64).floor() as usize;
         share >= 8 && self.hosts.len() >= share + 2

@@ -1,15 +1,13 @@
 //! The communication of the HPC Challenge benchmark (P. Luszczek et al., 2005; version 1.4).
 //!
-//! Latency and bandwidth are those of its `bench_lat_bw`: ping-pong between all ordered pairs of
-//! ranks, one pair after the other, and exchange with both neighbours in the naturally ordered ring and in
-//! random ones. Of PTRANS, MPIRandomAccess and MPIFFT only the messages are here, without what the
-//! processors compute in between:
+//! Latency and bandwidth are those of its `bench_lat_bw`: ping-pong between all ordered pairs of ranks, one pair after
+//! the other, and exchange with both neighbours in the naturally ordered ring and in random rings. PTRANS,
+//! MPIRandomAccess and MPIFFT consist of their messages only, without computation:
 //!
-//! - PTRANS adds a matrix's transpose to another one. Ranks form a grid, as square as can be; each
-//!   sends what others need of its blocks.
-//! - MPIRandomAccess updates words of a table that is spread over all ranks. Updates for one rank are
-//!   collected; when 1024 are waiting, the most numerous leave. Here all ranks send at once, to
-//!   partners drawn again each time.
+//! - PTRANS adds a matrix's transpose to another matrix. Ranks form a grid, as square as possible; each sends the parts
+//!   of its blocks that other ranks need.
+//! - MPIRandomAccess updates words of a table that is spread over all ranks. Updates are collected by rank; when 1024
+//!   wait, the largest collection leaves. Here all ranks send at once, to partners drawn for each round.
 //! - MPIFFT transposes its vector three times, each an all-to-all.
 
 use std::sync::Arc;
@@ -51,7 +49,7 @@ pub const JOB: &str = "hpcc";
 /// Iterations of one measurement, and measurements of which the shortest counts, for latency and for
 /// bandwidth (`bench_lat_bw`).
 pub const LATENCY_LOOPS: (u32, u32) = (5, 8);
-/// The same for bandwidth.
+/// Loops of the bandwidth tests.
 pub const BANDWIDTH_LOOPS: (u32, u32) = (2, 3);
 
 /// Updates that may wait at a rank of MPIRandomAccess.
@@ -60,7 +58,7 @@ const LOOKAHEAD: u64 = 1024;
 /// Part of a test that all ranks do in the same order.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// One pair's ping-pong. `after` is the client before, which passes its turn on.
+    /// Ping-pong of a pair. `after` is the previous client, which passes its turn on.
     PingPong {
         client: u32,
         server: u32,
@@ -68,8 +66,8 @@ enum Phase {
         latency: bool,
         index: u32,
     },
-    /// One measurement in one ring: the natural one, or a random one. The original exchanges in two
-    /// ways, blocking and not, and takes the better.
+    /// A measurement in one ring, natural or random. The original exchanges in two ways, blocking and not, and takes
+    /// the better result.
     Ring {
         ring: u32,
         latency: bool,
@@ -177,8 +175,10 @@ impl Hpcc {
         (rows, n / rows)
     }
 
-    /// Bytes that a rank sends to each other one to transpose the matrix. With blocks dealt to the grid in
-    /// turn, block (i, j) is at rank (i mod P, j mod Q) and goes to (j mod P, i mod Q).
+    /// Returns the bytes that a rank sends to each other rank to transpose the matrix.
+    ///
+    /// With blocks dealt to the grid in turn, block (i, j) is at rank (i mod P, j mod Q) and goes to (j mod P, i mod
+    /// Q).
     pub fn transposed(&self, me: u32) -> Vec<u64> {
         let (p, q) = self.grid();
         let period = u64::from(p) * u64::from(q);
@@ -202,7 +202,6 @@ impl Hpcc {
     }
 }
 
-/// A rank of the benchmark.
 #[derive(Debug)]
 struct Rank {
     spec: Hpcc,
@@ -364,7 +363,7 @@ impl Rank {
         out.push(Op::Wait);
     }
 
-    /// In every round each rank sends to one other and receives from one: a random ring.
+    /// In every round each rank sends to another rank and receives from another rank: a random ring.
     fn access(&self, out: &mut Vec<Op>) {
         let (bytes, tag) = (self.spec.access_bytes(), 5);
         let keys = &self.spec.keys;

@@ -13,7 +13,7 @@ use crate::programs::senders::Senders;
 struct OnHosts {
     ranks: Ranks,
     senders: Senders,
-    /// Whether it is the programs' turn, by host.
+    /// True if the programs have the next turn, by host.
     turn: Vec<bool>,
 }
 
@@ -26,7 +26,7 @@ pub struct Load {
     /// The first class of the programs' packets, and how many there are.
     first_class: u16,
     class_count: u16,
-    /// When the traffic changes by itself.
+    /// Time of the traffic's next change by itself.
     traffic_change: Option<Time>,
 }
 
@@ -61,7 +61,7 @@ impl Load {
         load.traffic.classes.extend(classes);
         let senders = Senders::new(hosts, programs.payload);
         let mut ranks = Ranks::new(programs, hosts);
-        // What ranks have sent at time zero. The engine asks each host for its mail before it polls it then.
+        // Messages that ranks have sent at time zero. The engine collects each host's mail before its first poll.
         ranks.change(None, &mut Vec::new(), |_| {});
         load.programs = Some(Box::new(OnHosts {
             ranks,
@@ -98,8 +98,10 @@ impl Load {
         &mut self.traffic
     }
 
-    /// The programs, if there are any. Those that parts of a fabric share can be read while they are not
-    /// [lent](Self::lend), in the part that has taken them back.
+    /// Returns the programs, if there are any.
+    ///
+    /// Programs shared by the parts of a fabric are readable while they are not [lent](Self::lend), in the part that
+    /// has taken them back.
     pub fn programs(&self) -> Option<&Programs> {
         self.programs.as_ref()?.ranks.programs()
     }
@@ -111,7 +113,7 @@ impl Load {
         }
     }
 
-    /// The same for a fabric in parts, each of which gets a copy: it has the queues of the part's hosts, and shares the ranks.
+    /// Converts the load for a fabric in parts. Each part gets a copy, with the queues of its hosts and shared ranks.
     #[must_use]
     pub fn shared(mut self) -> Self {
         if let Some(mut programs) = self.programs.take() {
@@ -135,15 +137,17 @@ impl Load {
         }
     }
 
-    /// Whether an engine with lookahead windows can run it: it pauses no run, need not know of packets from a host to itself, and
-    /// where several may be `delivered_together`, traffic need not know of deliveries.
+    /// Returns true if an engine with lookahead windows can run the load.
+    ///
+    /// The load must not pause a run or need deliveries of packets from a host to itself. If several packets may be
+    /// `delivered_together`, its traffic must not need deliveries.
     pub fn fits_windows(&self, delivered_together: bool) -> bool {
         let is_driven = self.programs().is_some_and(Programs::is_driven);
         let is_told_together = delivered_together && self.traffic.needs_delivery();
         !is_driven && !is_told_together && !self.traffic.comes_back
     }
 
-    /// Whether it is traffic that need not know of deliveries, and nothing else.
+    /// Returns true if the load is only traffic that needs no deliveries.
     pub fn is_unaware(&self) -> bool {
         self.programs.is_none() && !self.traffic.needs_delivery()
     }
@@ -160,7 +164,6 @@ impl Load {
         self.traffic.classes()
     }
 
-    /// Returns true for a class of the programs' packets.
     #[inline]
     fn is_of_programs(&self, class: u16) -> bool {
         class.wrapping_sub(self.first_class) < self.class_count

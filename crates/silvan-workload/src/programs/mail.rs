@@ -1,7 +1,7 @@
-//! What ranks and the queues of their hosts tell each other, and who has the ranks.
+//! Mail between ranks and the queues of their hosts, and ownership of the ranks.
 //!
-//! A run has one set of ranks. The queues belong to hosts, so that threads with a part of the fabric each need not share
-//! them. Ranks leave messages to send in the mail of the host that sends; the host leaves which of them it has sent.
+//! A run has one set of ranks. The queues belong to hosts, so threads with parts of the fabric need not share queues.
+//! Ranks put messages to send into the mail of the sending host; the host puts sent messages into it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +12,12 @@ use crate::programs::flows::Sent;
 use crate::programs::ranks::Programs;
 use crate::programs::senders::Launch;
 
-/// What a host and the ranks have for each other.
+/// Mail between a host and the ranks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mail {
     /// Messages to send, in the order of time.
     launched: VecDeque<Launch>,
-    /// Messages sent completely that the ranks have not been told of.
+    /// Completely sent messages that the ranks have not processed.
     sent: Vec<Sent>,
 }
 
@@ -37,12 +37,12 @@ impl Mail {
 /// Ranks, and the mail of all hosts.
 #[derive(Debug)]
 pub(crate) enum Ranks {
-    /// Of a fabric in one part.
+    /// Ranks of a fabric in one part.
     Own {
         programs: Box<Programs>,
         mail: Vec<Mail>,
     },
-    /// Of a fabric whose parts share them.
+    /// Ranks of a fabric whose parts share them.
     Shared {
         /// The programs while they are not lent, in one of the parts.
         kept: Option<Box<Programs>>,
@@ -50,7 +50,7 @@ pub(crate) enum Ranks {
     },
 }
 
-/// What parts share.
+/// Data shared by the parts.
 #[derive(Debug)]
 pub(crate) struct Shared {
     lent: Mutex<Option<Box<Programs>>>,
@@ -70,7 +70,7 @@ impl Ranks {
         }
     }
 
-    /// The same for parts that share them: each gets a copy of what is returned.
+    /// Converts the ranks for parts that share them: each part gets a copy of the result.
     pub fn shared(self) -> Self {
         match self {
             Self::Own { programs, mail } => Self::Shared {
@@ -136,8 +136,10 @@ impl Ranks {
         }
     }
 
-    /// Lets the ranks go on, after they are told what the host `sent` has sent, puts what they send now into the mail, and adds
-    /// the hosts that send it to `wake`.
+    /// Lets the ranks continue and collects their new messages.
+    ///
+    /// First the ranks process the messages that the host `sent` has sent. New messages go into the mail, and their
+    /// hosts are added to `wake`.
     pub fn change(
         &mut self,
         sent: Option<HostId>,

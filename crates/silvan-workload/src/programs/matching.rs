@@ -1,4 +1,4 @@
-//! Which receive gets which message: MPI's rules (MPI 4.0, sections 3.2.4 and 3.5).
+//! Matching of receives and messages: MPI's rules (MPI 4.0, sections 3.2.4 and 3.5).
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ pub struct Posted {
     pub from: Option<u32>,
     /// Tag; `None` is any.
     pub tag: Option<u32>,
-    /// What the owner knows the receive by.
+    /// The owner's identifier of the receive.
     pub token: u32,
     /// Room in bytes.
     pub bytes: u64,
@@ -22,7 +22,7 @@ pub struct Arrived {
     pub from: u32,
     /// Tag.
     pub tag: u32,
-    /// What the owner knows the message by.
+    /// The owner's identifier of the message.
     pub message: u32,
     /// Size in bytes.
     pub bytes: u64,
@@ -35,10 +35,10 @@ impl Posted {
     }
 }
 
-/// Receives and messages of one rank that have not found each other yet.
+/// Unmatched receives and messages of one rank.
 ///
-/// A message goes to the receive that was posted first of those that take it, a receive gets the message
-/// that arrived first of those that it takes.
+/// A message goes to the earliest posted receive that takes it; a receive gets the earliest arrived
+/// message that it takes.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
     posted: VecDeque<Posted>,

@@ -2,7 +2,7 @@
 
 use silvan_core::Time;
 
-/// What a message carries at the moment. A message that asks first goes through several of these.
+/// Current stage of a message. A message with a handshake goes through several stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The whole message, unasked.
@@ -15,21 +15,20 @@ pub(crate) enum Stage {
     Data,
     /// Bytes for another rank's memory.
     Put,
-    /// What do you have?
     GetRequest,
-    /// That.
+    /// Requested data.
     GetReply,
     /// The target has read the message.
     Finished,
 }
 
 impl Stage {
-    /// Whether it travels from where the bytes are going to where they are.
+    /// Returns true if the stage travels from the destination of the bytes to their source.
     fn is_backward(self) -> bool {
         matches!(self, Self::ClearToSend | Self::GetRequest | Self::Finished)
     }
 
-    /// Whether it carries none of the bytes themselves.
+    /// Returns true if the stage carries no bytes of the message.
     pub fn is_control(self) -> bool {
         matches!(
             self,
@@ -48,10 +47,10 @@ pub(crate) struct Message {
     pub target: u32,
     pub tag: u32,
     pub bytes: u64,
-    /// What the two know their operations by.
+    /// The two ranks' identifiers of their operations.
     pub source_token: u32,
     pub target_token: u32,
-    /// When its rank started to send it, or to ask for it.
+    /// Time at which the rank started to send or request the message.
     pub begin: Time,
     /// Parts of the stage that have not arrived.
     pub parts: u32,
@@ -60,7 +59,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// From which rank to which it travels.
+    /// Returns the sending and the receiving rank of the stage.
     pub fn way(&self) -> (u32, u32) {
         if self.stage.is_backward() {
             (self.target, self.source)

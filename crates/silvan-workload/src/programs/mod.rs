@@ -1,10 +1,10 @@
 //! Message-passing programs on the hosts of a fabric.
 //!
-//! A [job](JobSpec) is a group of ranks, several on a host if asked, each with a [script](Script): a
-//! sequence of [operations](Op) that is made while it runs, or a [`Schedule`] of operations that wait
-//! for each other, as [GOAL](goal) describes it. Messages match as MPI's do, small ones are sent
-//! at once, large ones ask first. [`Programs`] is driven by time and by deliveries; [`Load`] puts it
-//! behind the engine's workload interface, together with other traffic. A [`Driver`] requests messages at run time.
+//! A [job](JobSpec) is a group of ranks, possibly several on a host, each with a [script](Script). A script is a
+//! sequence of [operations](Op), made while it runs, or a [`Schedule`] of operations that wait for each other, as in
+//! [GOAL](goal). Messages match by MPI's rules. Small messages are sent at once, large messages after a handshake.
+//! [`Programs`] is driven by time and by deliveries; [`Load`] puts it behind the engine's workload interface, together
+//! with other traffic. A [`Driver`] requests messages at run time.
 //!
 //! [`collective`] has the usual algorithms, [`trace`] the formats of traces, [`gpcnet`] and [`hpcc`] two benchmarks.
 
@@ -41,7 +41,7 @@ pub mod training;
 
 pub use detail::{MessageRecord, StepRecord};
 pub use error::Fault;
-pub use external::{Driver, Request};
+pub use external::{Driver, LARGEST_MESSAGE, Request};
 pub use load::Load;
 pub use matching::{Arrived, Matcher, Posted};
 pub use op::{Group, Op, Repeated, Steps};

@@ -1,11 +1,11 @@
-//! What a rank does, one operation after the other.
+//! Operations of a rank.
 
 use silvan_core::{Span, Time};
 
-/// What the rank of a sequential program does next. Ranks are numbered within their job.
+/// Next operation of a sequential rank. Ranks are numbered within their job.
 ///
-/// Sends, receives, puts and gets only start here; [`Wait`](Self::Wait) waits for all that the rank has
-/// started. A blocking operation is one followed by a wait.
+/// Sends, receives, puts and gets only start here; [`Wait`](Self::Wait) waits for everything that the rank has started.
+/// A blocking operation is an operation followed by a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Computes for this long.
@@ -50,7 +50,7 @@ pub enum Op {
     Begin,
     /// Ends a measurement and starts the next one.
     End {
-        /// Which of the job's [labels](crate::programs::JobSpec::labels) it is counted under.
+        /// Index into the job's [labels](crate::programs::JobSpec::labels).
         label: u16,
         /// Number of the measurement.
         index: u32,
@@ -62,7 +62,7 @@ pub enum Op {
 pub struct Group {
     /// The first rank.
     pub first: u32,
-    /// How many there are.
+    /// Number of ranks.
     pub size: u32,
     /// Distance from one to the next.
     pub stride: u32,
@@ -113,7 +113,7 @@ pub trait Steps: std::fmt::Debug + Send {
 pub struct Repeated {
     /// The operations.
     pub ops: Vec<Op>,
-    /// How often they are done; `None` is without end.
+    /// Number of repetitions; `None` is without end.
     pub times: Option<u64>,
 }
 

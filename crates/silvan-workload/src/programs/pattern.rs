@@ -16,7 +16,7 @@ macro_rules! declare_kinds {
         { $($module:ident::$format:ident = $name:literal, $trace:literal;)* }
         { $($operation:ident = $op_name:literal, $default:ident, $program:literal, $summary:literal;)* }
     ) => {
-        /// What the ranks of a program do.
+        /// Work of a program's ranks.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum ProgramKind {
             $(
@@ -53,12 +53,12 @@ macro_rules! declare_kinds {
 
 with_formats! { with_operations declare_kinds }
 
-/// What a kind of program consists of.
+/// Content of a kind of program.
 #[derive(Clone, Copy)]
 pub enum KindWork<'a> {
     /// A trace of the format of this name.
     Trace(&'static str, &'a dyn TraceFormat),
-    /// This collective operation, over and over.
+    /// A repeated collective operation.
     Repeat(Operation),
     /// An all-to-all with a size for each message, over and over.
     Sizes,
@@ -66,19 +66,18 @@ pub enum KindWork<'a> {
     Training,
 }
 
-/// One rank of a group that does a collective operation again and again, computes in between, and
-/// measures each.
+/// A rank of a group that repeats a collective operation, computes in between, and measures each operation.
 #[derive(Clone, Debug)]
 pub struct Looped {
     /// The operation.
     pub collective: Collective,
     /// All ranks.
     pub group: Group,
-    /// This one.
+    /// Place of this rank.
     pub me: u32,
     /// Computing before each operation.
     pub compute: Span,
-    /// How often; `None` is without end.
+    /// Number of operations; `None` is without end.
     pub iterations: Option<u64>,
     /// Bursts with pauses between them, if there are any.
     pub bursts: Option<Bursts>,
@@ -99,7 +98,7 @@ pub struct Bursts {
     burst: Burst,
     /// Numbers of the operations that have ended a burst, for all ranks.
     ends: Arc<Mutex<Vec<u64>>>,
-    /// Number of these that the rank has passed.
+    /// Number of these operations that the rank has passed.
     met: usize,
     /// Start of the burst at hand.
     begun: Option<Time>,
@@ -130,7 +129,6 @@ impl Bursts {
         }
     }
 
-    /// The pause before an operation.
     fn pause_before(&mut self, operation: u64, now: Time) -> Span {
         let begun = *self.begun.get_or_insert(now);
         let ended = self.ends().get(self.met).copied();
@@ -146,13 +144,13 @@ impl Bursts {
 /// Steps of a collective operation that a rank makes at a time.
 const AT_A_TIME: u32 = 32;
 
-/// How many of a rank's steps an operation of this length takes.
+/// Returns the number of a rank's steps for an operation of this length.
 pub(crate) fn parts(length: u32) -> u64 {
     u64::from(length.div_ceil(AT_A_TIME).max(1))
 }
 
-/// Which steps of an operation are made in a rank's step `step`: number of the operation, the range, and
-/// whether they are its last.
+/// Returns the part of an operation in a rank's step `step`: number of the operation, the range of its steps, and true
+/// for its last part.
 pub(crate) fn part(length: u32, step: u64) -> (u64, Range<u32>, bool) {
     let (operation, part) = (step / parts(length), (step % parts(length)) as u32);
     let first = part * AT_A_TIME;

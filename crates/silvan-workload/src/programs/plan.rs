@@ -16,7 +16,7 @@ use crate::programs::section::Messaging;
 use crate::programs::spec::{JobSpec, Script};
 use crate::programs::stream::{Stream, StreamRank};
 
-/// How ranks are dealt to hosts.
+/// Assignment of ranks to hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
@@ -25,21 +25,21 @@ pub enum Placement {
     Block,
     /// Each host gets one rank, then each a second one.
     Cyclic,
-    /// As `block`, on the hosts in random order, which `placement-seed` chooses.
+    /// Like `block`, on the hosts in random order, which `placement-seed` chooses.
     Random,
-    /// As `block`, on the first host of each server, then on the second of each, and so on; `server-ranks` says how many
-    /// hosts side by side make a server.
+    /// Like `block`, on the first host of each server, then on the second of each, and so on;
+    /// `server-ranks` adjacent hosts make a server.
     Rail,
 }
 
-/// What the ranks of a job do.
+/// Work of a job's ranks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     /// A collective operation over and over.
     Collective {
-        /// Which.
+        /// The operation.
         collective: Collective,
-        /// How often; `None` is without end.
+        /// Number of operations; `None` is without end.
         iterations: Option<u64>,
         /// Computing before each operation.
         compute: Span,
@@ -66,7 +66,7 @@ pub enum Work {
     Loops {
         /// The schedules.
         schedules: Vec<Arc<Schedule>>,
-        /// How often; `None` is without end.
+        /// Number of rounds; `None` is without end.
         iterations: Option<u64>,
         /// Time before the first one.
         start: Span,
@@ -76,26 +76,26 @@ pub enum Work {
 /// A job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobPlan {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// Its hosts, in the order of the ranks. Adapters of one host are side by side.
+    /// Hosts in the order of the ranks. Adapters of one host are adjacent.
     pub hosts: Vec<HostId>,
     /// Adapters of each host.
     pub rails: u32,
     /// Ranks on each host.
     pub ranks_per_host: u32,
-    /// How ranks are dealt to hosts.
+    /// Assignment of ranks to hosts.
     pub placement: Placement,
-    /// What they do.
+    /// Work of the ranks.
     pub work: Work,
-    /// Whether the run may end before the job does.
+    /// True if the run may end before the job.
     pub background: bool,
     /// Service level of its packets.
     pub sl: Sl,
 }
 
 impl JobPlan {
-    /// Host of each rank, as many as there are programs or places.
+    /// Returns the host of each rank: as many as programs, or as places.
     pub fn rank_hosts(&self) -> Vec<HostId> {
         let nodes: Vec<HostId> = (self.hosts.iter().copied())
             .step_by(self.rails as usize)
@@ -115,7 +115,6 @@ impl JobPlan {
         (0..count.min(places)).map(host).collect()
     }
 
-    /// When its ranks begin.
     fn start(&self) -> Time {
         match self.work {
             Work::Collective { start, .. }
@@ -188,7 +187,7 @@ impl JobPlan {
 /// Everything that runs on the hosts in addition to the traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// How messages become packets.
+    /// Parameters of messages.
     pub messaging: Messaging,
     /// Jobs.
     pub jobs: Vec<JobPlan>,
@@ -199,7 +198,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether the run ends with them, perhaps before its time is over.
+    /// Returns true if the run ends with the jobs, perhaps before its time is over.
     pub fn ends_run(&self) -> bool {
         let ends = self.jobs.iter().any(|job| !job.background);
         ends || self.gpcnet.is_some() || self.hpcc.is_some()

@@ -1,4 +1,4 @@
-//! What is known of a rank during a run.
+//! State of a rank during a run.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::programs::spec::Script;
 /// A rank: where it is, what it does, and what has come of it.
 #[derive(Debug)]
 pub(crate) struct Rank {
-    /// Its host; of several adapters the first.
+    /// Host of the rank; the first of several adapters.
     pub host: HostId,
-    /// Its adapters, if it has several.
+    /// Adapters of the rank, if it has several.
     pub rails: Box<[HostId]>,
     /// The adapter of its next message, where they take turns.
     pub next_rail: u32,
@@ -27,9 +27,9 @@ pub(crate) struct Rank {
     pub matcher: Matcher,
     /// Messages sent at once that have not met their receives, by target.
     pub unmet: BTreeMap<u32, u32>,
-    /// When the last copy to a rank of the same host ends.
+    /// End of the last copy to a rank of the same host.
     pub copies_end: Time,
-    /// When all computing that has started ends.
+    /// End of all started computations.
     pub computes_until: Time,
     pub done_at: Option<Time>,
     pub totals: RankTotals,
@@ -44,12 +44,12 @@ pub(crate) struct Reads {
     pub waiting: VecDeque<u32>,
 }
 
-/// What a rank has done so far.
+/// Totals of a rank so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankTotals {
     /// Messages sent, with puts and gets.
     pub sends: u64,
-    /// Their bytes.
+    /// Bytes of the sent messages.
     pub sent_bytes: u64,
     /// Messages received.
     pub receives: u64,
@@ -60,7 +60,7 @@ pub struct RankTotals {
 }
 
 impl Rank {
-    /// Its adapter of this number.
+    /// Returns the adapter of this number.
     pub fn adapter(&self, rail: usize) -> HostId {
         self.rails.get(rail).copied().unwrap_or(self.host)
     }
@@ -91,7 +91,7 @@ impl Rank {
     }
 }
 
-/// How a rank goes on.
+/// Remaining work of a rank.
 #[derive(Debug)]
 pub(crate) enum Work {
     Sequence(Sequence),
@@ -118,7 +118,7 @@ impl Work {
     }
 }
 
-/// What the processor of a sequential rank is at.
+/// State of a sequential rank's processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Taking the next operation.
@@ -145,7 +145,7 @@ pub(crate) struct Sequence {
     pub outstanding: u32,
     /// Overhead of received messages that has not been paid.
     pub unpaid: Span,
-    /// When the overhead of what has been received is paid.
+    /// Time at which the overhead of received messages is paid.
     pub paid_at: Time,
     pub waiting_since: Time,
     pub begun: Time,
@@ -192,7 +192,7 @@ impl Sequence {
     }
 }
 
-/// What a processor of a rank with a schedule does.
+/// Task of a processor of a rank with a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// An operation that computes or sends.
@@ -214,14 +214,14 @@ pub(crate) struct Cpu {
 #[derive(Debug)]
 pub(crate) struct ScheduleRun {
     pub schedule: Arc<Schedule>,
-    /// How many others each operation still waits for.
+    /// Number of other operations that each operation still waits for.
     pub waits: Vec<u32>,
     pub cpus: Vec<Cpu>,
     /// Operations not complete.
     pub left: u32,
     /// Start and end of every operation, as far as they are known.
     pub times: Vec<(Option<Time>, Option<Time>)>,
-    /// Since when no processor has had a task, while operations are left.
+    /// Time since when all processors are idle while operations are left.
     pub waiting_since: Option<Time>,
     /// The rounds, if it is done over and over.
     pub rounds: Option<Rounds>,
@@ -230,7 +230,7 @@ pub(crate) struct ScheduleRun {
 /// The rounds of a schedule that is done over and over.
 #[derive(Debug)]
 pub(crate) struct Rounds {
-    /// With the one at hand; `None` is without end.
+    /// Rounds left, including the current round; `None` is without end.
     pub left: Option<u64>,
     /// Number of the one at hand, and when it was begun.
     pub number: u32,
@@ -251,7 +251,7 @@ impl ScheduleRun {
         }
     }
 
-    /// Whether there is nothing to do.
+    /// Returns true if there is no work.
     pub fn is_empty(&self) -> bool {
         let no_round = self
             .rounds

@@ -33,12 +33,11 @@ pub(crate) struct Job {
     pub size: u32,
     /// Ranks that have not come to their end.
     pub running: u32,
-    /// Timers and messages on their way: as long as there are any, something will happen by itself.
+    /// Timers and messages on their way, which cause further events.
     pub pending: u32,
     pub done_at: Option<Time>,
 }
 
-/// What happens when a timer goes off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TimerKind {
     /// A sequential rank goes on.
@@ -68,10 +67,9 @@ struct Timer {
     due: TimerKind,
 }
 
-/// Message-passing programs at work, told of time and deliveries from outside.
+/// Message-passing programs in progress, driven by time and deliveries.
 ///
-/// Nothing here depends on which host is polled when: a rank goes on when a timer of its own goes off or
-/// a message for it has arrived.
+/// The order of polls has no effect: a rank continues when its timer expires or a message for it has arrived.
 #[derive(Debug)]
 pub struct Programs {
     pub(crate) messaging: Messaging,
@@ -100,7 +98,7 @@ impl Programs {
         Self::with_detail(jobs, messaging, payload, hosts, false)
     }
 
-    /// The same, and records single messages and steps.
+    /// Creates the programs, and records single messages and steps.
     pub fn recorded(
         jobs: Vec<JobSpec>,
         messaging: Messaging,
@@ -194,12 +192,12 @@ impl Programs {
         }
     }
 
-    /// Whether all jobs that the run waits for are done.
+    /// Returns true if all jobs that the run waits for are done.
     pub fn is_finished(&self) -> bool {
         self.running == 0
     }
 
-    /// What has gone wrong, if anything has.
+    /// Returns the fault, if there is one.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
@@ -446,7 +444,7 @@ impl Programs {
         }
     }
 
-    /// Asks for the data of an announced message.
+    /// Requests the data of an announced message.
     fn answer(&mut self, slot: u32, now: Time) {
         let stage = match self.messages.at(slot).is_read {
             true => Stage::GetRequest,
@@ -554,7 +552,6 @@ impl Programs {
         totals.sent_bytes += bytes;
     }
 
-    /// Posts a receive.
     pub(crate) fn receive(&mut self, rank: u32, posted: Posted, now: Time) {
         if let Some(arrived) = self.ranks[rank as usize].matcher.post(posted) {
             self.matched(posted, arrived, now);
@@ -571,7 +568,7 @@ impl Programs {
         }
     }
 
-    /// What it costs the processor to receive a message.
+    /// Returns the processor time for receiving a message.
     fn overhead_of(&self, bytes: u64) -> Span {
         let messaging = &self.messaging;
         messaging.overhead + messaging.bytes_overhead(bytes)

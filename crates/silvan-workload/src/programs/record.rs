@@ -1,4 +1,4 @@
-//! What programs have measured.
+//! Measurements of programs.
 
 use silvan_core::{HostId, Span, Time};
 
@@ -11,13 +11,13 @@ use crate::programs::ranks::Programs;
 pub struct Mark {
     /// Number of the rank over all jobs.
     pub rank: u32,
-    /// Which of its job's labels.
+    /// Index of the label within its job.
     pub label: u16,
     /// Number of the measurement.
     pub index: u32,
-    /// When it began.
+    /// Start time.
     pub begin: Time,
-    /// When it ended.
+    /// End time.
     pub end: Time,
 }
 
@@ -26,43 +26,43 @@ pub struct Mark {
 pub struct OpTimes {
     /// Number of the rank over all jobs.
     pub rank: u32,
-    /// Where the operation is in the schedule's text.
+    /// Line of the operation in the schedule's text.
     pub line: u32,
-    /// When it started, if it has: when it was posted, for a receive.
+    /// Start time, if it has started; for a receive, the time of posting.
     pub start: Option<Time>,
-    /// When it ended, if it has.
+    /// End time, if it has ended.
     pub end: Option<Time>,
 }
 
-/// What is known of a rank from outside.
+/// Public state of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankRecord {
     /// Number of its job.
     pub job: u32,
-    /// Its number within the job.
+    /// Number of the rank within the job.
     pub rank: u32,
-    /// Where it is.
+    /// Host of the rank.
     pub host: HostId,
-    /// When it came to its end, if it has.
+    /// End time of the rank, if it has ended.
     pub done_at: Option<Time>,
-    /// What it has done.
+    /// Totals of the rank.
     pub totals: RankTotals,
 }
 
-/// What is known of a job from outside.
+/// Public state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobRecord<'a> {
-    /// Its name.
+    /// Name of the job.
     pub name: &'a str,
     /// Traffic class of its packets.
     pub class: u16,
-    /// How many ranks it has.
+    /// Number of ranks.
     pub ranks: u32,
-    /// When its ranks begin.
+    /// Start of the ranks.
     pub start: Time,
-    /// Whether the run may end before it does.
+    /// True if the run may end before the job.
     pub background: bool,
-    /// When it came to its end, if it has.
+    /// End time of the job, if it has ended.
     pub done_at: Option<Time>,
     /// Names of what it measures.
     pub labels: &'a [String],
@@ -103,7 +103,7 @@ impl Programs {
             })
     }
 
-    /// What the ranks have measured, in the order of time.
+    /// Returns the measurements of the ranks, in the order of time.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }

@@ -2,7 +2,7 @@
 
 use silvan_core::Span;
 
-/// What an operation of a schedule does.
+/// Action of an operation of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Computes for this long.
@@ -39,11 +39,11 @@ pub enum Action {
 /// An operation of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleOp {
-    /// What it does.
+    /// Action of the operation.
     pub action: Action,
-    /// Which processor of the rank does it. Operations of one processor follow each other.
+    /// Processor of the rank. Operations of one processor follow each other.
     pub cpu: u32,
-    /// Where it is in the schedule's text, from 1.
+    /// Line in the schedule's text, from 1.
     pub line: u32,
 }
 
@@ -54,15 +54,13 @@ pub struct Dependency {
     pub later: u32,
     /// Number of the one that it waits for.
     pub earlier: u32,
-    /// Whether it waits for the start only, not for the end.
+    /// True if the operation waits only for the start, not for the end.
     pub start_only: bool,
 }
 
-/// Nodes each of which waits for the next, and the last for the first, if there are any. An edge is a node that waits,
-/// and the one that it waits for.
-///
-/// What cannot be done in any order is left over (A. B. Kahn, CACM 5:11, 1962); from any such node, the nodes that it waits
-/// for lead into a cycle.
+/// Finds a cycle of nodes, each of which waits for the next, and the last for the first. An edge is a waiting node and
+/// the node that it waits for. Nodes without any order are left over (A. B. Kahn, CACM 5:11, 1962). From any such node,
+/// the nodes that it waits for lead into a cycle.
 pub(crate) fn cycle(
     nodes: usize,
     edges: impl Iterator<Item = (u32, u32)> + Clone,
@@ -96,7 +94,7 @@ pub(crate) fn cycle(
         }
     }
     let start = waits.iter().position(|left| *left > 0)?;
-    // Of each node left over, one of those left over that it waits for.
+    // For each node left over, a node left over that it waits for.
     let mut next = vec![u32::MAX; nodes];
     for (later, earlier) in edges {
         if waits[later as usize] > 0 && waits[earlier as usize] > 0 {
@@ -121,12 +119,12 @@ pub(crate) fn cycle(
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     ops: Vec<ScheduleOp>,
-    /// How many others each operation waits for.
+    /// Number of other operations that each operation waits for.
     waits: Vec<u32>,
-    /// Who waits for the end of each operation, and who for its start: first those of operation 0.
+    /// Operations that wait for the end of each operation, and for its start: first those of operation 0.
     by_end: Followers,
     by_start: Followers,
-    /// What operations of other ranks wait for an end: operation, rank, operation there, in order.
+    /// Operations of other ranks that wait for an end: operation, rank, operation there, in order.
     remote: Vec<(u32, u32, u32)>,
     cpus: u32,
 }
@@ -191,10 +189,10 @@ impl Schedule {
         }
     }
 
-    /// Lets operations of ranks wait for the ends of operations of other ranks as well: of each pair, the second for the first;
-    /// both are a rank and an operation of it. Nothing travels between the two: a trigger outside the network.
+    /// Lets operations wait for the ends of operations of other ranks.
     ///
-    /// The caller makes sure that no operation waits for itself in the end.
+    /// In each pair, the second operation waits for the first; both are a rank and an operation of it. The wait costs
+    /// no time and no message: it is a trigger outside the network. The caller must exclude cycles.
     pub fn link(ranks: &mut [Self], pairs: impl IntoIterator<Item = ((u32, u32), (u32, u32))>) {
         for (earlier, later) in pairs {
             let entry = (earlier.1, later.0, later.1);
@@ -220,12 +218,12 @@ impl Schedule {
         &self.ops
     }
 
-    /// How many processors the rank uses.
+    /// Returns the number of processors that the rank uses.
     pub fn cpus(&self) -> u32 {
         self.cpus
     }
 
-    /// How many others each operation waits for.
+    /// Returns the number of other operations that each operation waits for.
     pub fn waits(&self) -> &[u32] {
         &self.waits
     }

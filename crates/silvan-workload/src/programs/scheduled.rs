@@ -186,7 +186,7 @@ impl Programs {
             None => unreachable!("a processor ends the task that it has"),
         }
         self.do_ready(now);
-        // What has ended may have given the processor a task already.
+        // The ended operation may have given the processor a task already.
         if self.run_of(rank).cpus[cpu as usize].task.is_none() {
             self.next_task(rank, cpu, now);
         }

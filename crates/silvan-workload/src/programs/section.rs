@@ -16,7 +16,7 @@ use crate::traffic::{RankHosts, Selection};
 /// A copy through shared memory.
 const LOCAL_RATE: Rate = Rate::from_bits_per_sec(40_000_000_000).expect("not zero");
 
-/// How messages of programs become packets, and what they cost the processors.
+/// Packets and processor cost of programs' messages.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Messaging {
@@ -24,8 +24,8 @@ pub struct Messaging {
     /// send, clear to send, data).
     #[schemars(with = "schema::BytesText")]
     pub eager_limit: Bytes,
-    /// Eager messages from one rank to another that may wait for their receives; beyond that small messages
-    /// are announced first too, as MPI libraries do when they run out of buffers.
+    /// Eager messages from one rank to another that may wait for their receives. Beyond that, small messages have a
+    /// handshake, too, as in MPI libraries that run out of buffers.
     #[schemars(range(min = 1))]
     pub eager_credits: u32,
     /// Processor time to send or to receive a message (o of LogP).
@@ -36,8 +36,8 @@ pub struct Messaging {
     /// get cost none.
     #[schemars(with = "schema::SpanText")]
     pub overhead_per_byte: Span,
-    /// Processor time in addition for each byte after the first of a message up to `eager-limit`, at most 100 ns: the copy through a
-    /// buffer at either end.
+    /// Additional processor time for each byte after the first of a message up to `eager-limit`, at most 100 ns. It is
+    /// the copy through a buffer at either end.
     #[schemars(with = "schema::SpanText")]
     pub eager_per_byte: Span,
     /// Payload of a request to send, a clear to send and a request to get; not zero.
@@ -55,13 +55,14 @@ pub struct Messaging {
     pub local_rate: Rate,
     /// Protocol of announced messages.
     pub rendezvous: Rendezvous,
-    /// With `rendezvous = "read"`, messages that a rank reads at once; further ones wait, in the order of their matches.
+    /// Messages that a rank reads at once, with `rendezvous = "read"`; further messages wait, in the order of their
+    /// matches.
     #[schemars(range(min = 1))]
     pub reads_in_flight: u32,
     /// Time from the match of an announced message to the clear to send or the read: registration of memory, for example.
     #[schemars(with = "schema::SpanText")]
     pub rendezvous_delay: Span,
-    /// Which adapters a message takes between hosts that have several (`rails` of the program).
+    /// Adapters that a message takes between hosts with several (`rails` of the program).
     pub striping: Striping,
     /// Largest message that `striping = "split"` leaves on one adapter. Default: `eager-limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +81,7 @@ pub enum Rendezvous {
     Read,
 }
 
-/// Which adapters a message takes.
+/// Adapters that a message takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Striping {
@@ -93,7 +94,7 @@ pub enum Striping {
     ByRank,
 }
 
-/// How collective operations up to a size are done.
+/// Algorithm of collective operations up to a size.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct MethodEntry {
@@ -144,7 +145,7 @@ impl Default for Messaging {
 }
 
 impl Messaging {
-    /// What the bytes of a message cost the processor at either end, in addition to [`overhead`](Self::overhead).
+    /// Returns the processor time for a message's bytes at either end, in addition to [`overhead`](Self::overhead).
     pub fn bytes_overhead(&self, bytes: u64) -> Span {
         let per_byte = match bytes <= self.eager_limit.as_u64() {
             true => self.overhead_per_byte + self.eager_per_byte,
@@ -194,14 +195,14 @@ pub struct ProgramEntry {
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub ranks_per_host: u32,
-    /// How ranks are dealt to hosts.
+    /// Assignment of ranks to hosts.
     #[serde(default)]
     pub placement: Placement,
     /// Seed of the placement `random`; the same for all seeds of a run.
     #[serde(default)]
     pub placement_seed: u64,
-    /// Ranks side by side that share a server, for hierarchical algorithms. A program that names the algorithm `hierarchical`
-    /// needs a divisor of its ranks from 2 on; where it is all of them, there is one server and the flat algorithm. Default:
+    /// Adjacent ranks that share a server, for hierarchical algorithms. A program with the algorithm `hierarchical`
+    /// needs a divisor of its ranks from 2 on; if it is all ranks, there is one server and the flat algorithm. Default:
     /// `ranks-per-host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
@@ -233,7 +234,7 @@ pub struct ProgramEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::BytesText>")]
     pub bytes: Option<Bytes>,
-    /// How often the operation is done; not for traces. Default: 1.
+    /// Number of operations; not for traces. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<Limit<u64>>,
     /// Computing before each operation; not for traces. Default: none.
@@ -253,7 +254,7 @@ pub struct ProgramEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub start: Option<Span>,
-    /// Whether the run may end before the program does.
+    /// True if the run may end before the program.
     #[serde(default)]
     pub background: bool,
     /// Service level.
@@ -272,7 +273,7 @@ pub struct GpcnetSection {
     /// Ranks on each host: processes per port.
     #[schemars(range(min = 1))]
     pub ranks_per_host: u32,
-    /// Which ranks take part.
+    /// Ranks that take part.
     pub part: Part,
     /// Share of the hosts that congest, drawn at random.
     pub congestor_share: f64,

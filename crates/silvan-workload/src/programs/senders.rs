@@ -1,4 +1,4 @@
-//! What hosts have to send.
+//! Messages in the queues of hosts.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,7 +14,7 @@ const NONE: u32 = u32::MAX;
 /// Numbers of a turn in the progress of hosts.
 const TURN: usize = 3;
 
-/// How much payload packets have.
+/// Payload of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
     least: u64,
@@ -32,7 +32,7 @@ impl Payload {
     }
 }
 
-/// Where a message waits for the messages before it.
+/// Queue in which a message waits for the messages before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueuePair {
     /// The sending rank.
@@ -46,7 +46,6 @@ pub(crate) struct QueuePair {
 /// A message that a rank sends on its way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch {
-    /// When.
     pub at: Time,
     pub message: u32,
     pub queue_pair: QueuePair,
@@ -84,7 +83,7 @@ struct Pair {
 /// Packets to one host on one service level.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
-    /// Its number over all hosts.
+    /// Number of the flow over all hosts.
     number: u32,
     to: HostId,
     sl: Sl,
@@ -316,7 +315,7 @@ impl Senders {
             let left = |pair: &Pair| self.waiting[pair.head as usize].left;
             Some((queue.pairs.values().map(left).max()?, host))
         });
-        // Of several the first.
+        // Ties go to the first host.
         let longest = longest.max_by_key(|&(left, host)| (left, std::cmp::Reverse(host)))?;
         Some(HostId::new(longest.1))
     }

@@ -95,7 +95,6 @@ impl Programs {
         }
     }
 
-    /// Follows to which step an operation belongs.
     fn follow_step(&mut self, rank: u32, op: Op, now: Time) {
         self.end_step(rank, now);
         let step = &mut self.sequence(rank).at;

@@ -1,4 +1,4 @@
-//! What is known of the programs before a run.
+//! Specification of the programs before a run.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::programs::schedule::Schedule;
 /// The program of one rank.
 #[derive(Debug)]
 pub enum Script {
-    /// One operation after the other.
+    /// A sequence of operations.
     Sequence(Box<dyn Steps>),
     /// Operations that wait for each other.
     Schedule(Arc<Schedule>),
@@ -18,10 +18,10 @@ pub enum Script {
     Loop {
         /// The operations of a round.
         schedule: Arc<Schedule>,
-        /// How often; `None` is without end.
+        /// Number of rounds; `None` is without end.
         times: Option<u64>,
     },
-    /// What a [`Driver`](crate::programs::Driver) requests at run time.
+    /// Requests of a [`Driver`](crate::programs::Driver) at run time.
     External,
 }
 
@@ -34,9 +34,9 @@ pub struct JobSpec {
     pub class: u16,
     /// Service level of its packets.
     pub sl: Sl,
-    /// When the ranks begin.
+    /// Start of the ranks.
     pub start: Time,
-    /// Whether the run may end before this job does.
+    /// True if the run may end before this job.
     pub background: bool,
     /// Host and program of every rank.
     pub ranks: Vec<(HostId, Script)>,

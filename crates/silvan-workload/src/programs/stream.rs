@@ -1,5 +1,7 @@
-//! Ranks that do the steps of a list one after the other, made when a rank comes to them: a list may be longer than memory holds as
-//! a schedule.
+//! Ranks that run the steps of a list in turn.
+//!
+//! Steps are made when a rank reaches them, because the list may be longer than a schedule in
+//! memory.
 
 use std::sync::Arc;
 
@@ -9,7 +11,7 @@ use crate::programs::collective::Collective;
 use crate::programs::op::{Group, Op, Steps};
 use crate::programs::pattern::{part, parts};
 
-/// What a step does.
+/// Action of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamAction {
     /// Computes.
@@ -28,9 +30,9 @@ pub enum StreamAction {
 /// A step of all ranks, which starts when the step before it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamStep {
-    /// Where it is in the list, from 1: the number of its measurement.
+    /// Line in the list, from 1: the number of its measurement.
     pub line: u32,
-    /// What it does.
+    /// Action of the step.
     pub action: StreamAction,
 }
 
@@ -50,7 +52,7 @@ pub struct StreamRank {
     rank: u32,
     /// Number of the step at hand.
     at: usize,
-    /// Which part of it comes next.
+    /// Next part of the step.
     part: u64,
 }
 

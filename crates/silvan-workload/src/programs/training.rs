@@ -42,7 +42,7 @@ pub struct TrainingModel {
     /// Sequences that a rank has at once.
     #[serde(default = "one")]
     pub micro_batch: u32,
-    /// How many such batches each data parallel rank has in a step.
+    /// Micro-batches of each data parallel rank in a step.
     #[serde(default = "one")]
     pub micro_batches: u32,
     /// Tensor parallel ranks.
@@ -51,7 +51,7 @@ pub struct TrainingModel {
     /// Stages of the pipeline (1F1B).
     #[serde(default = "one")]
     pub pipeline: u32,
-    /// Data parallel ranks. Default: as many as there are places.
+    /// Data parallel ranks. Default: as many as places.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<u32>,
     /// Experts of each layer; 1 for none.
@@ -63,8 +63,8 @@ pub struct TrainingModel {
     /// Experts that each token goes to.
     #[serde(default = "one")]
     pub top_k: u32,
-    /// ZeRO stage: 0 reduces gradients to all ranks, 1 and 2 to the rank that updates a weight, which then sends it to all; 3 gathers the weights of a
-    /// layer when it is used.
+    /// ZeRO stage: 0 reduces gradients to all ranks. 1 and 2 reduce them to the rank that updates a weight, which then
+    /// sends it to all ranks. 3 gathers the weights of a layer when it is used.
     #[serde(default = "zero_one")]
     #[schemars(range(max = 3))]
     pub zero: u8,
@@ -87,9 +87,9 @@ fn vocabulary() -> u32 {
 pub struct ModelError {
     /// The key at fault.
     pub key: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: String,
 }
 
@@ -354,7 +354,8 @@ impl Training<'_> {
             .max(activations * u128::from(model.top_k))
     }
 
-    /// How many operations all ranks have for the layers, at least. A layer without any takes time to write, too.
+    /// Returns the least number of operations of all ranks for the layers. Layers without operations take time to
+    /// write, too.
     fn least_operations(&self) -> u128 {
         let steps = |layers: u32| {
             let model = &TrainingModel {
@@ -395,7 +396,7 @@ impl Training<'_> {
         Span::from_ps(ps.round() as u64)
     }
 
-    /// What the ranks of a stage do.
+    /// Returns the work of a stage's ranks.
     fn stage(&self, stage: u32) -> Section {
         let model = self.model;
         let ranks = model.tensor * self.data;

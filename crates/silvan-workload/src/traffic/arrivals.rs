@@ -1,4 +1,4 @@
-//! What open-loop sources make in a time, whatever becomes of it.
+//! Messages that open-loop sources make in a time, independent of their delivery.
 
 use silvan_core::{Bytes, Time};
 
@@ -10,7 +10,7 @@ use crate::traffic::pace::Pace;
 pub struct Arrivals {
     /// Number of messages or flows.
     pub count: u64,
-    /// Their payload.
+    /// Payload of the messages.
     pub bytes: Bytes,
 }
 
@@ -40,9 +40,11 @@ impl Arrivals {
 }
 
 impl Traffic {
-    /// What arrives at the sources of each class from `from` on and before `to`. It depends on nothing else than
-    /// the description of the traffic and the seed. `None` for classes of which a source makes messages
-    /// when it can send them, as one that saturates and one in a closed loop. Of traffic whose run has not begun.
+    /// Returns the arrivals at the sources of each class from `from` on and before `to`, for traffic whose run has not
+    /// begun.
+    ///
+    /// They depend only on the description of the traffic and the seed. `None` means a class with sources that make
+    /// messages when they can send them: saturating or in a closed loop.
     pub fn arrivals(&self, from: Time, to: Time) -> Vec<Option<Arrivals>> {
         let mut all = vec![Some(Arrivals::default()); self.classes.len()];
         for source in &self.sources {

@@ -1,4 +1,4 @@
-//! From the description of the traffic to the sources of every host.
+//! Construction of every host's sources from the description of the traffic.
 
 use silvan_cc::workload::Chosen;
 use silvan_core::{Bytes, HostId, Time};
@@ -112,7 +112,7 @@ impl<'a> Builder<'a> {
         self.commons.len() as u32 - 1
     }
 
-    /// When a saturating source of `host` starts.
+    /// Returns the start of a saturating source of `host`.
     pub(crate) fn start(&self, host: HostId, message: u32, start: Time) -> Time {
         let environment = self.environment;
         let injection = environment.injection[host.index()];
@@ -124,7 +124,7 @@ impl<'a> Builder<'a> {
         self.sources[host.index()].push((source, contribution));
     }
 
-    /// Each of these hosts sends to all others, and to itself if hosts do.
+    /// Marks the receivers of hosts that send to all others, and to themselves with loopback.
     pub(crate) fn reach_all_from(&mut self, senders: &[HostId]) {
         for (host, receives) in self.receives.iter_mut().enumerate() {
             let host = HostId::new(host);

@@ -11,7 +11,7 @@ use crate::traffic::rng::{Purpose, Stream, distinct, stream};
 use crate::traffic::spec::{Environment, Window};
 use crate::traffic::values::{HostRef, Load, Selection};
 
-/// One entry being built, for errors to name.
+/// An entry under construction, which errors name.
 #[derive(Clone, Copy)]
 pub(crate) struct Checker<'a> {
     pub(crate) entry: Entry,
@@ -20,7 +20,6 @@ pub(crate) struct Checker<'a> {
     pub(crate) general: &'a TrafficSection,
 }
 
-/// A load resolved for one host.
 pub(crate) struct ResolvedLoad {
     /// Offered payload rate [bit/s].
     pub(crate) rate: f64,
@@ -59,7 +58,6 @@ impl Checker<'_> {
         self.environment.injection.len()
     }
 
-    /// The host that a key names.
     pub(crate) fn host(&self, key: &'static str, host: &HostRef) -> Result<HostId, TrafficError> {
         let hosts = self.hosts();
         match host {
@@ -72,7 +70,6 @@ impl Checker<'_> {
         }
     }
 
-    /// The hosts of a list.
     pub(crate) fn hosts_of(
         &self,
         key: &'static str,
@@ -114,7 +111,7 @@ impl Checker<'_> {
         self.choice("from", selection, receiver, purpose)
     }
 
-    /// The same, for a choice of hosts with another key.
+    /// Chooses hosts for another key.
     pub(crate) fn choice(
         &self,
         key: &'static str,
@@ -180,7 +177,7 @@ impl Checker<'_> {
         }
     }
 
-    /// When the entry makes messages.
+    /// Returns the time in which the entry makes messages.
     pub(crate) fn window(&self, start: Span, end: Limit<Span>) -> Result<Window, TrafficError> {
         let start = Time::ZERO + start;
         match end.value().map(|end| Time::ZERO + end) {
@@ -227,7 +224,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What `load` means for `host` and flows of `mean` bytes: a rate [bit/s], and the mean gap between starts [2^-32 ps].
+    /// Returns the rate [bit/s] of `load` for `host` and flows of `mean` bytes, and the mean gap
+    /// between starts [2^-32 ps].
     pub(crate) fn flow_load(
         &self,
         load: Load,
@@ -242,7 +240,7 @@ impl Checker<'_> {
         Ok((rate, gap as u128))
     }
 
-    /// What `load` means for `host` and messages of `message` bytes.
+    /// Returns the rate of `load` for `host` and messages of `message` bytes.
     pub(crate) fn load(
         &self,
         load: Load,

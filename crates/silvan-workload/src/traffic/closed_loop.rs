@@ -5,15 +5,14 @@ use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::traffic::spec::Window;
 
-/// What a [`ClosedLoop`] sends, and when.
+/// Messages of a [`ClosedLoop`], and their times.
 #[derive(Clone, Debug)]
 pub(crate) struct ClosedLoopPlan {
     /// The receivers, in the order of their messages; at least one.
     pub(crate) to: Vec<HostId>,
-    /// How often it goes through the list; a source without end never comes that far.
+    /// Number of rounds through the list; the maximum means without end.
     pub(crate) iterations: u64,
     pub(crate) sl: Sl,
-    /// Statistics class.
     pub(crate) class: u16,
     /// Payload bytes of a message.
     pub(crate) message: u32,
@@ -24,7 +23,7 @@ pub(crate) struct ClosedLoopPlan {
     pub(crate) window: Window,
 }
 
-/// One source of one host: at most one of its messages is on its way.
+/// A source of a host with at most one message on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct ClosedLoop {
     plan: ClosedLoopPlan,
@@ -41,16 +40,16 @@ pub(crate) struct ClosedLoop {
     progress: SequenceProgress,
 }
 
-/// How far a sequence has come.
+/// Progress of a sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequenceProgress {
     /// Messages delivered completely.
     pub messages: u64,
     /// Times that the last message of the list was delivered completely.
     pub iterations: u64,
-    /// When the last message so far was delivered completely.
+    /// Time at which the last message so far was delivered completely.
     pub last_delivery: Option<Time>,
-    /// When the last iteration that is asked for was complete.
+    /// Time at which the last requested iteration was complete.
     pub end: Option<Time>,
 }
 
@@ -65,7 +64,7 @@ pub struct SequenceState {
     pub receivers: usize,
     /// The first instant at which it may send.
     pub start: Time,
-    /// How far it has come.
+    /// Progress of the sequence.
     pub progress: SequenceProgress,
 }
 
@@ -86,8 +85,8 @@ impl ClosedLoop {
         }
     }
 
-    /// Whether [`emit`](Self::emit) has a packet to start now; otherwise the earliest instant at
-    /// which it may have.
+    /// Returns `Ok` if [`emit`](Self::emit) has a packet to start now, else the earliest instant at
+    /// which it may have a packet.
     pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
         if self.left == 0 {
             self.next_message_at(now)?;
@@ -147,12 +146,11 @@ impl ClosedLoop {
         true
     }
 
-    /// Whether a host is among the receivers.
+    /// Returns true if a host is among the receivers.
     pub(crate) fn sends_to(&self, host: HostId) -> bool {
         self.plan.to.contains(&host)
     }
 
-    /// Statistics class.
     pub(crate) fn class(&self) -> u16 {
         self.plan.class
     }
@@ -186,7 +184,8 @@ impl ClosedLoop {
         }
     }
 
-    /// Whether a message may start now; otherwise when one may, if no delivery comes before.
+    /// Returns `Ok` if a message may start now, else the earliest start if no delivery comes
+    /// before.
     fn next_message_at(&self, now: Time) -> Result<(), Time> {
         let end = self.plan.window.end.unwrap_or(Time::MAX);
         if self.awaited > 0 || self.progress.end.is_some() || now >= end {

@@ -1,4 +1,4 @@
-//! What hosts are to receive, for an estimate of a run before it starts.
+//! Demand of hosts as receivers, for an estimate of a run before it starts.
 
 use silvan_core::{HostId, Rate, Time};
 
@@ -11,8 +11,10 @@ use crate::traffic::offered::Contribution;
 use crate::traffic::scatter::{Common, Scatter};
 
 impl Traffic {
-    /// What the sources would send to each host before `end`, if nothing held them back. Traffic to random hosts is spread
-    /// evenly, and a closed loop counts with the injection rate of its host.
+    /// Returns the bytes that the unobstructed sources would send to each host before `end`.
+    ///
+    /// Traffic to random hosts is spread evenly, and a closed loop counts with the injection rate
+    /// of its host.
     pub fn demands(&self, end: Time, injection: &[Rate]) -> Vec<Demand> {
         let mut spread = Demand::default();
         let mut demands = vec![Demand::default(); self.hosts.len()];
@@ -64,7 +66,7 @@ fn seconds(from: Time, to: Time) -> f64 {
     to.max(from).since(from).as_secs_f64()
 }
 
-/// What an offer comes to before `end`, in bytes.
+/// Returns the bytes of an offer before `end`.
 fn offered(offer: &Contribution, end: Time) -> f64 {
     let window = offer.window;
     let end = window.end.unwrap_or(end).min(end);
@@ -80,7 +82,7 @@ impl Fixed {
 }
 
 impl Scatter {
-    /// To random hosts, and to hotspots.
+    /// Returns the demand of random hosts, and of hotspots.
     fn demands(&self, offer: &Contribution, commons: &[Common], end: Time) -> (Demand, Demand) {
         let common = self.common(commons);
         let bytes = offered(offer, end);
@@ -106,7 +108,7 @@ impl ClosedLoop {
 }
 
 impl FlowList {
-    /// To random hosts, and to those of a list.
+    /// Returns the demand of random hosts, and of listed hosts.
     fn demands(&self, end: Time, most: f64) -> (Demand, Vec<(HostId, Demand)>) {
         let mtu = self.mtu();
         if let Some(listed) = self.listed() {

@@ -1,4 +1,4 @@
-//! What can be wrong with a traffic description.
+//! Faults of a traffic description.
 
 use std::fmt;
 
@@ -17,9 +17,9 @@ pub struct TrafficError {
     pub entry: Entry,
     /// The key at fault, as a scenario spells it; empty where it is the entry as a whole.
     pub key: &'static str,
-    /// Where the value is a list, the place in it at fault, from 0.
+    /// Position of the fault in a list, from 0.
     pub index: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub reason: Reason,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for TrafficError {
 pub struct Entry {
     /// The key of its kind; empty for settings of all entries.
     pub kind: &'static str,
-    /// Its place in the list of its kind, from 0; `None` if the kind has one entry.
+    /// Position in the list of its kind, from 0; `None` if the kind has one entry.
     pub index: Option<usize>,
 }
 
@@ -61,7 +61,7 @@ impl Entry {
         Self { kind, index }
     }
 
-    /// Its key in a scenario.
+    /// Returns the key in a scenario.
     pub fn key(self) -> KeyPath {
         let kind = match self.kind {
             "" => "traffic".into(),
@@ -73,7 +73,6 @@ impl Entry {
         }
     }
 
-    /// Its name in the statistics where none is given.
     pub(crate) fn default_name(self) -> String {
         format!("{}-{}", self.kind, self.index.unwrap_or_default() + 1)
     }
@@ -111,7 +110,7 @@ pub enum Reason {
     #[error("{0} would send to itself")]
     ToItself(HostId),
     /// More hosts asked for than there are.
-    #[error("{wanted} hosts wanted, {available} available")]
+    #[error("{wanted} hosts requested, {available} available")]
     TooFewHosts {
         /// Number asked for.
         wanted: usize,
@@ -197,7 +196,7 @@ pub enum Reason {
         rate: Rate,
         /// The sender.
         host: HostId,
-        /// Its injection rate.
+        /// Injection rate of the host.
         injection: Rate,
     },
     /// A permutation that the number of hosts does not allow.
@@ -217,7 +216,7 @@ pub enum Reason {
     /// Neither a load nor a number of flows on their way nor an interval.
     #[error("nothing says when flows start")]
     NoPace,
-    /// More than one of these.
+    /// More than one pace.
     #[error("another key says when flows start")]
     TwoPaces,
     /// A closed loop without a flow.
@@ -282,7 +281,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// What to write instead.
+    /// Returns the text to write instead.
     fn hint(&self) -> String {
         let hint = match self {
             Self::OutsideFabric { .. } => "name a host of the fabric",
@@ -350,7 +349,7 @@ impl Reason {
     }
 }
 
-/// With the key in a scenario, and what to write there.
+/// Adds the key in a scenario and the text to write there.
 impl From<&TrafficError> for Refusal {
     fn from(error: &TrafficError) -> Self {
         let TrafficError {

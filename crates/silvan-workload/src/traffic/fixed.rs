@@ -8,12 +8,11 @@ use crate::traffic::on_off::OnOff;
 use crate::traffic::pace::Pace;
 use crate::traffic::spec::Window;
 
-/// What a [`Fixed`] source sends, and when.
+/// Messages of a [`Fixed`] source, and their times.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) dst: HostId,
     pub(crate) sl: Sl,
-    /// Statistics class.
     pub(crate) class: u16,
     /// Payload bytes of a message.
     pub(crate) message: u32,
@@ -22,7 +21,7 @@ pub(crate) struct Plan {
     pub(crate) window: Window,
 }
 
-/// One source of one host.
+/// A source of a host with one destination.
 #[derive(Clone, Debug)]
 pub(crate) struct Fixed {
     /// Bytes of the current message still to send; 0: there is none.
@@ -33,7 +32,7 @@ pub(crate) struct Fixed {
     release: Time,
     /// Arrivals; `None`: there always is a message.
     pace: Option<Box<Pace>>,
-    /// When it is on; `None`: all the time.
+    /// Times on and off; `None` is always on.
     on_off: Option<Box<OnOff>>,
     plan: Plan,
 }
@@ -56,8 +55,8 @@ impl Fixed {
         }
     }
 
-    /// Whether [`emit`](Self::emit) has a packet to start now; otherwise the earliest instant at
-    /// which it may have.
+    /// Returns `Ok` if [`emit`](Self::emit) has a packet to start now, else the earliest instant at
+    /// which it may have a packet.
     #[inline]
     pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
         if self.left == 0 {
@@ -119,7 +118,6 @@ impl Fixed {
         }
     }
 
-    /// Statistics class.
     pub(crate) fn class(&self) -> u16 {
         self.plan.class
     }
@@ -134,7 +132,8 @@ impl Fixed {
         self.plan.dst
     }
 
-    /// What arrives here in a time, see [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
+    /// Returns the arrivals in a time, see
+    /// [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
     pub(crate) fn arrivals(&self, from: Time, to: Time) -> Option<Arrivals> {
         let pace = self.pace.as_ref()?;
         let to = to.min(self.plan.window.end.unwrap_or(Time::MAX));
@@ -142,7 +141,7 @@ impl Fixed {
         Some(Arrivals::of_pace(pace, (from, to), message, self.remaining))
     }
 
-    /// When it may send.
+    /// Returns the time in which the source may send.
     pub(crate) fn window(&self) -> Window {
         self.plan.window
     }
@@ -169,7 +168,7 @@ impl Fixed {
         self.release = Time::ZERO;
     }
 
-    /// Whether a message is there now; otherwise when there will be one.
+    /// Returns `Ok` if a message is ready now, else the time of the next message.
     fn next_message_at(&self, now: Time) -> Result<(), Time> {
         let Window { start, end } = self.plan.window;
         let end = end.unwrap_or(Time::MAX);

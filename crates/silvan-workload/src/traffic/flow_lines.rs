@@ -27,9 +27,9 @@ pub enum FlowFormat {
 pub struct FlowLineError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: &'static str,
 }
 
@@ -57,7 +57,6 @@ pub struct FlowLine {
 }
 
 impl FlowLine {
-    /// An error in this line.
     pub(crate) fn error(&self, message: String, hint: &'static str) -> FlowLineError {
         FlowLineError {
             line: self.line,
@@ -86,7 +85,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// Column of the start, and its unit; with no unit the values have theirs.
+/// Column of the start, and its unit; without a unit each value has its own.
 const STARTS: [(&str, Option<&str>); 6] = [
     ("start", None),
     ("start_s", Some("s")),
@@ -96,7 +95,6 @@ const STARTS: [(&str, Option<&str>); 6] = [
     ("start_ps", Some("ps")),
 ];
 
-/// Places of the columns.
 struct Columns {
     from: usize,
     to: usize,

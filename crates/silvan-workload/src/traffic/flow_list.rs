@@ -13,36 +13,34 @@ use crate::traffic::rng::Stream;
 use crate::traffic::sizes::Sizes;
 use crate::traffic::spec::Window;
 
-/// What the flows of a source have in common.
+/// Common parameters of a source's flows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowListPlan {
     pub(crate) sl: Sl,
-    /// Statistics class.
     pub(crate) class: u16,
     /// Largest payload of a packet in bytes.
     pub(crate) mtu: u32,
     pub(crate) window: Window,
     /// Most flows.
     pub(crate) count: u64,
-    /// Whether a flow is sent to its end before the next one.
+    /// True if a flow is sent to its end before the next flow.
     pub(crate) whole: bool,
 }
 
-/// When flows start.
 #[derive(Clone, Debug)]
 pub(crate) enum Starts {
     /// By themselves.
     Open(Box<Pace>),
-    /// When an earlier one was delivered, after a pause; the instants of those not started yet, in order.
+    /// After the delivery of an earlier flow and a pause; the instants of flows that have not started, in order.
     Closed { due: VecDeque<Time>, pause: Span },
-    /// With those of other hosts, to one receiver.
+    /// Together with flows of other hosts, to one receiver.
     Incasts(Box<Incasts>),
 }
 
 /// A flow of a list: its start, its receiver and its size in bytes.
 pub(crate) type ListedFlow = (Time, HostId, u64);
 
-/// Where the flows of a source come from.
+/// Origin of a source's flows.
 #[derive(Clone, Debug)]
 pub(crate) enum FlowSupply {
     /// Destinations and sizes are drawn as flows start.
@@ -57,7 +55,7 @@ pub(crate) enum FlowSupply {
 }
 
 impl FlowSupply {
-    /// When the next flow starts; [`Time::MAX`] if none will.
+    /// Returns the start of the next flow; [`Time::MAX`] if there is none.
     fn due(&self) -> Time {
         match self {
             Self::Drawn { starts, .. } => match starts {
@@ -109,11 +107,11 @@ impl FlowSupply {
 pub struct FlowRecord {
     /// The receiver.
     pub destination: HostId,
-    /// Its size.
+    /// Size of the flow in bytes.
     pub bytes: u64,
-    /// When it began: its first packet may have waited.
+    /// Start of the flow; its first packet may have waited.
     pub start: Time,
-    /// When its last byte was delivered, if it was.
+    /// Delivery time of the last byte, if it was delivered.
     pub end: Option<Time>,
     /// Payload delivered.
     pub delivered: u64,
@@ -129,9 +127,9 @@ struct Pair {
     dst: HostId,
     /// Flows not delivered to their end, in order.
     flows: VecDeque<u32>,
-    /// How many of them have been sent to their end.
+    /// Number of flows that have been sent to their end.
     sent: usize,
-    /// Whether one of them is being sent.
+    /// True if a flow is being sent.
     sending: bool,
 }
 
@@ -145,7 +143,7 @@ struct Sending {
     release: Time,
 }
 
-/// One source of one host. It sends flows to several destinations in turn, packet by packet.
+/// A source of a host that sends flows to several destinations in turn, packet by packet.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowList {
     host: HostId,
@@ -169,7 +167,6 @@ impl FlowList {
         }
     }
 
-    /// Statistics class.
     pub(crate) fn class(&self) -> u16 {
         self.plan.class
     }
@@ -192,14 +189,14 @@ impl FlowList {
         flows.min(self.plan.count)
     }
 
-    /// Its flows up to `now`, those that it has not looked at since they began included.
+    /// Returns the flows up to `now`, including flows that no poll has started yet.
     pub(crate) fn records(&self, now: Time) -> Vec<FlowRecord> {
         let mut all = self.clone();
         all.start_flows(now);
         all.records
     }
 
-    /// What arrives here in a time, see [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
+    /// Returns the arrivals in a time, see [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
     pub(crate) fn arrivals(&self, from: Time, to: Time) -> Option<Arrivals> {
         if self.is_closed() {
             return None;
@@ -217,7 +214,6 @@ impl FlowList {
         self.plan.mtu
     }
 
-    /// The flows of a list.
     pub(crate) fn listed(&self) -> Option<&[ListedFlow]> {
         match &self.supply {
             FlowSupply::Listed(flows, _) => Some(flows),
@@ -241,8 +237,8 @@ impl FlowList {
         matches!(starts, Starts::Closed { .. })
     }
 
-    /// Whether [`emit`](Self::emit) has a packet to start now; otherwise the earliest instant at
-    /// which it may have.
+    /// Returns `Ok` if [`emit`](Self::emit) has a packet to start now, else the earliest instant at which it may have a
+    /// packet.
     pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
         let mut wait = self.start_flows(now);
         for _ in 0..self.sending.len() {

@@ -1,4 +1,4 @@
-//! Which hosts flows go to, and which hosts send together.
+//! Destinations of flows, and hosts that send together.
 
 use silvan_core::{HostId, Span, Time};
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) enum Targets {
     /// Always this one.
     One(HostId),
-    /// One of these, equally likely, but not the own host, whose place is `own`.
+    /// Any host of a list, equally likely, except the own host, whose position is `own`.
     Any {
         hosts: Arc<[HostId]>,
         own: Option<u32>,
@@ -61,10 +61,9 @@ impl Targets {
     }
 }
 
-/// Instants at which some hosts send to one, as one of the senders sees them.
-///
-/// Each host computes by itself which instants it takes part in: a permutation that the number of the incast chooses
-/// puts the senders in order, and the first of them take part.
+/// Instants at which several hosts send to one host, as seen by one of the senders. Each host computes separately at
+/// which instants it takes part: a permutation chosen by the number of the incast orders the senders, and the first of
+/// them take part.
 #[derive(Clone, Debug)]
 pub(crate) struct Incasts {
     /// The instants, equal at all hosts.
@@ -72,7 +71,7 @@ pub(crate) struct Incasts {
     key: u64,
     senders: Arc<[HostId]>,
     receivers: Arc<[HostId]>,
-    /// How many send at once.
+    /// Number of simultaneous senders.
     fan_in: u32,
     /// Number of the next incast.
     number: u64,
@@ -105,18 +104,18 @@ impl Incasts {
         (all / self.senders.len().max(1) as u128) as u64
     }
 
-    /// When the next one is that the host takes part in.
+    /// Returns the time of the next incast with this host.
     pub(crate) fn due(&self) -> Time {
         self.next.map_or(Time::MAX, |(due, _)| due)
     }
 
-    /// Its receiver.
+    /// Returns the receiver of the next incast.
     pub(crate) fn receiver(&self) -> HostId {
         self.next
             .map_or(self.receivers[0], |(_, receiver)| receiver)
     }
 
-    /// Those before `now` do not take place.
+    /// Skips incasts before `now`.
     pub(crate) fn skip_to(&mut self, now: Time) {
         self.pace.skip_to(now);
     }
@@ -141,7 +140,8 @@ impl Incasts {
         }
     }
 
-    /// Whether the host is among the senders of an incast. The receiver is not, so that those behind it move up.
+    /// Returns true if the host is among the senders of an incast. The receiver is omitted, so senders behind it move
+    /// up.
     fn takes_part(&self, host: HostId, receiver: HostId, key: u64) -> bool {
         let place = |host: HostId| {
             let index = self.senders.binary_search(&host).ok()?;

@@ -18,25 +18,23 @@ use crate::traffic::scatter::{Common, Scatter};
 use crate::traffic::send_queue::{OpenGate, SendQueue};
 use crate::traffic::spec::Environment;
 
-/// One source of messages of one host.
+/// A source of messages of a host.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     /// Destinations change from message to message.
     Scatter(Scatter),
-    /// One destination.
+    /// A single destination.
     Fixed(Fixed),
-    /// One destination after the other, in a closed loop.
+    /// Destinations in turn, in a closed loop.
     ClosedLoop(Box<ClosedLoop>),
     /// Flows with sizes of their own.
     Flows(Box<FlowList>),
 }
 
 impl Source {
-    /// Whether a packet can start now; otherwise the earliest instant at which one may.
-    ///
-    /// Apart from [`emit`](Self::emit) so that answers stay in registers: a packet that passes
-    /// through several results is copied through memory each time, which costs more than all
-    /// the rest.
+    /// Returns `Ok` if a packet can start now, else the earliest possible start. Separate from [`emit`](Self::emit), so
+    /// that answers stay in registers. A packet in a chain of results is copied through memory each time, which costs
+    /// more than all the rest.
     #[inline]
     fn ready<G: Gate>(
         &mut self,
@@ -74,17 +72,14 @@ pub(crate) struct HostSources {
     pub(crate) turn: u32,
 }
 
-/// The traffic of all hosts: V, C and B nodes, uniform traffic, permutations, incasts and flows, in
-/// any combination.
+/// The traffic of all hosts: V, C and B nodes, uniform traffic, permutations, incasts and flows, in any combination.
 ///
-/// A host that is part of several entries serves them round robin, packet by packet; one that
-/// cannot send (throttled, nothing due) loses its turn to the next. One whose packet lacks credits keeps it on its lane, if the gate
-/// says that the lane is held. Memory is
-/// some 200 bytes per host and entry, and up to 6 KB more for a source with hundreds of throttled
-/// queue pairs; nothing grows with the square of the number of hosts.
+/// A host in several entries serves them round robin, packet by packet. An entry that cannot send (throttled, no packet
+/// due) loses its turn. An entry whose packet lacks credits keeps the packet on its lane, if the gate holds the lane.
+/// Memory is some 200 bytes per host and entry, and up to 6 KB more for a source with hundreds of throttled queue
+/// pairs. No memory grows with the square of the number of hosts.
 ///
-/// What a host sends depends on the seed and on what its own gate answered, never on when or
-/// whether other hosts were polled.
+/// The traffic of a host depends on the seed and on its own gate's answers, never on the polls of other hosts.
 #[derive(Clone, Debug)]
 pub struct Traffic {
     pub(crate) hosts: Vec<HostSources>,
@@ -97,9 +92,9 @@ pub struct Traffic {
     pub(crate) receives: Vec<bool>,
     pub(crate) targets: Vec<HostId>,
     pub(crate) finite: Vec<FiniteFlow>,
-    /// Whether there are sequences, which start messages because of deliveries, or flows, which record them.
+    /// True if there are sequences, which start messages at deliveries, or flows, which record deliveries.
     pub(crate) needs_delivery: bool,
-    /// Whether there are sequences that come back to their sender.
+    /// True if there are sequences that return to their sender.
     pub(crate) comes_back: bool,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
@@ -119,19 +114,20 @@ impl Traffic {
         build(spec, environment)
     }
 
-    /// Names of the traffic classes for the statistics, indexed by [`Offer::class`]: `v`, `c-hot`,
-    /// `b-hot` and `b-uniform` as far as there are such nodes, then the names of the other entries, and of programs next to
-    /// the traffic.
+    /// Returns the names of the traffic classes for the statistics, indexed by [`Offer::class`].
+    ///
+    /// They are `v`, `c-hot`, `b-hot` and `b-uniform` if there are such nodes, then the names of the other entries, and
+    /// of programs next to the traffic.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
 
-    /// Whether a host is a V, C or B node. Panics if the fabric has no such host.
+    /// Returns the role of a host: V, C or B node, or idle. Panics if the fabric has no such host.
     ///
-    /// Fractions become counts by largest remainder: each role gets the whole part of fraction times
-    /// hosts, the hosts left over go one each to the largest fractional parts, on a tie in the order
-    /// V, C, B, idle. Of 648 hosts, 20 % and 80 % are 130 and 518. The roles are then placed at
-    /// random by the placement seed; the V nodes of a seed are the same whatever the C and B nodes do.
+    /// Fractions become counts by largest remainder: each role gets the whole part of fraction times hosts. The
+    /// remaining hosts go one each to the largest fractional parts, on a tie in the order V, C, B, idle. Of 648 hosts,
+    /// 20 % and 80 % are 130 and 518. The placement seed then places the roles at random; the V nodes of a seed do not
+    /// depend on the C and B nodes.
     pub fn role(&self, host: HostId) -> Role {
         self.roles[host.index()]
     }
@@ -193,15 +189,16 @@ impl Traffic {
         all
     }
 
-    /// Whether a host is a destination of some traffic at some time. Panics if the fabric has no such
-    /// host.
+    /// Returns true if a host is a destination of some traffic at some time. Panics if the fabric has no such host.
     pub fn receives(&self, host: HostId) -> bool {
         self.receives[host.index()]
     }
 
-    /// What `host` offers at an instant [bit/s of payload]: the sum over its sources, each by itself
-    /// at most its injection rate. Flows with a given number of bytes count until their end, if they
-    /// have one, and sequences, which offer what the fabric lets them, as nothing. Panics if the fabric has no such host.
+    /// Returns the load that `host` offers at an instant [bit/s of payload].
+    ///
+    /// It is the sum over its sources, each at most the injection rate. Flows with a number of bytes count until their
+    /// end, if they have one. Sequences count as zero, because they offer as much as the fabric delivers. Panics if the
+    /// fabric has no such host.
     pub fn offered_load(&self, host: HostId, at: Time) -> f64 {
         self.offered.of(host, at)
     }
@@ -326,7 +323,7 @@ impl Traffic {
     }
 }
 
-/// What a host without a packet to start does.
+/// Returns the poll result of a host without a packet to start.
 #[inline]
 fn waiting(now: Time, wait: Time) -> Poll {
     if wait == Time::MAX {

@@ -1,4 +1,4 @@
-//! Where the hotspots are, slot by slot.
+//! Hotspots, slot by slot.
 
 use silvan_core::{HostId, Span, Time};
 
@@ -12,7 +12,6 @@ pub(crate) struct HotspotTable {
     first: Vec<u32>,
     /// The hotspots of the current slot.
     current: Vec<u32>,
-    /// End of the current slot.
     slot_end: Time,
     lifetime: Option<Span>,
     hosts: usize,
@@ -77,9 +76,9 @@ impl HotspotTable {
         }
     }
 
-    /// Where `host`, of this subset, sends its hotspot traffic in the current slot: to the subset's
-    /// hotspot or, when that is the host itself, to the next subset's. `None` if the host is
-    /// the only hotspot.
+    /// Returns the destination of hotspot traffic of `host`, a member of this subset, in the
+    /// current slot. It is the subset's hotspot, or the next subset's hotspot if the first is the
+    /// host itself. `None` means that the host is the only hotspot.
     #[inline]
     pub(crate) fn target(&self, host: HostId, subset: u32) -> Option<HostId> {
         let subset = subset as usize;

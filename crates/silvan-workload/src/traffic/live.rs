@@ -31,14 +31,14 @@ impl Source {
 }
 
 impl Traffic {
-    /// Adds a flow to the existing ones; the engine must poll its host. `message` is the size for
-    /// entries that name none, as [`TrafficSpec::message`](crate::traffic::TrafficSection::message). Gives the
-    /// number of its class. What [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax)
-    /// tell stays what the description said.
+    /// Adds a flow and returns the number of its class; the engine must poll its host.
+    ///
+    /// `message` is the default size, as [`TrafficSpec::message`](crate::traffic::TrafficSection::message).
+    /// [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax) keep the values of the description.
     ///
     /// # Errors
     ///
-    /// [`TrafficError`] names the key at fault; nothing has been added then.
+    /// [`TrafficError`] names the key at fault; no flow has been added.
     pub fn add_flow(
         &mut self,
         flow: &Flow,
@@ -55,7 +55,7 @@ impl Traffic {
             general: &general,
         };
         let mtu = check.size("mtu", environment.mtu)?;
-        // Every flow of the description has a class, so the number of classes is no flow's of these.
+        // Every flow of the description has a class, so the number of classes is a free number.
         let make = flow.source(&check, mtu, self.classes.len())?;
         let name = flow.name.clone().unwrap_or_else(|| self.free_name());
         if self.classes.contains(&name) {
@@ -144,7 +144,7 @@ impl Traffic {
         resumed
     }
 
-    /// Whether some source of a class is running. A source with an end counts also after it.
+    /// Returns true if some source of a class is running. A source with an end also counts after it.
     pub fn is_running(&self, class: u16) -> bool {
         self.hosts.iter().any(|record| {
             let first = record.first as usize;

@@ -1,8 +1,8 @@
-//! Who sends what to whom, when: V, C and B nodes, permutations, incast, explicit flows.
+//! Traffic of hosts: V, C and B nodes, permutations, incast, explicit flows.
 //!
-//! A [`TrafficSection`] says what the hosts send, as a scenario does; [`Traffic::new`] checks it and builds
-//! the [`Workload`](silvan_cc::workload::Workload) that the engine polls. Every entry adds a
-//! source to each of its hosts, so any mix is possible:
+//! A [`TrafficSection`] is the description of a scenario. [`Traffic::new`] checks it and builds the
+//! [`Workload`](silvan_cc::workload::Workload) that the engine polls. Every entry adds a source to each of its hosts,
+//! so any mix is possible:
 //!
 //! | entry | destination of a message | offered load |
 //! |---|---|---|
@@ -15,32 +15,30 @@
 //! | flow-file | as the file says | as the file says |
 //! | sequence | each host of a list in turn | closed loop: the next message when the last was delivered |
 //!
-//! The V, C and B nodes are those of Gran et al., "Exploring the Scope of the InfiniBand Congestion
-//! Control Mechanism" (IPDPS 2012), sections III to V and Frame I. Where the paper is silent:
+//! The V, C and B nodes are those of Gran et al., "Exploring the Scope of the InfiniBand Congestion Control Mechanism"
+//! (IPDPS 2012), sections III to V and Frame I. Details that the paper leaves open:
 //!
-//! - A contributor never sends to itself. Contributors are dealt out evenly to the hotspots such that
-//!   no hotspot is in its own subset; when hotspots move and one lands on a member of its subset, that
-//!   host sends to the next subset's hotspot for the slot. A host that is the only hotspot
-//!   there is sends no hotspot traffic.
-//! - Moving hotspots all move at the same instants, to hosts drawn again; subsets stay as they are.
-//! - The two classes of a B node are capped as Frame I says, with a bounded [`run-ahead`] that
-//!   lets chance order the messages and a [`catch-up`] for a class that was held back.
+//! - A contributor never sends to itself. Contributors are dealt out evenly to the hotspots such that no hotspot is in
+//!   its own subset. If a moving hotspot lands on a member of its subset, that host sends to the next subset's hotspot
+//!   for the slot. A host that is the only hotspot sends no hotspot traffic.
+//! - Moving hotspots all move at the same instants, to newly drawn hosts; subsets are constant.
+//! - The two classes of a B node are capped as in Frame I, with a bounded [`run-ahead`] that lets chance order the
+//!   messages, and a [`catch-up`] for a class that was held back.
 //!
 //! [`run-ahead`]: Nodes::run_ahead
 //! [`catch-up`]: Nodes::catch_up
 //!
 //! # Messages, packets, queue pairs
 //!
-//! A message (two packets by default) goes to one destination, in order, in packets of MTU size and a
-//! shorter last one. Each source has a queue pair of its own per destination (a B node one per
-//! class), and queue pairs never block each other inside the host: a message whose queue pair
-//! congestion control holds back, be it before its first packet or in the middle, waits there while
-//! the host goes on with others, and goes first once it is released. At most
+//! A message (two packets by default) goes to one destination, in order, in packets of MTU size and a shorter last one.
+//! Each source has a queue pair per destination (a B node has one per class), and queue pairs never block each other
+//! inside the host. If congestion control holds a queue pair back, before the message's first packet or in the middle,
+//! the message waits while the host sends other messages. Once released, it goes first. At most
 //! [`backlog`](TrafficSection::backlog) messages wait on one queue pair; a draw beyond that is repeated.
 //!
 //! # Random numbers
 //!
-//! Each source of each host has a stream of its own, derived from the seed, the entry and the host.
+//! Each source of each host has a separate stream, derived from the seed, the entry and the host.
 //!
 //! ```
 //! use silvan_workload::traffic::{

@@ -1,4 +1,4 @@
-//! What the hosts offer, by definition of the traffic alone.
+//! Offered load of hosts, by definition of the traffic alone.
 
 use silvan_core::{HostId, Time};
 
@@ -20,7 +20,7 @@ pub(crate) struct OfferedLoad {
     /// End of each host's part of `contributions`; it starts where the one before ends.
     ends: Vec<usize>,
     contributions: Vec<Contribution>,
-    /// Whether uniform traffic goes to the own host too.
+    /// True if uniform traffic goes to the own host, too.
     loopback: bool,
 }
 
@@ -44,7 +44,8 @@ impl OfferedLoad {
         self.contributions.iter()
     }
 
-    /// What each source offers from `from` on and before `to` [bit], in the order of hosts.
+    /// Returns the bits that each source offers from `from` on and before `to`, in the order of
+    /// hosts.
     pub(crate) fn bits(&self, from: Time, to: Time) -> impl Iterator<Item = f64> + '_ {
         self.contributions.iter().map(move |source| {
             let start = source.window.start.max(from);

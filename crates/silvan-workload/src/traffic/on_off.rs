@@ -29,7 +29,7 @@ impl OnOffMeans {
     }
 }
 
-/// When one source is on. Times on and off are exponentially distributed.
+/// Times on and off of a source, exponentially distributed.
 #[derive(Clone, Debug)]
 pub(crate) struct OnOff {
     on: Span,
@@ -43,7 +43,7 @@ pub(crate) struct OnOff {
 }
 
 impl OnOff {
-    /// From `start` on, in the state in which an endless process would be found.
+    /// Starts the process at `start`, in a state of the stationary distribution.
     pub(crate) fn new(spec: OnOffMeans, start: Time, mut draws: Stream) -> Self {
         let (on, off) = (spec.on, spec.off);
         // The share of time on, to 1 / 2^24.
@@ -63,7 +63,8 @@ impl OnOff {
         process
     }
 
-    /// Whether the source is on at `now`; otherwise when it will be. Calls come in the order of time.
+    /// Returns `Ok` if the source is on at `now`, else the time at which it will be on. Calls come in the order of
+    /// time.
     pub(crate) fn advance(&mut self, now: Time) -> Result<(), Time> {
         while self.until <= now {
             self.is_on = !self.is_on;
@@ -73,7 +74,7 @@ impl OnOff {
         if self.is_on { Ok(()) } else { Err(self.until) }
     }
 
-    /// Whether a time on has begun since this was last asked.
+    /// Returns true if a time on has begun since the last call.
     pub(crate) fn take_start(&mut self) -> bool {
         std::mem::take(&mut self.has_started)
     }
@@ -128,7 +129,7 @@ mod tests {
         );
     }
 
-    /// It is found on at the start in the share of cases of the share of time.
+    /// The probability of being on at the start equals the share of time on.
     #[test]
     fn it_starts_as_it_goes_on() {
         let on_at_start = |seed| process(300, 100, seed).advance(Time::ZERO).is_ok();

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Rate, Span, Time};
 
-/// How the messages of a source that does not saturate follow each other. Messages that cannot leave in
-/// time queue up without limit and follow as soon as they can.
+/// Spacing of the messages of a source that does not saturate. Messages that cannot leave in time
+/// queue up without limit and follow as soon as they can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spacing {
@@ -19,8 +19,8 @@ pub enum Spacing {
 
 use crate::traffic::rng::{Stream, exponential};
 
-/// Bits behind the binary point of the instants in this module: 2^-32 ps, so that a rate holds over
-/// any run although its gap between messages is no whole number of picoseconds.
+/// Bits behind the binary point of the instants in this module: 2^-32 ps. So a rate holds over any
+/// run, although its gap between messages is no whole number of picoseconds.
 const FRACTION_BITS: u32 = 32;
 
 /// The arrival process of one source.
@@ -92,7 +92,7 @@ impl Pace {
         Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// Whether the next message is there.
+    /// Returns true if the next message is ready.
     #[inline]
     pub(crate) fn ready(&self, now: Time) -> bool {
         fixed(now) >= self.due

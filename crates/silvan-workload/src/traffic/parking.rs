@@ -13,13 +13,12 @@ use places::Places;
 /// uniform messages until one is released. Bounds the memory of a source to some 8 KB.
 const MAX_QUEUES: usize = 256;
 
-/// Which of a source's classes a message belongs to. The two are independent, each has queue
-/// pairs of its own.
+/// Class of a message within its source. The two classes are independent, with separate queue pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// To a destination drawn from all other hosts.
+    /// Messages to a destination drawn from all other hosts.
     Uniform,
-    /// To the hotspot.
+    /// Messages to the hotspot.
     Hot,
 }
 
@@ -32,7 +31,7 @@ pub(crate) struct Message {
     pub(crate) kind: Kind,
 }
 
-/// What became of a message offered to [`Parking::append`].
+/// Result of [`Parking::append`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Append {
     /// Nothing is held back on its queue pair, the message neither.
@@ -43,12 +42,12 @@ pub(crate) enum Append {
     Full,
 }
 
-/// One throttled queue pair.
+/// A throttled queue pair.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     /// Earliest instant at which congestion control may let it send, as it last said, if the queue is [timed](Held::timed).
     release: Time,
-    /// What it would answer until then, without being asked.
+    /// Time until which congestion control's answer is known without a query.
     known: Time,
     /// Rest of a message that has started, in bytes; it goes first.
     started: u32,
@@ -68,20 +67,20 @@ pub(crate) struct Parking {
     held: Box<Held>,
 }
 
-/// The queues, in the order in which they were throttled. A source may hold hundreds of them and be polled for each packet,
-/// so a poll looks at sets, and at those queues alone that may have something to say. Each place is in one of
-/// the first three.
+/// Throttled queues, in the order of their throttling. A source may have hundreds of them and be polled for each
+/// packet. So a poll checks sets, and only queues whose answer may have changed. Each place is in one of the first
+/// three sets.
 #[derive(Clone, Debug, Default)]
 struct Held {
-    /// Those that are to be asked again.
+    /// Queues to query again.
     again: Places,
-    /// Those that may be released at an instant.
+    /// Queues that may be released at a known instant.
     timed: Places,
-    /// Those that wait for something to happen to them: their release is [`Time::MAX`].
+    /// Queues that wait for an event: their release is [`Time::MAX`].
     asleep: Places,
     /// By lane, those whose `lane` it is.
     waiting: Vec<(Vl, Places)>,
-    /// Those that wait for a lane without credits, in a poll.
+    /// Queues that wait for a lane without credits, in a poll.
     dry: Places,
     /// Destination and kind of each; see [`key`].
     keys: Vec<u32>,
@@ -131,7 +130,7 @@ impl Held {
         }
     }
 
-    /// Whether a queue may send now. Asks congestion control where that may say something else than before.
+    /// Returns true if a queue may send now. Queries congestion control if the answer may have changed.
     fn may_go<G: Gate>(&mut self, place: usize, now: Time, sl: Sl, gate: &mut G) -> bool {
         let queue = &self.queues[place];
         if queue.known > now {
@@ -153,8 +152,8 @@ impl Held {
         false
     }
 
-    /// The first of those that are to be asked again that may send now. Those before it have been asked, or wait for a lane
-    /// that still has no credits.
+    /// Returns the first queue to query again that may send now. Earlier queues have been queried, or wait for a lane
+    /// without credits.
     fn next_again<G: Gate>(&mut self, now: Time, sl: Sl, gate: &mut G) -> Option<usize> {
         let mut dry = std::mem::take(&mut self.dry);
         dry.clear();
@@ -259,7 +258,7 @@ impl Parking {
         self.next_release
     }
 
-    /// Whether no further queue pair should be throttled.
+    /// Returns true if no further queue pair should be throttled.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         // The set is at hand, the number of queues a line of memory away.
@@ -280,7 +279,7 @@ impl Parking {
         Append::Held
     }
 
-    /// Until when the queue pair to `dst` is throttled, if messages are held back on it.
+    /// Returns the end of the throttling of the queue pair to `dst`, if messages are held back on it.
     #[inline]
     pub(crate) fn release_of(&self, dst: HostId, kind: Kind) -> Option<Time> {
         let place = self.place_of(dst, kind)?;
@@ -323,7 +322,7 @@ impl Parking {
         gate: &mut G,
     ) -> Option<Message> {
         loop {
-            // Those that are to be asked again go before all others, then the one that was throttled earliest.
+            // Queues to query again come first, then the earliest throttled queue.
             if let Some(place) = self.held.next_again(now, sl, gate) {
                 self.next_release = Time::ZERO;
                 return Some(self.take(place, whole_bytes));
@@ -373,7 +372,7 @@ impl Parking {
         self.held.insert(key, release, started, whole);
     }
 
-    /// Forgets all remembered instants; every queue is asked about again.
+    /// Forgets all known instants; every queue is queried again.
     pub(crate) fn invalidate_releases(&mut self) {
         for place in 0..self.held.queues.len() {
             self.held.invalidate(place);

@@ -1,8 +1,7 @@
 //! Streams of random numbers: one for each source of each host, derived from the seed alone.
 //!
-//! Nothing is drawn from a stream shared between hosts, so what one host draws never depends on
-//! when another one was polled, and everything is integer arithmetic, so that a seed gives the
-//! same traffic on every machine.
+//! Hosts share no stream, so a host's draws never depend on the polls of other hosts. All arithmetic is on integers, so
+//! a seed gives the same traffic on every machine.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro128PlusPlus;
@@ -12,13 +11,13 @@ use silvan_core::{Bytes, HostId, Rate, Span};
 /// A stream; 16 bytes of state.
 pub type Stream = Xoshiro128PlusPlus;
 
-/// What a stream is for. Entries of one kind are counted from 0, so that adding an entry leaves the
-/// streams of the others as they were.
+/// Purpose of a stream. Entries of one kind are counted from 0, so adding an entry does not change the streams of
+/// others.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
-    /// Which hosts are V, C and B nodes.
+    /// Placement of V, C and B nodes.
     Roles,
-    /// Where the hotspots are, by time slot.
+    /// Places of the hotspots, by time slot.
     Hotspots,
     /// Messages of the V, C and B nodes, by host.
     Nodes,
@@ -36,15 +35,15 @@ pub enum Purpose {
     IncastSenders(usize),
     /// Gaps of an incast, by host.
     IncastGaps(usize),
-    /// When a saturating host starts, by host.
+    /// Start of a saturating host, by host.
     StartOffset,
-    /// When a source of an incast is on, by host.
+    /// Times on and off of a source of an incast, by host.
     IncastOnOff(usize),
-    /// When a flow is on.
+    /// Times on and off of a flow.
     FlowOnOff(usize),
     /// Choices of message-passing programs.
     Programs(usize),
-    /// What a kind of traffic draws, by a name such as `KIND.gaps` and the place of the entry.
+    /// Draws of a kind of traffic, by a name such as `KIND.gaps` and the position of the entry.
     Named(&'static str, usize),
 }
 
@@ -92,9 +91,10 @@ pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Stream {
     Stream::from_seed(state)
 }
 
-/// When a host that always has something to send starts, counted from the start of its entry: at
-/// random within the time that one of its messages takes. Hosts that all started at one instant would
-/// inject in lockstep permanently, as no real ones do.
+/// Returns the start of a saturating host, counted from the start of its entry.
+///
+/// It is random within the time of one of its messages. If all hosts started at one instant, they would inject in
+/// lockstep permanently, as no real hosts do.
 pub fn start_offset(seed: u64, host: HostId, message: Bytes, injection: Rate) -> Span {
     let time = injection.span_for(message).as_ps();
     let draw = stream(seed, Purpose::StartOffset, host.index() as u64).next_u32();
@@ -104,7 +104,7 @@ pub fn start_offset(seed: u64, host: HostId, message: Bytes, injection: Rate) ->
 /// The odd integer nearest to 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One step of SplitMix64: a bijection that scatters bits.
+/// Runs one step of SplitMix64: a bijection that scatters bits.
 pub(crate) fn mix(value: u64) -> u64 {
     SplitMix64::nth(value, 0)
 }

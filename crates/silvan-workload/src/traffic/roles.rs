@@ -1,10 +1,10 @@
-//! Who is a V, a C and a B node, and which hotspot each contributor belongs to.
+//! Assignment of V, C and B nodes, and of contributors to hotspots.
 
 use silvan_core::HostId;
 
 use crate::traffic::rng::{Purpose, shuffle, stream};
 
-/// What a host is in the terms of gran2012, section III.
+/// Role of a host, in the terms of gran2012, section III.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Sends nothing as a node; it may still take part in other entries.
@@ -18,9 +18,9 @@ pub enum Role {
     B,
 }
 
-/// How many of `hosts` hosts each of the `fractions` gets: the whole part of fraction * hosts, and
-/// what is left over goes one by one to the largest remainders (on a tie to the earlier fraction).
-/// The counts sum to `hosts` if the fractions sum to 1.
+/// Returns the number of `hosts` hosts for each of the `fractions`: the whole part of fraction *
+/// hosts. Remaining hosts go one by one to the largest remainders, on a tie to the earlier
+/// fraction. The counts sum to `hosts` if the fractions sum to 1.
 pub(crate) fn largest_remainder<const N: usize>(fractions: [f64; N], hosts: usize) -> [usize; N] {
     let quotas = fractions.map(|fraction| fraction * hosts as f64);
     let mut counts = quotas.map(|quota| quota.floor() as usize);
@@ -44,11 +44,10 @@ pub(crate) fn placement_order(hosts: usize, placement_seed: u64) -> Vec<HostId> 
     order
 }
 
-/// Deals `members` out to as many subsets as there are hotspots, like cards, so that the sizes
-/// differ by one at most; `members[i]` ends up in subset i modulo their number.
-///
-/// A hotspot never stays in its own subset: it changes places with a member of the next one. Only
-/// where that is impossible, with a single hotspot or a single member, does it stay.
+/// Deals `members` out to as many subsets as there are hotspots, so that the sizes differ by one at
+/// most; `members[i]` ends up in subset i modulo their number. A hotspot in its own subset changes
+/// places with a member of the next subset. It stays only if there is a single hotspot or a single
+/// member.
 pub(crate) fn deal(members: &mut [HostId], hotspots: &[u32]) {
     let subsets = hotspots.len();
     if subsets < 2 || members.len() < 2 {

@@ -17,12 +17,12 @@ use crate::traffic::parking::Kind;
 use crate::traffic::spec::Window;
 use crate::traffic::supply::{Spread, Supply};
 
-/// What the sources of one entry have in common.
+/// Common parameters of an entry's sources.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
     /// Number of hosts of the fabric.
     pub(crate) hosts: u32,
-    /// Whether the own host is among the destinations.
+    /// True if the own host is among the destinations.
     pub(crate) loopback: bool,
     /// Payload bytes of a message.
     pub(crate) message: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Classes {
     pub(crate) hot: u16,
 }
 
-/// One source of one host.
+/// A source of a host with random destinations.
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
     classes: Classes,
@@ -54,7 +54,7 @@ pub(crate) struct Scatter {
 }
 
 impl Scatter {
-    /// What the sources of its entry have in common.
+    /// Returns the common parameters of its entry's sources.
     pub(crate) fn common<'a>(&self, commons: &'a [Common]) -> &'a Common {
         &commons[self.common as usize]
     }
@@ -75,8 +75,8 @@ impl Scatter {
         }
     }
 
-    /// Whether [`emit`](Self::emit) has a packet to start now; otherwise the earliest instant at
-    /// which it may have. `commons` are those of all entries.
+    /// Returns `Ok` if [`emit`](Self::emit) has a packet to start now, else the earliest instant at
+    /// which it may have a packet. `commons` are those of all entries.
     #[inline]
     pub(crate) fn ready<G: Gate>(
         &mut self,
@@ -129,12 +129,13 @@ impl Scatter {
         }
     }
 
-    /// Whether messages of the statistics class come from here.
+    /// Returns true if the source has messages of the statistics class.
     pub(crate) fn has_class(&self, class: u16) -> bool {
         self.classes.uniform == class || self.classes.hot == class
     }
 
-    /// What arrives here in a time, see [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
+    /// Returns the arrivals in a time, see
+    /// [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
     pub(crate) fn arrivals(&self, commons: &[Common], from: Time, to: Time) -> Option<Arrivals> {
         let common = &commons[self.common as usize];
         let to = to.min(common.window.end.unwrap_or(Time::MAX));
@@ -159,7 +160,6 @@ impl Scatter {
         self.spread.parking.invalidate_releases();
     }
 
-    /// The same, of flows to a host alone.
     pub(crate) fn invalidate_releases_to(&mut self, dst: HostId) {
         self.spread.parking.invalidate_releases_to(dst);
     }
@@ -196,8 +196,8 @@ impl Scatter {
     }
 }
 
-/// Whether there are credits for the next packet of a message with `left` bytes to send; the engine
-/// polls again when they come.
+/// Returns `Ok` if there are credits for the next packet of a message with `left` bytes to send;
+/// the engine polls again when credits come.
 #[inline]
 fn lane_open<G: Gate>(left: u32, common: &Common, gate: &mut G) -> Result<(), Time> {
     if gate.lane_open(common.sl, left.min(common.mtu)) {

@@ -2,13 +2,13 @@
 //!
 //! Frame I: "after a given time, t, a maximum of p% of the traffic has been sent to the hotspot,
 //! while a maximum of (1-p)% has been sent to the non-hotspots", relative to t times the link
-//! capacity. A cap is a token bucket: the class earns its share of all time that passes and
-//! pays for each message the time that the message takes at the injection rate.
+//! capacity. A cap is a token bucket: the class earns its share of all time that passes and pays
+//! for each message the time that the message takes at the injection rate.
 //!
 //! - It may start a message while it is in debt by no more than the *run-ahead*. A run-ahead of
-//!   nothing would take all chance out of the order of the messages: with two classes whose shares
-//!   sum to one and a link that is never idle, exactly one of them would be allowed at a time.
-//! - It keeps at most what it earned within the *catch-up*, or everything.
+//!   zero would make the order of messages deterministic: with two classes whose shares sum to one
+//!   and a busy link, exactly one class would be allowed at a time.
+//! - It keeps at most the time earned within the *catch-up*, or all of it.
 //!
 //! So at every instant t: bytes sent <= share * t * rate + run-ahead * rate + one message.
 
@@ -22,7 +22,7 @@ pub(crate) fn share_of(fraction: f64) -> u64 {
     (fraction * WHOLE as f64).round() as u64
 }
 
-/// What the caps of both classes of a B node have in common.
+/// Common limits of the caps of a B node's two classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CapLimits {
     /// Debt with which a message may still start [ps of injection time].
@@ -44,7 +44,7 @@ impl ShareCap {
         Self { share, spent: 0 }
     }
 
-    /// Whether a message may start now.
+    /// Returns true if a message may start now.
     #[inline]
     pub(crate) fn ready(&self, now: Time, limits: &CapLimits) -> bool {
         self.spent <= self.earned(now) + whole(limits.run_ahead)

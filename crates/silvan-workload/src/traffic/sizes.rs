@@ -34,7 +34,7 @@ pub struct CdfPoint(
     pub f64,
 );
 
-/// How large flows are.
+/// Sizes of flows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
 #[schemars(extend("x-type" = "name of a distribution, or table with one key"))]
@@ -47,7 +47,7 @@ pub enum SizeMix {
     /// Block storage at Alibaba, 2019: the artifact of Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019.
     AliStorage,
     /// Clients that write checkpoints to a parallel file system: requests, and bulk transfers of 1, 4 and 16 MiB as of
-    /// Lustre (its Operations Manual, `max_pages_per_rpc`); the shares are an assumption.
+    /// Lustre (its Operations Manual, `max_pages_per_rpc`). The shares are an assumption.
     Checkpoint,
     /// All of one size.
     #[schemars(with = "schema::BytesText")]
@@ -78,7 +78,7 @@ pub enum SizeMix {
     File(SizeFile),
 }
 
-/// What a file counts as 1 in its sizes.
+/// Unit of the sizes in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeUnit {
@@ -102,9 +102,9 @@ impl SizeUnit {
 #[serde(untagged)]
 #[schemars(extend("x-type" = "path, or table with path and unit"))]
 pub enum SizeFile {
-    /// Its path. Sizes are in packets in files of YAPS, and in bytes in others.
+    /// Path of the file. Sizes are in packets in files of YAPS, and in bytes in others.
     Path(String),
-    /// Its path, and the unit of its sizes.
+    /// Path of the file, and the unit of its sizes.
     In(SizeFileIn),
 }
 
@@ -114,7 +114,7 @@ pub enum SizeFile {
 pub struct SizeFileIn {
     /// Path of the file.
     pub path: String,
-    /// What 1 means in its sizes.
+    /// Unit of the file's sizes.
     pub unit: SizeUnit,
 }
 
@@ -210,7 +210,6 @@ impl<'de> Deserialize<'de> for SizeMix {
     }
 }
 
-/// Sizes to draw from.
 #[derive(Clone, Debug)]
 pub(crate) enum Sizes {
     Fixed(u64),
@@ -230,7 +229,7 @@ pub(crate) struct Pareto {
 }
 
 impl SizeMix {
-    /// What to draw from.
+    /// Returns the distribution to draw from.
     pub(crate) fn sizes(&self) -> Result<Sizes, Reason> {
         Ok(match self {
             Self::WebSearch => Sizes::cdf(&mixes::points(mixes::WEB_SEARCH))?,

@@ -1,4 +1,4 @@
-//! What the traffic must know of fabric and run.
+//! Inputs of the traffic from fabric and run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,24 +21,24 @@ pub trait HostNames: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnknownHost {
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to write instead.
+    /// The text to write instead.
     pub hint: String,
 }
 
-/// In which order a host sends its messages.
+/// Order in which a host sends its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendQueue {
     /// Each destination has a queue of its own: a throttled message blocks no message to another host.
     #[default]
     PerDestination,
-    /// In the order in which they were made, one after the other.
+    /// In the order in which messages were made, one after the other.
     Fifo,
 }
 
-/// What the traffic must know of the fabric and of the run.
+/// Inputs of the traffic from the fabric and the run.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// Payload rate at which each host can inject, by [`HostId`]: the smaller of its injection
@@ -48,7 +48,7 @@ pub struct Environment {
     pub mtu: Bytes,
     /// Seed of the run; every stream of random numbers derives from it.
     pub seed: u64,
-    /// In which order the hosts send their messages.
+    /// Order in which the hosts send their messages.
     pub send_queue: SendQueue,
     /// The names of the hosts.
     pub names: Arc<dyn HostNames>,
@@ -79,7 +79,7 @@ impl HostNames for NoNames {
     }
 }
 
-/// When an entry makes messages. Those made before the end are sent to their last byte.
+/// Time in which an entry makes messages. Messages made before the end are sent to their last byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     /// The first instant.

@@ -1,9 +1,9 @@
-//! What V, C and B nodes and uniform entries make their messages of, and when.
+//! Supply of messages of V, C and B nodes and uniform entries.
 //!
 //! Hotspot traffic is never made ahead: its destination is known, so a message is made at the
-//! instant it can start, and follows the hotspot when that moves. Only a message that has started
-//! still goes to the old one. Uniform traffic is drawn first and held back if it must be, so
-//! that throttled destinations get the same share of the messages as all others.
+//! instant at which it can start, and follows a moving hotspot. Only a started message still goes
+//! to the old hotspot. Uniform traffic is drawn first and held back if necessary, so throttled
+//! destinations get the same share of the messages as all others.
 
 use rand_core::RngCore;
 use silvan_cc::workload::Gate;
@@ -30,7 +30,7 @@ pub(crate) struct Spread {
     pub(crate) parking: Parking,
 }
 
-/// What became of a drawn destination.
+/// Result of drawing a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drawn {
     /// The message can start and is the current one.
@@ -63,7 +63,7 @@ impl Spread {
         }
         let own = u32::from(!common.loopback);
         let drawn = below(&mut self.stream, common.hosts - own) as usize;
-        // Without the own host, those above it move down by one to close its gap.
+        // Without the own host, higher hosts move down by one to close its gap.
         let above = !common.loopback && drawn >= self.host.index();
         let dst = HostId::new(drawn + usize::from(above));
         match self.parking.append(dst, common.backlog) {
@@ -107,7 +107,7 @@ impl Spread {
     }
 }
 
-/// What a source makes messages of, and when.
+/// Supply of a source's messages.
 #[derive(Clone, Debug)]
 pub(crate) enum Supply {
     /// Always a message to a random host (V node).
@@ -121,8 +121,8 @@ pub(crate) enum Supply {
 }
 
 impl Supply {
-    /// Makes a new message that can start now the current one of `spread`, or gives the earliest
-    /// instant at which there may be one, queues of `spread` apart.
+    /// Makes a new message that can start now the current message of `spread`. Otherwise returns
+    /// the earliest instant of a new message, without the queues of `spread`.
     #[inline]
     pub(crate) fn draw<G: Gate>(
         &mut self,

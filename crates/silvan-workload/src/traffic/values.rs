@@ -1,5 +1,6 @@
-//! Values that several kinds of traffic share and that may be of more than one type: a list of hosts or
-//! their number, a load as a fraction or as a rate.
+//! Values of several kinds of traffic that may have more than one type.
+//!
+//! Examples are a list of hosts or their number, and a load as a fraction or as a rate.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ const SATURATING: &str = "saturating";
 pub enum HostRef {
     /// The host of this name.
     Name(String),
-    /// This host.
+    /// The host's number.
     Id(HostId),
 }
 
@@ -53,11 +54,11 @@ pub enum Selection {
     /// Every host.
     #[default]
     All,
-    /// These hosts.
+    /// A list of hosts.
     Given(Vec<HostRef>),
-    /// This many distinct hosts, drawn at random.
+    /// Number of distinct hosts, drawn at random.
     Random(u32),
-    /// Those of a file, one in each line; of programs only.
+    /// A file with a host in each line; for programs only.
     File(String),
 }
 
@@ -118,9 +119,9 @@ impl<'de> Deserialize<'de> for Selection {
 /// The hotspots: how many, placed at random, or which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hotspots {
-    /// This many distinct hosts, drawn with the placement seed.
+    /// Number of distinct hosts, drawn with the placement seed.
     Random(u32),
-    /// These hosts.
+    /// A list of hosts.
     Given(Vec<HostRef>),
 }
 
@@ -168,9 +169,9 @@ impl<'de> Deserialize<'de> for Hotspots {
 /// The hosts that have a role: which fraction of all hosts, or which.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RoleShare {
-    /// This fraction of all hosts, 0 to 1, placed at random.
+    /// Fraction of all hosts, 0 to 1, placed at random.
     Fraction(f64),
-    /// These hosts.
+    /// A list of hosts.
     Given(Vec<HostRef>),
 }
 
@@ -219,10 +220,10 @@ impl<'de> Deserialize<'de> for RoleShare {
     }
 }
 
-/// How much a source offers: `"saturating"`, a fraction of the host's injection rate, or a rate.
+/// Offered load of a source: `"saturating"`, a fraction of the host's injection rate, or a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Load {
-    /// As much as the host can inject: there is always a message ready.
+    /// As much as the host can inject: a message is always ready.
     #[default]
     Saturating,
     /// A fraction of the injection rate, above 0 and at most 1.
@@ -274,14 +275,13 @@ impl<'de> Deserialize<'de> for Load {
     }
 }
 
-/// Where a random choice takes its seed from: `"run"`, or a number that stays the same in
-/// every run.
+/// Seed of a random choice: `"run"`, or a number that is constant over all runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SeedSource {
     /// The seed of the run: another seed, another choice.
     #[default]
     Run,
-    /// This seed, whatever the seed of the run.
+    /// A fixed seed, independent of the seed of the run.
     Fixed(u64),
 }
 

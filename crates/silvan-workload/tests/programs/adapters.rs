@@ -114,7 +114,8 @@ fn incast(reads: u32) -> Vec<Span> {
     (1..4).map(|rank| end(&outcome, rank)).collect()
 }
 
-/// With one read at once the messages come one after the other; with all they share the link and end together.
+/// With one read at once the messages come one after the other; with all reads at once they share the link and end
+/// together.
 #[test]
 fn reads_in_flight_are_limited() {
     let all = incast(3);

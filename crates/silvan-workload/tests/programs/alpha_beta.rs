@@ -131,7 +131,7 @@ fn times_are_those_of_the_model() {
             let what = format!("{operation:?} {algorithm:?}, {n} ranks");
             assert_close(time(plain(collective, n), n as usize), model, &what);
         }
-        // Of these, `bytes` is the size of one message.
+        // In these algorithms, `bytes` is the size of one message.
         for (algorithm, steps, messages) in [
             (Pairwise, ranks - 1.0, ranks - 1.0),
             (Direct, 1.0, ranks - 1.0),
@@ -246,7 +246,7 @@ fn rounds_follow_each_other() {
         "a round is measured, not its operations"
     );
     let all = end(&ten).since(Time::ZERO + Span::from_us(7));
-    // A rank may start its next round before others have ended theirs.
+    // A rank may start its next round before other ranks have ended theirs.
     assert!(all <= single * 10 && all > single * 9, "{all} {single}");
     assert_eq!(rounds(0, Span::ZERO).marks, []);
 }

@@ -1,4 +1,4 @@
-//! Collective operations carry the data that they must, whatever the timing.
+//! Collective operations carry all required data, for any timing.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,8 +9,8 @@ use silvan_workload::programs::{Group, Looped, Op, Steps};
 
 use crate::common::{job, messaging, run, sequence};
 
-/// What every rank knows at the end: whose data has reached it. Interprets the operations with
-/// contents and without time: a message carries what its sender knows when it starts to send.
+/// Returns the ranks whose data has reached each rank at the end. Interprets the operations with contents and without
+/// time: a message carries the knowledge of its sender at the start of the send.
 fn knowledge(programs: &[Vec<Op>]) -> Vec<BTreeSet<u32>> {
     let n = programs.len();
     let mut known: Vec<BTreeSet<u32>> = (0..n as u32).map(|rank| [rank].into()).collect();
@@ -102,7 +102,6 @@ fn everyone(n: u32) -> BTreeSet<u32> {
     (0..n).collect()
 }
 
-/// Every operation by each of its algorithms.
 fn offered() -> impl Iterator<Item = (Operation, Algorithm)> {
     let of = |operation: Operation| {
         let algorithms = operation.algorithms().into_iter();
@@ -111,7 +110,7 @@ fn offered() -> impl Iterator<Item = (Operation, Algorithm)> {
     Operation::ALL.iter().copied().flat_map(of)
 }
 
-/// What must have come from where: all from all, all from the root, or the root from all.
+/// Required data: all from all, all from the root, or the root from all.
 #[test]
 fn all_learn_what_they_must() {
     for n in (1..18).chain([24, 33]) {
@@ -202,8 +201,8 @@ fn bytes_are_the_closed_form() {
     }
 }
 
-/// In an allreduce along a binomial tree, a rank sends the vector to its parent, and to each child: the root has
-/// ceil(log2 n) of these, and a rank at place p one at each distance below the lowest bit of p.
+/// In an allreduce along a binomial tree, a rank sends the vector to its parent, and to each child. The root has
+/// ceil(log2 n) children; a rank at place p has one at each distance below the lowest bit of p.
 #[test]
 fn bytes_of_a_tree_follow_from_children() {
     for n in 2..=33_u32 {
@@ -224,8 +223,8 @@ fn bytes_of_a_tree_follow_from_children() {
     }
 }
 
-/// Bytes between each two ranks: a ring uses neighbours only, a direct operation all pairs alike, and of a hierarchical one
-/// only ranks of one index send to other servers, (M - 1) / M of a part of the L-th.
+/// Bytes between each two ranks: a ring uses neighbours only, a direct operation all pairs equally. In a hierarchical
+/// operation only ranks of one index send to other servers, (M - 1) / M of a part of the L-th.
 #[test]
 fn bytes_between_ranks_are_the_closed_form() {
     let (n, local) = (12_u64, 4_u64);
@@ -326,7 +325,7 @@ fn long_operations_are_made_in_parts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// They end on a fabric too, several ranks to a host, and deliver what they send.
+    /// Operations end on a fabric, too, with several ranks per host, and deliver all data.
     #[test]
     fn collectives_end_on_a_fabric(n in 2..12_u32, per_host in 1..4_usize, bytes in 0..9000_u64, which in 0..40_usize) {
         let all: Vec<_> = offered().collect();

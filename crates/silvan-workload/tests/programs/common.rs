@@ -19,7 +19,6 @@ pub fn cable() -> LinkKind {
     )
 }
 
-/// Hosts at one switch.
 pub fn star(hosts: usize) -> (Fabric, ForwardingTables) {
     let mut builder = FabricBuilder::new();
     let switch = builder.add_switch("S".to_owned(), hosts).unwrap();
@@ -36,7 +35,7 @@ pub fn star(hosts: usize) -> (Fabric, ForwardingTables) {
 }
 
 pub const MTU: Bytes = Bytes::from_bytes(2048);
-/// Bytes of a packet besides its payload.
+/// Bytes of a packet in addition to its payload.
 const HEADER: u64 = 26;
 
 /// Parameters for links of 4x DDR: packets of 2 KiB, input buffers of 64 KiB at switches and 16 KiB at hosts.
@@ -94,7 +93,7 @@ pub fn scheduled(text: &str) -> JobSpec {
         .collect())
 }
 
-/// What a run has come to.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// End of every rank.

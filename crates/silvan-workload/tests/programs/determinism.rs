@@ -35,8 +35,8 @@ fn gpcnet_ends_and_is_the_same_every_time() {
         assert!(one.finished);
         assert_eq!(one.marks, other.marks);
         assert_eq!(one.delivered_bytes, other.delivered_bytes);
-        // 3 hosts measure, on 6 ranks: 2 latency tests with 2 rings of 3 iterations, 4 bandwidth tests
-        // with 2 rings of one, 3 allreduces and 2 all-to-alls.
+        // 3 hosts measure, on 6 ranks: 2 latency tests with 2 rings of 3 iterations, 4 bandwidth
+        // tests with 2 rings of 1 iteration, 3 allreduces and 2 all-to-alls.
         assert_eq!(one.marks.len(), 6 * (2 * 2 * 3 + 4 * 2 + 3 + 2));
     }
 }

@@ -1,4 +1,4 @@
-//! GOAL schedules: what they take, and what is wrong with them.
+//! GOAL schedules: accepted texts, and errors of others.
 
 use proptest::prelude::*;
 use silvan_core::{Span, Time};
@@ -172,7 +172,7 @@ proptest! {
         goal_law::check(text.as_bytes());
     }
 
-    /// Blocks that are well formed, with whatever receives and waits come out.
+    /// Well-formed blocks with any receives and waits.
     #[test]
     fn any_small_program_comes_to_an_end(blocks in prop::collection::vec(
         "([ab]: (calc [0-9]{1,4}( cpu [01])?|send [0-9]{1,5}b to [012]( tag [01])?( cpu [01])?|recv [0-9]{1,5}b from ([012]|-1)( tag ([01]|-1))?)\n|[ab] i?requires [ab]\n|calc 5\n|send 9b to [012]\n|recv 9b from [012]\n){0,6}",

@@ -1,5 +1,4 @@
-//! What holds for any text as a GOAL schedule: here for random ones, in `fuzz/targets/goal.rs` for those
-//! that libFuzzer finds.
+//! Properties of any text as a GOAL schedule: here for random texts, in `fuzz/targets/goal.rs` for those of libFuzzer.
 
 use std::sync::Arc;
 
@@ -12,12 +11,12 @@ use crate::common::{messaging, run, scheduled};
 /// Largest programs that are run.
 const MOST_RANKS: usize = 4;
 const MOST_OPS: usize = 64;
-/// What they take alone: far less than the 10 ms that they are given.
+/// Limits of a small schedule: far less than the 10 ms of the run.
 const MOST_COMPUTING: Span = Span::from_ms(1);
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A text is a schedule or one mistake with its place. A schedule that is written out and read again is the
-/// same, and a small one comes to its end or to a fault: it does not hang.
+/// A text is a schedule, or one mistake with its place. A schedule that is written and read again is equal. A small
+/// schedule ends, or ends in a fault; it does not hang.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match goal::parse(&text) {

@@ -1,4 +1,4 @@
-//! What single messages take, in closed form: LogP's o + L + o, L being that of the fabric.
+//! Times of single messages in closed form: LogP's o + L + o, with L from the fabric.
 
 use silvan_core::{Bytes, Span, Time};
 use silvan_workload::programs::{Messaging, Op};
@@ -76,7 +76,7 @@ fn a_message_that_asks_first() {
     assert_eq!(receiver, arrived + o);
 }
 
-/// Without overhead nothing but the fabric counts.
+/// Without overhead only the fabric counts.
 #[test]
 fn messages_without_overhead() {
     let mut messaging = messaging();
@@ -113,7 +113,7 @@ fn bytes_cost_their_overhead() {
         one_message(2000, m),
         (arrived, arrived + o + per_byte * 1999)
     );
-    // Without o, O alone.
+    // With O alone, without o.
     m.eager_limit = messaging().eager_limit;
     m.overhead = Span::ZERO;
     let of_bytes = per_byte * 99;

@@ -17,9 +17,9 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What the standard says, written as slowly as it reads: all pairs are gone through by the order of
-/// messages, each with the receives in their order, until nothing changes. MPI 4.0, section 3.5: a
-/// message is taken by the first receive posted that fits, a receive takes the first message that fits.
+/// Plain implementation of the standard: all pairs are tried in the order of messages and receives, until there is no
+/// change. MPI 4.0, section 3.5: a message is taken by the first posted receive that fits, a receive takes the first
+/// message that fits.
 fn all_at_once(events: &[Event]) -> Vec<(usize, usize)> {
     let mut posted = Vec::new();
     let mut arrived = Vec::new();
@@ -43,8 +43,8 @@ fn all_at_once(events: &[Event]) -> Vec<(usize, usize)> {
 }
 
 proptest! {
-    /// Who gets what does not depend on which of the two came first: going through the messages in
-    /// their order, with all receives posted before, gives the same pairs.
+    /// Matching does not depend on the order of arrival and posting. With all receives posted before the messages, the
+    /// pairs are equal.
     #[test]
     fn pairs_are_those_of_the_standard(events in proptest::collection::vec(event(), 0..60)) {
         let mut matcher = Matcher::default();

@@ -1,5 +1,6 @@
-//! What holds for any bytes as a trace: in `traces.rs` for traces with some bytes changed, in `fuzz/targets` for those that libFuzzer
-//! finds.
+//! Properties of any bytes as a trace.
+//!
+//! `traces.rs` has traces with some changed bytes, `fuzz/targets` those of libFuzzer.
 
 use silvan_workload::programs::trace::aicb::Aicb;
 use silvan_workload::programs::trace::chakra::Chakra;

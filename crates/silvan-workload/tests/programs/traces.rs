@@ -1,4 +1,4 @@
-//! Traces: what they become, against other spellings and closed forms, and what is wrong with them.
+//! Traces: results, against other spellings and closed forms, and errors.
 
 mod aicb;
 mod chakra;

@@ -86,7 +86,7 @@ proptest! {
     }
 }
 
-/// Which messages of an unthrottled B node go to the hotspot.
+/// Returns true for each message of an unthrottled B node that goes to the hotspot.
 fn hot_messages(traffic: &mut Traffic, of: usize, messages: usize) -> Vec<bool> {
     let hot = class(traffic, "b-hot");
     let mut mock = MockHost::unthrottled(of);
@@ -141,8 +141,8 @@ fn hosts_are_not_in_lockstep() {
     }
 }
 
-/// Uniform bytes of a B node at p = 0.75 that has no credits for 1 ms and can then use its uniform
-/// class alone for 1 ms, in units of what a host injects in 1 ms.
+/// Returns the uniform bytes of a B node at p = 0.75, relative to a host's injection in 1 ms. The
+/// node has no credits for 1 ms and can then use its uniform class alone for 1 ms.
 fn uniform_after_a_blocked_ms(catch_up: Limit<Span>) -> f64 {
     let ms = Span::from_ms(1);
     let mut traffic = b_traffic(0.75, catch_up, None, 4);
@@ -160,8 +160,8 @@ fn uniform_after_a_blocked_ms(catch_up: Limit<Span>) -> f64 {
 
 #[test]
 fn catch_up_decides_what_a_blocked_class_may_make_up_for() {
-    // The claim is a quarter of 2 ms, and of 1 ms and the 0.1 ms before; run-ahead, the last
-    // message and messages held back for throttled hotspots are 25 messages at most.
+    // The claim is a quarter of 2 ms, or of 1 ms and the 0.1 ms before. Run-ahead, the last message
+    // and messages held back for throttled hotspots are at most 25 messages.
     let slack = 25.0 * MESSAGE as f64 / bytes_in(Span::from_ms(1));
     let unlimited = uniform_after_a_blocked_ms(Limit::Unlimited);
     assert!((unlimited - 0.5).abs() < slack, "{unlimited}");

@@ -1,4 +1,4 @@
-//! What holds of any text as a file of sizes.
+//! Properties of any text as a file of sizes.
 
 use silvan_workload::traffic::read_cdf;
 

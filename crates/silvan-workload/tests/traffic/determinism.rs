@@ -37,7 +37,7 @@ fn mixed() -> TrafficSection {
     }
 }
 
-/// What each of the hosts sends when they are polled in the order of their next instants.
+/// Returns the messages of each host when the hosts are polled in the order of their next instants.
 fn together(traffic: &mut Traffic, hosts: &[usize]) -> Vec<Vec<Sent>> {
     let mut mocks: Vec<MockHost> = hosts
         .iter()

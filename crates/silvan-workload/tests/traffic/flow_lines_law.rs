@@ -1,4 +1,4 @@
-//! What holds for any text that is read as a list of flows.
+//! Properties of any text as a list of flows.
 
 use silvan_workload::traffic::{FlowFormat, read_flows};
 

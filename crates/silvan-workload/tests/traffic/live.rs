@@ -60,7 +60,7 @@ fn classes_stop_and_go_on_by_themselves() {
     mock.run(&mut traffic, us(300));
     near(sent_to(&mock, 3, us(200), us(300)), in_100_us / 5);
 
-    // What has been stopped goes on, also if it is behind a flow that came later.
+    // A stopped flow continues, also behind a flow that came later.
     assert_eq!(traffic.resume(0, us(300)), [host(0)]);
     assert_eq!(traffic.resume(0, us(300)), []);
     traffic.stop(class);

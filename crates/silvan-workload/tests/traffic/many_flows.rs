@@ -490,8 +490,8 @@ fn sizes_of_yaps_are_in_packets() {
     drawn(points, 1460.0 * (0.15 * 6.0 + 0.05 * 9.5 + 0.8 * 56.5));
 }
 
-/// Oracle: the sums by hand. Homa's files of DCTCP count packets of 1,460 bytes, and some shares in one of them fall:
-/// its draw takes the first size whose share reaches a random number (`MsgSizeDistributions.cc`).
+/// Oracle: the sums by hand. Homa's files of DCTCP count packets of 1,460 bytes, and some shares in one of them fall.
+/// Homa's draw takes the first size whose share reaches a random number (`MsgSizeDistributions.cc`).
 #[test]
 fn sizes_may_be_in_packets() {
     let packets = Some(SizeUnit::Packets);
@@ -559,7 +559,7 @@ proptest! {
         }
     }
 
-    /// Flows of one pair follow each other, whatever holds the host back, and every byte is sent.
+    /// Flows of one pair follow each other, and every byte is sent, for any delays of the host.
     #[test]
     fn every_flow_is_sent_whole_and_in_order(seed in 0_u64..1000) {
         let entry = Flows {

@@ -40,12 +40,11 @@ pub fn nodes(v: f64, c: f64, b: f64, p: f64) -> Nodes {
     }
 }
 
-/// These hosts as an entry names them.
+/// Returns hosts as references of an entry.
 pub fn refs(hosts: impl IntoIterator<Item = usize>) -> Vec<HostRef> {
     hosts.into_iter().map(|index| host(index).into()).collect()
 }
 
-/// These hosts as a choice.
 pub fn given(hosts: impl IntoIterator<Item = usize>) -> Selection {
     Selection::Given(refs(hosts))
 }
@@ -94,26 +93,27 @@ impl Random {
     }
 }
 
-/// How the mock's congestion control and credits behave.
+/// Behaviour of the mock's congestion control and credits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weather {
-    /// Of 100 packets, so many throttle their own flow.
+    /// Percentage of packets that throttle their own flow.
     pub throttle_percent: u64,
     /// Longest throttling.
     pub throttle: Span,
-    /// Of 100 packets, so many are followed by a time without credits.
+    /// Percentage of packets that are followed by a time without credits.
     pub close_percent: u64,
     /// Longest time without credits.
     pub close: Span,
-    /// Of 100 packets, so many are followed by the release of all throttled flows.
+    /// Percentage of packets that are followed by the release of all throttled flows.
     pub amnesty_percent: u64,
-    /// Of 100 packets, so many are followed by the release of one throttled flow.
+    /// Percentage of packets that are followed by the release of one throttled flow.
     pub pardon_percent: u64,
-    /// Of 100 packets, so many leave the lane of their flow without credits, until as many others give credits to all.
+    /// Percentage of packets that leave the lane of their flow without credits. Equally many other packets give credits
+    /// to all lanes.
     pub dry_percent: u64,
 }
 
-/// One host and its gate.
+/// A host and its gate.
 pub struct MockHost {
     host: HostId,
     pub now: Time,
@@ -125,10 +125,10 @@ pub struct MockHost {
     pub closed: BTreeMap<Sl, Time>,
     /// Lanes without credits; see [`lane_of`].
     pub dry: BTreeSet<Vl>,
-    /// Whether it says which lane a flow waits for. Nothing may be throttled then.
+    /// True if the gate names the lane that a flow waits for. No flow may be throttled then.
     pub keeps_lanes: bool,
-    /// Whether the traffic gets to know which flow may send earlier, and when lanes get credits, instead of that something has
-    /// changed.
+    /// True if notifications name the flow that may send earlier, or the lanes with credits; otherwise they only say
+    /// that there is a change.
     pub tells_what: bool,
     weather: Weather,
     random: Random,
@@ -144,7 +144,6 @@ struct MockGate<'a> {
     awaited: Option<Vl>,
 }
 
-/// The lane of flows to a host.
 fn lane_of(dst: HostId) -> Vl {
     Vl::try_new((dst.index() % 8) as u8).unwrap()
 }
@@ -210,7 +209,7 @@ impl MockHost {
         }
     }
 
-    /// One poll and the time until the next one; `false` if nothing can ever follow.
+    /// Polls once and advances to the next poll; returns false if there is none.
     pub fn step(&mut self, traffic: &mut Traffic) -> bool {
         while let Some(at) = traffic
             .next_change(self.changed)
@@ -310,14 +309,12 @@ impl MockHost {
         }
     }
 
-    /// Payload bytes sent in a class.
     pub fn bytes_of_class(&self, class: u16) -> u64 {
         let of_class = self.log.iter().filter(|sent| sent.offer.class == class);
         of_class.map(|sent| u64::from(sent.offer.bytes)).sum()
     }
 }
 
-/// The index of a class by its name.
 pub fn class(traffic: &Traffic, name: &str) -> u16 {
     let found = traffic.classes().iter().position(|class| class == name);
     found.unwrap() as u16

@@ -54,7 +54,7 @@ proptest! {
 
 #[test]
 fn random_derangements_are_equally_likely() {
-    // Of 4 hosts there are 9 derangements. Chi-square with 8 degrees of freedom: above 26.1 with
+    // 4 hosts have 9 derangements. Chi-square with 8 degrees of freedom: above 26.1 with
     // probability 0.001.
     let mut counts = std::collections::BTreeMap::new();
     let draws = 1800;

@@ -15,8 +15,8 @@ use crate::mock::{
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Packets carry no message number, so the order shows in their sizes: with messages of two full
-    /// packets and a short one, any mix-up within a queue pair breaks the pattern.
+    /// Packets carry no message number, so the order shows in their sizes. With messages of two full packets and a
+    /// short packet, any mix-up within a queue pair breaks the pattern.
     #[test]
     fn messages_of_a_queue_pair_do_not_mix(
         seed: u64,
@@ -70,8 +70,8 @@ fn a_throttled_destination_costs_a_v_node_nothing() {
     assert_eq!(last.at, first.at + injection_time(MTU) * 3999);
 }
 
-/// What a V node of three hosts sends after the release of host 1, which was throttled long enough
-/// for its backlog of 5 to fill; the rest of a message in progress apart.
+/// Returns the messages of a V node of three hosts after the release of host 1, without the rest of a message in
+/// progress. The host was throttled until its backlog of 5 was full.
 fn after_a_full_backlog(seed: u64) -> Vec<Sent> {
     let spec = TrafficSection {
         backlog: 5,
@@ -135,7 +135,7 @@ fn a_message_throttled_in_the_middle_lets_others_pass_and_is_finished_first() {
         .find(|sent| sent.offer.dst == first.dst)
         .unwrap();
     assert!(second.offer.last);
-    // At most the rest of the message in progress comes before it.
+    // Only the rest of the message in progress may come before.
     assert!(second.at >= release && second.at < release + injection_time(MTU) * 2);
 }
 
@@ -150,7 +150,7 @@ fn with_all_destinations_throttled_the_host_waits_for_the_earliest() {
     }
     mock.send_packets(&mut traffic, 1);
     let sent = mock.log[0];
-    // It waits for one of those it has drawn, and takes the earliest of them.
+    // The host waits for drawn destinations, and takes the earliest.
     assert_eq!(mock.throttled[&(sent.offer.dst, Sl::ZERO)], sent.at);
 }
 

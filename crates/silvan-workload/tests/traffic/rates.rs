@@ -23,7 +23,7 @@ fn tmax_is_the_papers() {
     assert!(close(tmax(nodes(0.2, 0.8, 0.0, 0.0)), 2.7));
     // Fig. 5: 25 % B nodes, of the others 20 % V; p = 0.
     assert!(close(tmax(nodes(0.15, 0.6, 0.25, 0.0)), 5.4));
-    // The same at p = 60 %: 13.5 * (0.15 + 0.25 * 0.4), and Fig. 8 at p = 90 %: 13.5 * 0.1.
+    // At p = 60 %: 13.5 * (0.15 + 0.25 * 0.4); Fig. 8 at p = 90 %: 13.5 * 0.1.
     assert!(close(tmax(nodes(0.15, 0.6, 0.25, 0.6)), 3.375));
     assert!(close(tmax(nodes(0.0, 0.0, 1.0, 0.9)), 1.35));
 }
@@ -144,8 +144,8 @@ fn what_could_not_leave_in_time_follows_at_full_speed() {
     let ms = Span::from_ms(1);
     mock.closed.insert(Sl::ZERO, Time::ZERO + ms);
     mock.run(&mut traffic, Time::ZERO + ms * 3);
-    // Half of 1 ms waits, half of what comes until then arrives meanwhile: the queue is empty some
-    // messages from 2 ms, and all 3 ms are sent at the end.
+    // Half of 1 ms waits, and half of the traffic until then arrives meanwhile: the queue is empty
+    // some messages from 2 ms, and all 3 ms are sent at the end.
     let busy_until_empty = mock
         .log
         .windows(2)

@@ -1,4 +1,4 @@
-//! One queue per host instead of one per destination, and messages to the own host.
+//! A queue per host instead of per destination, and messages to the own host.
 
 use silvan_cc::workload::Workload;
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
@@ -31,7 +31,6 @@ fn build(spec: &TrafficSection, hosts: usize, send_queue: SendQueue) -> Traffic 
     Traffic::new(spec, &environment).unwrap()
 }
 
-/// The destinations of so many packets.
 fn destinations(mock: &mut MockHost, send_queue: SendQueue, packets: usize) -> Vec<usize> {
     mock.send_packets(&mut build(&two_flows(), 8, send_queue), packets);
     mock.log.iter().map(|sent| sent.offer.dst.index()).collect()
@@ -71,7 +70,7 @@ fn a_throttled_head_blocks_a_fifo() {
     }
 }
 
-/// With a gate that is always open, the order of messages decides nothing for a host with one source.
+/// With an open gate, the order of messages has no effect for a host with one source.
 #[test]
 fn an_open_gate_makes_a_fifo_the_same() {
     let spec = only_nodes(nodes(1.0, 0.0, 0.0, 0.0));

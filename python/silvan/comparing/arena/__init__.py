@@ -1,7 +1,7 @@
 """The arena: every scheme on the same set of cases, with published and with tuned settings.
 
-`silvan compare --arena` runs it. What it consists of is stated in ``arena.toml``: fabrics and
-traffic as scenarios, what is to be reached in each, seeds, and the budget of tuning.
+`silvan compare --arena` runs it. ``arena.toml`` defines it: fabrics and traffic as scenarios, the
+objective of each, seeds, and the budget of tuning.
 """
 
 from silvan.comparing.arena.definition import Arena, Case, read_arena

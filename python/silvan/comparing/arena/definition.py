@@ -1,4 +1,4 @@
-"""What an arena consists of, as a file states it."""
+"""Definition of an arena, as a file states it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LINKS = ("credits", "pfc")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One fabric with its traffic.
+    """A fabric with its traffic.
 
     Attributes
     ----------
@@ -46,17 +46,17 @@ class Case:
         Its name in commands and tables. Of a case that is run on links of several kinds, those
         with PFC end in ``-pfc``.
     title : str
-        What happens in it.
+        Description of the traffic.
     group : str
         Cases whose links are alike. Settings are tuned once for each group.
     scenario : Scenario
         Fabric and traffic.
     objective : Objective
-        What is to be reached; settings are tuned for it, and schemes are ranked by it.
+        Objective of the case; settings are tuned for it, and schemes are ranked by it.
     is_tuned : bool
-        Whether the settings of the group are tuned on this case.
+        True if the settings of the group are tuned on this case.
     note : str
-        What a reader of its numbers must know; empty if there is nothing.
+        Note for readers of the case's numbers, or an empty text.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Case:
     def objectives(
         self, measured: Sequence[Measured], off: Sequence[Measured]
     ) -> list[float] | None:
-        """Compute what is to be reached, for each seed.
+        """Compute the objective for each seed.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class Arena:
         Settings of each scheme and group that are tried, the published ones included; 1 leaves
         them as they are published.
     given : Mapping
-        What :meth:`override` has set in all scenarios, by dotted key.
+        Values that :meth:`override` has set in all scenarios, by dotted key.
     tuned_elsewhere : Mapping
         Names of cases that :meth:`only` or :meth:`on_links` has left out, and on which the settings
         of a group are tuned, by the group.
@@ -188,7 +188,7 @@ class Arena:
         Parameters
         ----------
         overrides : Mapping
-            What a key of all scenarios is, by dotted key.
+            Values for keys of all scenarios, by dotted key.
 
         Raises
         ------
@@ -210,7 +210,7 @@ class Arena:
 
     @property
     def sets_control(self) -> bool:
-        """Whether settings of schemes are given, and not all as they are published."""
+        """Return true if settings of schemes are given, and not all of them are published ones."""
         return any(key.partition(".")[0] == "control" for key in self.given)
 
     @property
@@ -231,7 +231,7 @@ class Arena:
 
     @property
     def untuned(self) -> dict[str, list[str]]:
-        """Names of cases with published settings only, by the case that theirs are tuned on."""
+        """Names of cases without separate tuning, by the case whose tuned settings they share."""
         found: dict[str, list[str]] = {}
         for one in self.cases:
             case = self.tuned_elsewhere.get(one.group)
@@ -264,7 +264,7 @@ def read_arena(path: Path | None = None, *, quick: bool = False) -> Arena:
     path : Path, optional
         A file in TOML; by default the arena that is installed with silvan.
     quick : bool
-        Whether cases are reduced as their key ``quick`` says, with one seed and published settings.
+        True if cases are reduced as their key ``quick`` says, with one seed and published settings.
 
     Raises
     ------
@@ -344,7 +344,7 @@ def _cases(
         raise ScenarioError("tune is neither true nor false", where, hint="write tune = true")
     title = _text({"title": name, **entry}, "title", where)
     group = _text({"group": name, **entry}, "group", where)
-    # It is about the numbers of the whole case.
+    # The note is about the numbers of the whole case.
     note = _text(entry, "note", where) if "note" in entry and not quick else ""
     reduced = _table(entry, "quick", where)
     reduction = reduced if quick else {}
@@ -410,7 +410,7 @@ def _require_distinct(cases: Sequence[Case], source: str) -> None:
     for name in names:
         if names.count(name) > 1:
             why = f"two cases have the name {shown(name)}"
-            raise ScenarioError(why, source, hint="give each a name of its own")
+            raise ScenarioError(why, source, hint="give each a different name")
     tuned = [one.group for one in cases if one.is_tuned]
     for group in tuned:
         if tuned.count(group) > 1:

@@ -17,7 +17,7 @@ _CAPTION = (
     "Percent of what the best one reaches in a case, the largest mean over the cases that all "
     "take part in first; 0: a run failed or did not reach it; empty: takes no part"
 )
-_OF_TUNED = "; tuned: published settings where no trial was better"
+_OF_TUNED = "; tuned: published settings if no trial was better"
 _LEAST_IN = 4.5
 """Width in inches, so that the title fits."""
 _LETTERS_PER_IN = 16
@@ -44,7 +44,7 @@ def draw_arena(
     cases : sequence of str
         Names of the cases, in the order of the columns.
     title : str
-        What was run.
+        Title.
     folder : Path
         A folder that exists.
     stem : str

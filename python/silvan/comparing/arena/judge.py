@@ -1,4 +1,4 @@
-"""How the schemes did: means over seeds with confidence intervals, and where each one loses."""
+"""Results of the schemes: means over seeds with confidence intervals, and losses of each scheme."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NORMAL95 = 1.960
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How a scheme did in a case with some settings.
+    """Result of a scheme in a case with some settings.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Entry:
         Packet-hops per second of processor time, in the mean of the runs; acknowledgements are not
         counted.
     failure : str
-        Why a run has no result; empty if all have.
+        Reason for a run without result; empty if all have one.
     """
 
     case: str
@@ -210,10 +210,10 @@ def _with_shares(case: Case, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def share(value: float, best: float) -> float:
-    """Return what a value is of the best one, by the ratio of their amounts.
+    """Return the share of a value of the best value, by the ratio of their amounts.
 
-    It is 1 for the best value alone, and falls with the distance from it. What is not finite, or
-    lies on the other side of 0 than the best, has reached nothing of it.
+    It is 1 for the best value alone, and falls with the distance from it. A value that is not
+    finite, or on the other side of 0 than the best, has a share of 0.
 
     Examples
     --------

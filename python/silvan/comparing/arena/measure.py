@@ -1,4 +1,4 @@
-"""What is measured of each run of the arena, in the process that runs it."""
+"""Measurements of each run of the arena, in the process that runs it."""
 
 from __future__ import annotations
 

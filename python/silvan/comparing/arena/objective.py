@@ -1,4 +1,4 @@
-"""What is to be reached in a case: a formula of the measures of its runs."""
+"""Objective of a case: a formula of the measures of its runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def reached(objective: Objective, run: Measured, without: Measured) -> float | N
     Parameters
     ----------
     objective : Objective
-        What is to be reached.
+        The objective.
     run, without : Measured
         The run, and that without control with the same seed.
 
@@ -75,7 +75,7 @@ def require_quantities(case: str, objective: Objective, off: Measured) -> None:
     case : str
         Name of the case.
     objective : Objective
-        What is to be reached in it.
+        Objective of the case.
     off : Measured
         A run without control; nothing is refused if it failed.
 
@@ -96,7 +96,7 @@ def require_quantities(case: str, objective: Objective, off: Measured) -> None:
 
 
 def _quantities(run: Measured, without: Measured) -> dict[str, float]:
-    """Return the measures that a run has; infinite is what did not come about."""
+    """Return the measures of a run; infinite is an event that did not occur."""
     if run.numbers is None:
         return {}
     sampled = as_sampled(run.numbers)

@@ -1,4 +1,4 @@
-"""How long an arena takes: its points, and what they cost by the runs that were measured."""
+"""Duration of an arena: its points, and their cost by the runs measured so far."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from silvan.sweeping.sweep import require_scheduler, scheduler_of
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a scheme costs in a case.
+    """Cost of a scheme in a case.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Estimate:
     hops_per_s : float
         Packet-hops of the measured runs per second of processor time.
     is_measured : bool
-        Whether the time is that of runs of the full case. Otherwise it is that of the reduced case,
+        True if the time is that of runs of the full case. Otherwise it is that of the reduced case,
         times what the full case takes of the reduced one without control.
     """
 

@@ -41,12 +41,12 @@ SAMPLER_SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class ArenaProgress:
-    """How far an arena has come.
+    """Progress of an arena.
 
     Attributes
     ----------
     step : str
-        What is going on.
+        Current activity.
     done, total : int
         Runs of this step that are finished, those of an earlier call included, and all of them.
         While runs are prepared, schemes with their settings in each case.
@@ -59,14 +59,14 @@ class ArenaProgress:
 
 @dataclass(frozen=True, slots=True)
 class ArenaResult:
-    """What an arena has brought.
+    """Result of an arena.
 
     Attributes
     ----------
     arena : Arena
-        What was run.
+        The arena.
     entries : tuple of Entry
-        How each scheme did in each case, with each settings.
+        Result of each scheme in each case, with each settings.
     settings : dict
         By group and scheme the tuned settings as people read them, where tuning has found better
         ones than the published.
@@ -148,8 +148,8 @@ def run_arena(
     arena : Arena
         The cases.
     root : Path
-        Folder of finished runs. Those that are there are not made again, so that an arena that was
-        stopped or killed goes on where it was.
+        Folder of finished runs. Finished runs are not repeated, so that an arena that was
+        stopped or killed continues there.
     schemes : sequence of str
         Names of baselines; by default all that suit a case. No control is always among them.
     added : Mapping, optional
@@ -166,14 +166,14 @@ def run_arena(
     Returns
     -------
     ArenaResult
-        How the schemes did.
+        The results of the schemes.
 
     Raises
     ------
     SilvanError
-        There is no such scheme, one in a Python file cannot be made, a scenario is impossible, the
-        folder cannot be written or is in use, or the scheduler does not answer. What was finished
-        is kept.
+        A scheme does not exist, one in a Python file cannot be made, a scenario is impossible, the
+        folder cannot be written or is in use, or the scheduler does not answer. Finished runs
+        stay.
     """
     begun = time.monotonic()
     require_scheduler(scheduler)
@@ -266,9 +266,9 @@ class TakingPart:
     Attributes
     ----------
     sides : list of Baseline
-        Those that take part, no control first.
+        Schemes that take part, no control first.
     absent : dict of str to str
-        Why others take no part, by their names.
+        Reasons of the schemes that take no part, by their names.
     """
 
     sides: list[Baseline]

@@ -46,7 +46,7 @@ class Run:
 
     @property
     def key(self) -> str:
-        """Its identity, and the name of its file."""
+        """Identity of the run, and name of its file."""
         return f"{self.hash[:16]}-seed-{self.seed}"
 
     @property
@@ -57,16 +57,16 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of a run.
+    """Result of a run.
 
     Attributes
     ----------
     numbers : dict, optional
-        What was measured, as :func:`silvan.comparing.arena.measure.numbers` returns it.
+        Measures, as :func:`silvan.comparing.arena.measure.numbers` returns them.
     processor_s : float
         Processor time that the run took with all around it, in seconds.
     failure : str
-        Why there is no result; empty if there is one.
+        Reason for no result; empty if there is a result.
     """
 
     numbers: dict[str, Any] | None
@@ -206,7 +206,7 @@ def _measured(read: object) -> Measured:
         raise ValueError("series holds something that is no number")
     if not 0 < len(times) == len(ports):
         raise ValueError("its series are of different lengths")
-    # What the checks above let pass was changed all the same.
+    # The checks above cannot find every change.
     if digest != _digest(numbers):
         raise ValueError("its numbers are not those that were written")
     return Measured(_with_infinity(numbers), float(processor_s))

@@ -24,7 +24,7 @@ ENOUGH = 30
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What the targets say about one parameter.
+    """Information of the targets on one parameter.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Profile:
     importance : float, optional
         Its share in the variance of the errors over all trials.
     is_identified : bool, optional
-        Whether the targets pin the parameter down; None after too few trials to say so.
+        True if the targets pin the parameter down; None after too few trials to say so.
     """
 
     key: str
@@ -64,7 +64,7 @@ class FitRow:
     value, tol : float
         The number, and the relative difference that is within the tolerance.
     held_out : bool
-        Whether the search did not see it.
+        True if the search did not see it.
     start, fitted : float, optional
         Means over the search's seeds.
     start_elsewhere, fitted_elsewhere : float, optional
@@ -87,7 +87,7 @@ class FitRow:
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """What a fit has brought.
+    """Result of a fit.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class FitResult:
         Trials that no other beats in the root-mean-square errors of all groups: number, values,
         errors.
     profiles : tuple of Profile
-        What is known about each parameter.
+        Knowledge about each parameter.
     rows : tuple of FitRow
         The targets.
     runs : int

@@ -23,7 +23,7 @@ _SWITCH_CONTROL_MAP = 0b10101
 
 @dataclass(frozen=True, slots=True)
 class OpensmSettings:
-    """What OpenSM sets in all switches, and in all adapters.
+    """Settings of OpenSM in all switches, and in all adapters.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class OpensmSettings:
     threshold, packet_size, marking_rate : int
         SwitchCongestionSetting.
     by_service_level : bool
-        Whether adapters throttle service levels, and not queue pairs.
+        True if adapters throttle service levels, and not queue pairs.
     ccti_timer, ccti_increase, ccti_min, trigger_threshold : int
         CACongestionSetting, for all service levels.
     entries : tuple
@@ -105,7 +105,7 @@ class OpensmSettings:
 
 
 def table_of(cct: dict[str, Any], limit: int) -> list[list[int]]:
-    """Give all entries of a Congestion Control Table, of whatever shape in the scenario."""
+    """Give all entries of a Congestion Control Table, for any shape in the scenario."""
     shape = cct["shape"]
     if shape == "given":
         entries: list[list[int]] = [list(one) for one in cct["entries"]]
@@ -129,9 +129,9 @@ def host_ports(lists: FabricLists) -> list[int]:
 
 
 def as_opensm_sets(scenario: Scenario) -> dict[str, TomlValue]:
-    """Give what a scenario must change so that OpenSM can set the same.
+    """Give the changes of a scenario with which OpenSM can set equal values.
 
-    OpenSM sets one Victim_Mask in all switches. Where ports of these numbers lead to switches
+    OpenSM sets one Victim_Mask in all switches. If ports of these numbers lead to switches
     elsewhere, they are in the mask as well.
 
     Returns
@@ -154,7 +154,7 @@ def as_opensm_sets(scenario: Scenario) -> dict[str, TomlValue]:
 
 
 def require_default_ports(scenario: Scenario) -> None:
-    """Make sure that no port has settings of its own, which OpenSM does not set.
+    """Make sure that no port has separate settings, which OpenSM does not set.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a fit is about: parameters, cases and targets, as a file states them."""
+"""Problem of a fit: parameters, cases and targets, as a file states them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FitTarget:
     group : str
         Numbers of one figure or table.
     held_out : bool
-        Whether the search does not see it.
+        True if the search does not see it.
     """
 
     id: str
@@ -65,20 +65,20 @@ class FitTarget:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitProblem:
-    """What a fit is about.
+    """Problem of a fit.
 
     Attributes
     ----------
     name : str
         For people.
     scenario : Scenario
-        What the cases change.
+        Scenario that the cases change.
     space : Space
         The parameters.
     start : dict
         The values that the scenario has by default; of choices, the place.
     cases : dict
-        What each case sets, by its name.
+        Keys that each case sets, by its name.
     targets : tuple of FitTarget
         The numbers.
     """

@@ -21,13 +21,13 @@ from silvan.sweeping.table import SweepRow
 from silvan.sweeping.work import Task
 
 Measures = Mapping[str, float | None]
-"""What a run measured, by name with unit."""
+"""Measures of a run, by name with unit."""
 
 STUDY = "study.json"
 """File that says what a folder's search is about."""
 
 OFF: Mapping[str, TomlValue] = {"control.scheme": "none"}
-"""What turns congestion control off."""
+"""Keys that turn congestion control off."""
 
 
 class Runs:
@@ -66,7 +66,7 @@ class Runs:
         ScenarioError
             The values are impossible together.
         """
-        # As literals, so that a table takes the place of the scenario's whole table.
+        # As literals, so that a table replaces the scenario's whole table.
         one = self._scenario.at({key: literal(value) for key, value in values.items()})
         return Point(dict(values), seed, one.single_run(seed).hash, one.to_toml())
 
@@ -117,11 +117,11 @@ def open_runs(
     path : Path
         The folder.
     scenario : Scenario
-        What the runs change.
+        Scenario that the runs change.
     keys : sequence of str
         The keys that they change.
     study : Mapping
-        What the search is about; the same when it goes on.
+        Facts of the search, unchanged when it continues.
     scheduler, workers, limit_s, overwrite
         As for :func:`silvan.sweep`.
     on_failure : callable

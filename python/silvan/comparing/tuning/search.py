@@ -36,7 +36,7 @@ class Trial:
     drawn : dict
         Value of each parameter; of choices, the place.
     objectives : tuple of float
-        What came of it, empty if its runs failed.
+        Values of the objectives, empty if the runs failed.
     """
 
     number: int
@@ -46,7 +46,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search has brought.
+    """Result of a search.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ _SCALE = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is searched for one scheme.
+    """Search of one scheme.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ _MOST_SHIFT, _MOST_MULTIPLIER = 3, 16383
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a search.
+    """A parameter of a search.
 
     Attributes
     ----------
@@ -39,12 +39,12 @@ class Parameter:
     low, high : float
         Ends of the range, both included.
     unit : str
-        What follows the number in the scenario, such as ``"us"`` or, for packets of 2112 B,
+        Unit after the number in the scenario, such as ``"us"`` or, for packets of 2112 B,
         ``"x 2112 B"``; empty for plain numbers.
     log : bool
-        Whether the search is over the logarithm.
+        True if the search is over the logarithm.
     whole : bool
-        Whether values are whole numbers.
+        True if values are whole numbers.
     choices : tuple
         Values in their order, in place of a range.
     """

@@ -44,7 +44,7 @@ REFERENCES: Mapping[str, str] = {
     "start": "the settings before",
     "off": "congestion control off",
 }
-"""What tuned settings are compared with, in words."""
+"""References of tuned settings, in words."""
 
 _COMPARED = {
     "better": "better than",
@@ -56,7 +56,7 @@ _COMPARED = {
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What to maximize or minimize.
+    """Measure to maximize or minimize.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class TuneResult:
-    """What tuning has brought.
+    """Result of tuning.
 
     Attributes
     ----------
@@ -123,16 +123,16 @@ class TuneResult:
         Scores on the seeds of the search, and on others: of congestion control ``"off"``, of the
         scenario's own settings (``"start"``), and of the ``"tuned"`` ones.
     seeds_place : bool
-        Whether the seed places hosts, so that other seeds are other placements. Otherwise it only
+        True if the seed places hosts, so that other seeds are other placements. Otherwise it only
         shifts when hosts start.
     verdicts : dict
-        How the tuned settings compare with the ``"start"`` and with congestion control ``"off"``:
+        Comparison of the tuned settings with the ``"start"`` and with congestion control ``"off"``:
         for each objective ``"better"``, ``"equal"``, ``"worse"``, or ``"unknown"`` if a run failed.
         On the seeds held out, if there are any.
     comparisons : tuple of str
         The verdicts in words; of settings that are worse they begin with "warning: ".
     is_better : bool
-        Whether the tuned settings are better than the start in some objective and worse in none,
+        True if the tuned settings are better than the start in some objective and worse in none,
         and better in some than congestion control off. Otherwise they are not written.
     front : list of dict
         Trials that no other beats in all objectives: number, values, objectives.
@@ -299,12 +299,12 @@ def tune(
     scenario : Scenario
         Fabric and load, and the settings to start from.
     objectives : str, or sequence of str or Objective
-        What to maximize or minimize, such as ``"minimize slowdown_p99"``; by default the rate of
+        Measure to maximize or minimize, such as ``"minimize slowdown_p99"``; by default the rate of
         other receivers, less where hotspots get less than 95 % of their rate without control.
     out : str or Path
         Folder of runs and results; a search that was stopped goes on there.
     parameters : sequence of Parameter, optional
-        What to search; by default what the scheme declares.
+        Parameters to search; by default those that the scheme declares.
     trials : int
         Settings to try, the scenario's own included.
     seeds : int
@@ -499,7 +499,7 @@ def _picked(found: Found, pick: int | None, out: Path) -> Trial:
             raise SilvanError("all trials failed", f"the scenarios are in {failed}")
         raise SilvanError(
             "no trial has a value of every objective",
-            "is there a hotspot, where an objective has its rate? A formula may divide by 0, too",
+            "an objective with the hotspots' rate needs a hotspot; a formula may divide by 0, too",
         )
     if pick is None:
         return found.best

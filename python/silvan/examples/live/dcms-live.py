@@ -40,16 +40,16 @@ _BARS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 72
 
 STARTS_S: Mapping[str, float] = {"B-D": 0.0, "X-Y": 2.0, "C-D": 5.0, "A-D": 7.0}
-"""When each flow starts (section 4.3), in seconds."""
+"""Start of each flow (section 4.3), in seconds."""
 
 VICTIM = "X-Y"
 """The flow that only shares the cable between the switches with one of the others."""
 
 ENDS_S: Mapping[str, float] = {VICTIM: 20.0, "A-D": 21.0}
-"""When the flows end that cross the cable between the switches, in seconds."""
+"""End of each flow that crosses the cable between the switches, in seconds."""
 
 LASTS_S = 26.0
-"""When everything ends, in seconds."""
+"""End of the study, in seconds."""
 
 INTERVAL_S = 1.25
 """Time from one sweep to the next, as in the study of figures 5 and 6."""
@@ -74,7 +74,7 @@ class Sample:
     flows_gbps : Mapping
         Payload received, in Gbit/s, by the flow's name; only of flows that run.
     is_low : bool
-        Whether the Marking_Rate of (S2, 23) is low.
+        True if the Marking_Rate of (S2, 23) is low.
     """
 
     time_s: float
@@ -100,14 +100,14 @@ class Remark:
 
 @dataclass(slots=True)
 class Course:
-    """What has happened so far.
+    """Events so far.
 
     Attributes
     ----------
     samples : list of Sample
         The fabric over time.
     remarks : list of Remark
-        What the manager has said, sweeps left out.
+        Events of the manager, without sweeps.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -231,7 +231,7 @@ def run(
     Returns
     -------
     Course
-        What has happened.
+        Course of the experiment.
 
     Raises
     ------
@@ -311,7 +311,7 @@ def _play(
         time.sleep(_SAMPLE_S)
 
 
-# As in the figures of mizero2017's study.
+# The colours of mizero2017's figures.
 _COLOURS = {
     VICTIM: style.CC_COLOURS["on"],
     "B-D": style.SHADES[1],

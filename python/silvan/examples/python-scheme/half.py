@@ -38,7 +38,7 @@ def on_feedback(state, now, source, destination, sl, acknowledged, marked):
 
 
 def scheme(setup):
-    # One row more than hosts, for the parameters.
+    # A row in addition to those of the hosts, for the parameters.
     state = np.zeros((setup.hosts + 1, setup.hosts, 2))
     state[:-1, :, RATE] = 1
     state[THRESHOLD] = setup.parameters.get("threshold", 10_000)

@@ -1,4 +1,4 @@
-"""How much faster runs are that leap over what repeats, and whether their tables are the same.
+"""Speed of runs that leap over repetition, and comparison of their tables.
 
     python studies/fast-forward/rows.py
 

@@ -40,7 +40,7 @@ def placement() -> tuple[list[int], list[int]]:
 
 
 def job(name: str, servers: list[int], layers: int) -> dict[str, Any]:
-    """One step of training on all GPUs of some servers."""
+    """Return a step of training on all GPUs of some servers."""
     return {
         "name": name,
         "kind": "training",

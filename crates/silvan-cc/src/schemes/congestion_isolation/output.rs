@@ -1,4 +1,4 @@
-//! What an output keeps: the packets that wait on its lanes, and the flows that congest it.
+//! State of an output: packets that wait on its lanes, and flows that congest it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{CONGESTING, LANES, MONITORED};
 use crate::hooks::Flow;
 use crate::schemes::SwitchPort;
 
-/// From so many entries of an output on, those that are over are removed as entries are added.
+/// Entries of an output from which on additions remove entries that are over.
 const FIRST_SWEEP: usize = 16;
 
 /// The outputs of all ports, without flows.
@@ -34,7 +34,7 @@ pub(super) fn outputs(ports: &[Option<SwitchPort>]) -> Vec<Output> {
 /// An output of a switch or a host.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    /// Whether its cable leads to a host.
+    /// True if the cable leads to a host.
     pub to_host: bool,
     /// The place of its port among those of the switch, from 0.
     pub number: u8,
@@ -42,17 +42,17 @@ pub(super) struct Output {
     /// The output at the other end of the cable that leads into this port.
     pub upstream: Option<PortId>,
     pub expected: Expected,
-    /// When flows that congest another output, behind this one, are on its congesting lane, by messages.
+    /// Period in which flows that congest another output, behind this one, are on the congesting lane, by messages.
     pub root_is_behind: Period,
     /// Flows that congest this output, or one behind it.
     pub flows: BTreeMap<Flow, Congesting>,
 }
 
-/// What waits for an output on a lane.
+/// Packets that wait for an output on a lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
     pub bytes: u32,
-    /// Whether the link has had credits for it last.
+    /// True if the link had credits for the lane at the last event.
     pub has_credit: bool,
     /// By input: packets that have come to wait, and those of them that do no longer. Empty at a host.
     pub joined: Vec<u64>,
@@ -60,7 +60,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Whether no packet waits any more of those that were there when so many had joined.
+    /// Returns true if the first `joined` packets of an input have left.
     pub fn has_left(&self, input: u8, joined: u64) -> bool {
         self.left[usize::from(input)] >= joined
     }
@@ -94,11 +94,11 @@ impl Period {
 /// A flow at an output.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Congesting {
-    /// Whether its packets take the congesting lane.
+    /// True if the flow's packets take the congesting lane.
     pub isolated: bool,
-    /// Whether a neighbour has sent a message, and not only this output found it.
+    /// True if a neighbour has sent a message; false if only this output has found the congestion.
     pub by_message: bool,
-    /// When it counts as congesting.
+    /// Period in which the flow counts as congesting.
     pub counts: Period,
     /// The earliest time of the next message upstream.
     pub message_at: Time,
@@ -108,13 +108,13 @@ pub(super) struct Congesting {
 }
 
 impl Congesting {
-    /// Whether its packets wait in one lane alone.
+    /// Returns true if the flow's packets wait in one lane alone.
     pub fn has_settled(&self, lanes: &[Lane; LANES]) -> bool {
         let other = if self.isolated { MONITORED } else { CONGESTING };
         lanes[other].has_left(self.input, self.joined)
     }
 
-    /// Whether nothing of it is needed any more.
+    /// Returns true if the entry is not needed any more.
     pub fn is_over(&self, now: Time, lanes: &[Lane; LANES]) -> bool {
         if now < self.counts.until {
             return false;
@@ -156,8 +156,10 @@ impl Output {
         }
     }
 
-    /// Whether at least the set point waits on a lane, and it is congestion of this output alone: its cable leads to a host, or
-    /// has credits, and no output behind it is congested. The congesting lane serves one root.
+    /// Returns true if the lane holds at least the set point and the output is the root of the congestion.
+    ///
+    /// At a root the cable leads to a host or has credits, and no output behind it is congested. The congesting lane
+    /// serves one root.
     pub fn is_root(&self, now: Time, lane: usize, set_point: u32) -> bool {
         self.is_full(lane, set_point)
             && (self.to_host || self.lanes[lane].has_credit)

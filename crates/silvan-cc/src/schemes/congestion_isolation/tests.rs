@@ -278,7 +278,7 @@ fn flows_that_have_ended_are_forgotten_and_discarded_packets_hold_nothing() {
     for source in 100..200 {
         waiting.join(500, flow(source));
     }
-    // Those of the first hundred were over when the table had 128.
+    // Most of the first hundred flows were over when the table had 128 entries.
     assert!(waiting.isolator.outputs[TO_HOST.index()].flows.len() <= 100);
 }
 

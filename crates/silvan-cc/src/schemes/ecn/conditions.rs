@@ -1,13 +1,12 @@
-//! The design conditions of santos2003, section V, as checks that any response function can be put to.
+//! The design conditions of santos2003, section V, as checks of any response function.
 //!
-//! Conditions 1 and 2 are what a function needs so that rates neither overshoot after a mark nor drift
-//! apart; condition 3 says that it reclaims bandwidth as fast as these two allow. A function that has
-//! no closed form `Finc` is followed acknowledgement by acknowledgement, which come 1/r apart at rate
-//! r; between two of them it is taken to rise evenly.
+//! Conditions 1 and 2 prevent overshoot after a mark, and rates that drift apart. Condition 3 says that the function
+//! reclaims bandwidth as fast as the other two allow. A function without a closed form `Finc` is followed
+//! acknowledgement by acknowledgement, 1/r apart at rate r, and is assumed to rise evenly between them.
 
 use super::response::ResponseFunction;
 
-/// What is checked.
+/// The design condition of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// `increase` never lowers and `decrease` never raises a rate, and both keep it within Rmin to
@@ -44,7 +43,7 @@ impl Condition {
         }
     }
 
-    /// What holds if it does.
+    /// Returns the guarantee of the condition.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Range => "rates move the right way and stay between Rmin and Rmax",
@@ -56,24 +55,24 @@ impl Condition {
     }
 }
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Diagnosis {
-    /// What was checked.
+    /// The checked condition.
     pub condition: Condition,
-    /// Whether it holds at every rate checked.
+    /// True if the condition holds at every checked rate.
     pub holds: bool,
     /// The rate at which it holds worst, or fails most, as a fraction of Rmax.
     pub rate: f64,
-    /// What the function gives there: a rate, or a time in packet times.
+    /// Value of the function there: a rate, or a time in packet times.
     pub value: f64,
-    /// What it is compared with.
+    /// The bound on the value.
     pub bound: f64,
 }
 
 /// Relative difference that passes for equal where both sides are computed in closed form.
 const EXACT: f64 = 1e-9;
-/// The same where the curve is followed in steps, between which it is not known.
+/// Tolerance for a curve that is followed in steps, between which it is unknown.
 const STEPPED: f64 = 0.02;
 /// Rates checked, evenly spread over the logarithm of the range.
 const RATES: usize = 256;
@@ -100,7 +99,7 @@ pub fn check(function: &impl ResponseFunction) -> Vec<Diagnosis> {
             (value, slowest, excess)
         }),
         rates.worst(Condition::RecoveryCurve, |rate| {
-            // With r = Finc(t + Trec): the curve from fdec(r) must be at r again Trec later.
+            // With r = Finc(t + Trec): the curve from fdec(r) must return to r after Trec.
             let value = recovery.rate_after(rate, slowest);
             (value, rate, (value / rate - 1.0).abs() - recovery.tolerance)
         }),
@@ -212,7 +211,7 @@ fn fairness<F: ResponseFunction>(rates: &Grid, recovery: &Recovery<F>) -> Diagno
     })
 }
 
-/// How a rate recovers from a mark.
+/// Recovery of a rate from a mark.
 struct Recovery<'a, F> {
     function: &'a F,
     /// Relative difference that passes for equal.
@@ -284,7 +283,7 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
     }
 }
 
-/// From one acknowledgement to the next.
+/// The step from one acknowledgement to the next.
 #[derive(Clone, Copy, Debug)]
 struct SampledStep {
     /// Time of the first one, in packet times.

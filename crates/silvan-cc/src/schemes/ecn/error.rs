@@ -31,21 +31,21 @@ pub enum EcnError {
     /// A lookup table has the wrong length.
     #[error("{table} has {found} entries, one for each of the 256 inter-packet delays is needed")]
     TableLength {
-        /// Which table.
+        /// Name of the table.
         table: &'static str,
-        /// How many entries it has.
+        /// Number of entries of the table.
         found: usize,
     },
     /// An entry of a lookup table goes the wrong way.
     #[error("{table} entry {ipd} leads to an inter-packet delay of {next}, which is {fault}")]
     TableEntry {
-        /// Which table.
+        /// Name of the table.
         table: &'static str,
         /// Inter-packet delay that the entry is for.
         ipd: u8,
         /// Inter-packet delay that it leads to.
         next: u8,
-        /// What is wrong with it.
+        /// The fault of the entry.
         fault: &'static str,
     },
     /// More hosts than a flow's key has room for.

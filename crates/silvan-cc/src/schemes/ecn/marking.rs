@@ -1,4 +1,4 @@
-//! Which packets a switch marks when an input buffer becomes full.
+//! Selection of packets to mark when an input buffer becomes full.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,15 +16,15 @@ pub use naive::NaiveMarking;
 pub use proposed_counters::ProposedCounters;
 pub use proposed_scan::ProposedScan;
 
-/// Which packets a switch marks when an input buffer becomes full (santos2003, section IV-A).
+/// Selection of packets to mark when an input buffer becomes full (santos2003, section IV-A).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Marking {
-    /// Those in the full buffer.
+    /// Packets in the full buffer.
     Naive,
     /// All in the switch that wait for an output that the full buffer has a packet for.
     ProposedScan,
-    /// As many as wait for such an output, the next ones that it sends.
+    /// The next packets that such an output sends, as many as wait for it.
     #[default]
     ProposedCounters,
 }
@@ -36,7 +36,7 @@ enum Scheme {
     ProposedCounters(ProposedCounters),
 }
 
-/// One of the marking schemes at all switches of a fabric, with a count of what leaves marked.
+/// A marking scheme at all switches of a fabric, with a count of departing marked packets.
 ///
 /// The schemes share one type so that an engine is compiled once for all of them.
 #[derive(Clone, Debug)]

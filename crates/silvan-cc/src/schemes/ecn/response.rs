@@ -1,4 +1,4 @@
-//! How a source's rate answers acknowledgements with and without a mark.
+//! Response of a source's rate to acknowledgements with and without a mark.
 
 mod aimd;
 mod fimd;
@@ -64,7 +64,7 @@ impl ResponseFunction for Fixed {
     }
 }
 
-/// One of the response functions. They share one type so that an engine is compiled once for all.
+/// Any response function. The functions share one type so that an engine is compiled once for all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Response {
     /// Rates never change.
@@ -126,7 +126,6 @@ impl ResponseFunction for Response {
     }
 }
 
-/// Checks Rmin.
 fn checked_min_rate(min_rate: f64) -> Result<f64, EcnError> {
     if min_rate > 0.0 && min_rate < 1.0 {
         Ok(min_rate)
@@ -135,7 +134,6 @@ fn checked_min_rate(min_rate: f64) -> Result<f64, EcnError> {
     }
 }
 
-/// Checks the factor m of a multiplicative decrease.
 fn checked_factor(factor: f64) -> Result<f64, EcnError> {
     if factor > 1.0 && factor <= MOST_FACTOR {
         Ok(factor)

@@ -14,11 +14,11 @@ use crate::parameters;
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
 use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 
-/// How a source's rate answers acknowledgements.
+/// Response of a source's rate to acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResponseKind {
-    /// It stays as it is; only the window limits.
+    /// The rate is constant; only the window limits the flow.
     Fixed,
     /// Additive increase, multiplicative decrease.
     Aimd,
@@ -27,29 +27,29 @@ pub enum ResponseKind {
     /// Linear inter-packet delay.
     #[default]
     Lipd,
-    /// As the tables say.
+    /// The rates of the given tables.
     Given,
 }
 
-/// Which rates there are.
+/// Possible rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RatesKind {
     /// Any.
     #[default]
     Continuous,
-    /// That of the link over 1 + ipd, with an inter-packet delay ipd of 0 to 255 packet times.
+    /// The rate of the link over 1 + ipd, with an inter-packet delay ipd of 0 to 255 packet times.
     Discrete,
 }
 
 parameters! {
     /// Explicit congestion notification with rate control and a window limit (santos2003).
     pub struct Ecn {
-        /// Which packets are marked.
+        /// Selection of packets to mark.
         marking: Marking {
             default: Marking::default(),
         }
-        /// How rates react to marks.
+        /// Reaction of rates to marks.
         response: ResponseKind {
             default: ResponseKind::default(),
         }
@@ -60,7 +60,7 @@ parameters! {
             source: "m of santos2003 is above 1",
             search: Search::numbers(1.05, 8.0).log().late(),
         }
-        /// Which rates there are; tables are always discrete.
+        /// Possible rates; tables are always discrete.
         rates: RatesKind {
             default: RatesKind::default(),
         }
@@ -77,8 +77,8 @@ parameters! {
             source: "the rates of santos2003 go from Rmin to Rmax, that of the link",
             search: Search::numbers(0.02, 1.0).log().late(),
         }
-        /// Whether a flow starts with the rate that the last one between its two hosts left, instead of
-        /// the first.
+        /// True to start a flow with the last rate of the previous flow between its two hosts, instead of the first
+        /// rate.
         persistent: bool {
             default: true,
         }
@@ -89,8 +89,8 @@ parameters! {
             bounds: Bounds::Whole(1, u16::MAX as u64),
             search: Search::whole(1, 512).log(),
         }
-        /// Largest window. If it is more than `window`, the window is adjusted together with the rate: it
-        /// opens at full rate, and marks halve it before they lower the rate. Default: `window`.
+        /// Largest window. Above `window`, the window follows the rate: it opens at full rate, and marks halve it
+        /// before they lower the rate. Default: `window`.
         #[serde(skip_serializing_if = "Option::is_none")]
         window_max: Option<u16> {
             default: None,

@@ -1,10 +1,9 @@
 //! The source's part: a rate limit and a window limit per flow.
 //!
-//! A packet that starts at s at rate r lets the next one of its flow start at s + T/r, T being its
-//! own time on the link, and only while fewer packets than the window are in progress. The gap is fixed
-//! when the packet starts, as the inter-packet delay of a channel adapter is, so that a rate that an
-//! acknowledgement raises holds from the next packet on: the n-th acknowledgement then finds the flow
-//! on the curve `Finc` of its response function.
+//! A packet that starts at s at rate r lets the next packet of its flow start at s + T/r, where T is its time on the
+//! link. The next packet also needs fewer packets in progress than the window. The gap is fixed when the packet starts,
+//! like the inter-packet delay of a channel adapter, so a raised rate holds from the next packet on. The n-th
+//! acknowledgement then finds the flow on the curve `Finc` of its response function.
 
 use silvan_core::{HostId, Span, Time};
 
@@ -15,7 +14,7 @@ use crate::hooks::{
     Feedback, Flow, FlowLimit, SettingChange, Settings, SourceControl, UnknownSetting,
 };
 
-/// Which rates a flow can have.
+/// Possible rates of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateModel {
     /// Any.
@@ -26,10 +25,9 @@ pub enum RateModel {
 
 /// Maximum number of packets of a flow in flight.
 ///
-/// The paper keeps one packet. With different bounds the window is adjusted together with the rate, as
-/// its conclusion envisions: at full rate, each window's worth of unmarked acknowledgements opens the
-/// window by one packet; a mark halves the window, and lowers the rate only once the window is at
-/// its smallest.
+/// The paper keeps one packet. With different bounds the window is adjusted together with the rate, as the paper's
+/// conclusion envisions. At full rate, each window of unmarked acknowledgements opens the window by one packet. A mark
+/// halves the window, and lowers the rate only at the smallest window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowLimit {
     /// Smallest window, in packets; the first one.
@@ -47,8 +45,8 @@ pub struct SourceParameters {
     pub window: WindowLimit,
     /// First rate of a flow, as a fraction of Rmax; with discrete rates the next one not above it.
     pub initial_rate: f64,
-    /// Whether a flow starts with what the last flow between its two hosts on its service level left
-    /// (santos2003, section VI-B.2), instead of the first rate.
+    /// True if a flow starts with the last rate of the previous flow between its two hosts on its service level,
+    /// instead of the first rate (santos2003, section VI-B.2).
     pub persistent: bool,
     /// Payload of a packet of MTU size: an acknowledgement of fewer bytes raises the rate by that
     /// much less (santos2003, footnote 9).
@@ -115,10 +113,10 @@ pub struct EcnSource {
 }
 
 impl EcnSource {
-    /// The sources of that many hosts.
+    /// Creates the sources of `hosts` hosts.
     ///
     /// # Errors
-    /// Whatever [`SourceParameters::validate`] finds; [`EcnError::TooManyHosts`].
+    /// Errors of [`SourceParameters::validate`]; [`EcnError::TooManyHosts`].
     pub fn new(parameters: SourceParameters, hosts: usize) -> Result<Self, EcnError> {
         parameters.validate()?;
         // A flow's key is its destination in the upper 28 bits and its SL in the lower 4.
@@ -172,7 +170,7 @@ impl EcnSource {
         }
     }
 
-    /// From the start of a packet to where the rate limit lets the next one start.
+    /// Returns the time from the start of a packet to the start that the rate limit allows for the next packet.
     #[inline]
     fn gap(&self, rate: &RateState, wire_time: Span) -> Span {
         match &self.parameters.rates {
@@ -185,7 +183,6 @@ impl EcnSource {
 }
 
 impl SourceParameters {
-    /// An acknowledgement with a mark.
     fn marked(&self, state: &mut FlowState) {
         state.window_acknowledged = 0;
         if state.window > self.window.min {
@@ -210,7 +207,7 @@ impl SourceParameters {
             RateModel::Continuous(function) => {
                 let was_full = rate.rate >= 1.0;
                 let step = function.increase(rate.rate) - rate.rate;
-                // Of a packet of MTU size the share is exactly one.
+                // A packet of MTU size has a share of exactly one.
                 rate.rate += step * (f64::from(bytes) / f64::from(self.mtu)).min(1.0);
                 was_full
             }

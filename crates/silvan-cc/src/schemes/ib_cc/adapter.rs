@@ -1,18 +1,15 @@
-//! The source adapter's part: how long a flow waits between packets.
+//! The source adapter's part: the delay between packets of a flow.
 //!
-//! A BECN raises the CCTI of its flow by CCTI_Increase, up to CCTI_Limit; each expiry of the SL's
-//! CCTI_Timer lowers every CCTI by one, down to CCTI_Min. A packet that ends at `e` lets the next
-//! packet of its flow start at `e` plus the table's delay at the CCTI that held when it was sent
-//! (gran2012, section II.2). A BECN never shortens or lengthens a delay that is already running.
+//! A BECN raises the CCTI of its flow by CCTI_Increase, up to CCTI_Limit. Each expiry of the SL's CCTI_Timer lowers
+//! every CCTI by one, down to CCTI_Min. A packet that ends at `e` lets the next packet of its flow start at `e` plus
+//! the table's delay at the packet's CCTI (gran2012, section II.2). A BECN never changes a running delay.
 //!
-//! Most flows are at CCTI 0 at any time and have no state. The throttled ones are in one small
-//! table per host, behind a bitmap of the host's destinations, so that a flow without state costs
-//! a bit test.
+//! Most flows are at CCTI 0 and have no state. Throttled flows are in a small table per host, behind a bitmap of the
+//! host's destinations, so a flow without state costs a bit test.
 //!
-//! The timer makes no events. It runs freely from a phase of its own for each host and SL: it
-//! expires at `phase`, `phase + period` and so on. A flow remembers how many expiries had passed
-//! when it was last read, and catches up when it is read again. An expiry at an instant
-//! acts on what comes after that instant.
+//! The timer makes no events. It runs freely with a phase for each host and SL: it expires at `phase`, `phase + period`
+//! and so on. A flow stores the number of expiries at its last read, and catches up at the next read. An expiry affects
+//! events after its instant only.
 
 use silvan_core::{HostId, Sl, Span, Time};
 
@@ -37,7 +34,7 @@ use service_level::{FlowState, ServiceLevel};
 pub struct AdapterParameters {
     /// CCTI_Timer, CCTI_Increase, Trigger_Threshold and CCTI_Min of every adapter, by SL.
     pub entries: [CongestionEntry; Sl::COUNT],
-    /// What a BECN throttles.
+    /// Unit that a BECN throttles.
     pub level: ControlLevel,
     /// The table of every adapter, with CCTI_Limit.
     pub table: CongestionControlTable,
@@ -76,7 +73,7 @@ fn validate_entry(
     Ok(())
 }
 
-/// What one adapter has seen since the start.
+/// Counters of an adapter since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdapterCounters {
     /// BECNs received, in acknowledgements and CNPs.
@@ -94,9 +91,9 @@ pub struct IbAdapter {
     active: Vec<u64>,
     /// Words of `active` per host.
     words: usize,
-    /// Whether some SL has a CCTI_Min that delays, so that flows without state are delayed, too.
+    /// True if some SL has a CCTI_Min that delays, so that flows without state are delayed, too.
     floor_delays: bool,
-    /// What of a destination tells flows of a host apart: all bits at QP level, none at SL level.
+    /// Mask of the destination bits that distinguish flows of a host: all bits at QP level, none at SL level.
     destination_masks: Vec<u32>,
     /// The table of adapters without one of their own.
     table: CongestionControlTable,
@@ -108,11 +105,10 @@ pub struct IbAdapter {
 }
 
 impl IbAdapter {
-    /// The adapters of that many hosts, with timer phases from `seed`.
+    /// Creates the adapters of `hosts` hosts, with timer phases from `seed`.
     ///
     /// # Errors
-    /// Whatever [`AdapterParameters::validate`] finds; [`ParameterError::OutOfRange`] for more than
-    /// 2^28 - 1 hosts.
+    /// Errors of [`AdapterParameters::validate`]; [`ParameterError::OutOfRange`] for more than 2^28 - 1 hosts.
     pub fn new(
         parameters: &AdapterParameters,
         hosts: usize,
@@ -159,10 +155,10 @@ impl IbAdapter {
         Some(level.entry)
     }
 
-    /// Replaces the parameters of one host on one SL (CACongestionSetting). Every CCTI first
-    /// catches up with the timer as it was; a new CCTI_Timer then runs as if it always had, from
-    /// the same fraction of its period; a new CCTI_Min lifts the flows below it, and flows without
-    /// state follow it at once.
+    /// Replaces the parameters of one host on one SL (CACongestionSetting).
+    ///
+    /// Every CCTI first catches up with the old timer. A new CCTI_Timer runs as if it always had, from the same
+    /// fraction of its period. A new CCTI_Min lifts lower flows, and flows without state at once.
     ///
     /// # Errors
     /// [`ParameterError::NoSuchHost`] or [`ParameterError::MinAboveLimit`].
@@ -229,7 +225,7 @@ impl IbAdapter {
         Ok(())
     }
 
-    /// What a BECN throttles at one host; queue pairs if there is no such host.
+    /// Returns the unit that a BECN throttles at one host; queue pairs if there is no such host.
     pub fn level(&self, host: HostId) -> ControlLevel {
         match self.destination_masks.get(host.index()) {
             Some(0) => ControlLevel::ServiceLevel,
@@ -268,7 +264,7 @@ impl IbAdapter {
         state.ccti
     }
 
-    /// How many flows of a host (SLs, at SL level) have a CCTI above CCTI_Min at `now`.
+    /// Returns the number of a host's flows (SLs, at SL level) with a CCTI above CCTI_Min at `now`.
     pub fn throttled_flows(&self, now: Time, host: HostId) -> usize {
         let first = Self::level_index(host, Sl::ZERO);
         let throttled = |(key, state): (u32, &FlowState)| {
@@ -281,7 +277,7 @@ impl IbAdapter {
         flows.filter(|&entry| throttled(entry)).count()
     }
 
-    /// What the adapter of this host has seen.
+    /// Returns the counters of this host's adapter.
     pub fn counters(&self, host: HostId) -> AdapterCounters {
         self.counters[host.index()]
     }
@@ -417,7 +413,6 @@ impl IbAdapter {
         }
     }
 
-    /// A flow with state sends.
     fn send_throttled(&mut self, now: Time, flow: Flow, wire_time: Span) {
         let key = self.key(flow);
         let host = flow.source.index();
@@ -452,7 +447,7 @@ impl IbAdapter {
 impl PerHost for IbAdapter {}
 
 impl SourceControl for IbAdapter {
-    /// Flows without state are not among them, whatever CCTI_Min is.
+    /// Omits flows without state, for any CCTI_Min.
     fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
         let table = self.table_of(host.index());
         let of_pair = self.level(host) == ControlLevel::QueuePair;

@@ -1,15 +1,14 @@
-//! The Congestion Control Table: how long a throttled flow waits between packets.
+//! The Congestion Control Table: delays of throttled flows between packets.
 //!
-//! Every channel adapter port has one. A flow holds an index into it, the CCTI; the entry says by
-//! how much the flow's next packet is delayed, relative to the length of the packet before it
-//! (InfiniBand Architecture Specification, volume 1, annex A10, CongestionControlTable; gran2012,
-//! section II.2).
+//! Every channel adapter port has a table. A flow has an index into it, the CCTI. The entry is the
+//! delay of the flow's next packet, relative to the length of the packet before (IBA volume 1,
+//! annex A10, CongestionControlTable; gran2012, section II.2).
 
 use silvan_core::Span;
 
 use super::error::ParameterError;
 
-/// One entry of the table, as it is in a management datagram:
+/// An entry of the table in a management datagram:
 ///
 /// ```text
 ///  15 14 13                      0
@@ -18,10 +17,10 @@ use super::error::ParameterError;
 /// +-----+------------------------+
 /// ```
 ///
-/// The injection rate delay is `packet time * multiplier / 2^shift`, the packet time being how
-/// long the packet occupies the link (Linux's hfi1 driver, `set_link_ipg`, computes the same but
-/// shifts the packet time first, which rounds to its clock). Shift 3 gives steps of 1/8 packet time up to 2047 7/8, shift
-/// 0 whole packet times up to 16383.
+/// The injection rate delay is `packet time * multiplier / 2^shift`; the packet time is the
+/// packet's time on the link. Linux's hfi1 driver, `set_link_ipg`, shifts the packet time first,
+/// which rounds to its clock. Shift 3 gives steps of 1/8 packet time up to 2047 7/8, shift 0 whole
+/// packet times up to 16383.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct CctEntry(u16);
@@ -87,10 +86,11 @@ impl CctEntry {
         f64::from(self.multiplier()) / f64::from(1u16 << self.shift())
     }
 
-    /// The entry whose delay is nearest to this number of packet times, `None` if the number
-    /// is negative, not finite or above 16383. The finest step that reaches so far is used (the
-    /// largest shift), so the error is at most 1/16 packet time below 2048, and at most half a
-    /// packet time anywhere.
+    /// Returns the entry with the delay nearest to this number of packet times.
+    ///
+    /// `None` means that the number is negative, not finite or above 16383. The finest step with
+    /// sufficient range is used (the largest shift). So the error is at most 1/16 packet time below
+    /// 2048, and at most half a packet time above.
     pub fn nearest(packet_times: f64) -> Option<Self> {
         if !(packet_times >= 0.0 && packet_times.is_finite()) {
             return None;
@@ -173,11 +173,12 @@ impl CongestionControlTable {
         Ok(table)
     }
 
-    /// A table as an adapter may have been given it: like [`from_entries`](Self::from_entries), but
-    /// entry 0 may delay, too.
+    /// Makes a table like [`from_entries`](Self::from_entries), in which entry 0 may delay, too, as
+    /// in a real adapter.
     ///
     /// # Errors
-    /// [`ParameterError::OutOfRange`] or [`ParameterError::LimitBeyondTable`] as there.
+    /// [`ParameterError::OutOfRange`] or [`ParameterError::LimitBeyondTable`], as
+    /// [`from_entries`](Self::from_entries).
     pub fn from_device(
         entries: impl Into<Box<[CctEntry]>>,
         limit: u16,
@@ -215,8 +216,10 @@ impl CongestionControlTable {
         Self::quantised((0..=limit).map(|i| slope * f64::from(i)), limit)
     }
 
-    /// A table of `limit + 1` entries in which entry 1 delays by `first` packet times and each
-    /// further one by `ratio` times the one before it, to the nearest that an entry can express.
+    /// Makes a table of `limit + 1` entries with geometric delays.
+    ///
+    /// Entry 1 delays by `first` packet times, each further entry by `ratio` times the entry
+    /// before, to the nearest expressible delay.
     ///
     /// # Errors
     /// As for [`linear`](Self::linear).

@@ -1,9 +1,9 @@
-//! The macro that declares the settings of ports, and everything that is made of the list.
+//! The macro that declares the settings of ports and derives all code from the list.
 //!
-//! `settings!` declares the fields of the groups that a management attribute has ([`MarkingSetting`] and so on), the
-//! sections and entries of a scenario that give them, the enums [`PortSetting`] and [`AdapterSetting`] that
-//! carry a change of one, and the list of fields of management datagrams. So a setting has two places: its
-//! declaration in the list, and the code that acts on it.
+//! `settings!` declares the fields of the groups of a management attribute ([`MarkingSetting`] and so on), and the
+//! scenario's sections and entries for them. It also declares the enums [`PortSetting`] and [`AdapterSetting`], each a
+//! change of one setting, and the list of fields of management datagrams. So a setting has two places: its declaration
+//! in the list, and the code that acts on it.
 //!
 //! [`MarkingSetting`]: super::MarkingSetting
 //! [`PortSetting`]: super::PortSetting
@@ -43,12 +43,11 @@ impl FromKey<f64> for CctEntry {
     }
 }
 
-/// The key of a field.
 pub(super) fn key_of(field: &str) -> String {
     field.replace('_', "-")
 }
 
-/// The keys of these fields, as a hint lists them.
+/// Returns the keys of these fields, as a hint lists them.
 pub(super) fn keys_of(fields: &[&str]) -> String {
     let keys: Vec<String> = fields.iter().map(|field| key_of(field)).collect();
     match keys.split_last() {
@@ -57,16 +56,13 @@ pub(super) fn keys_of(fields: &[&str]) -> String {
     }
 }
 
-/// Declares the settings of switch ports and of adapter ports.
-///
-/// A setting is written `Variant field: K as T`, where `K` is the type of its keys in a scenario and `T` that of
-/// its values, which implements [`FromKey<K>`]. The first line of its comment documents it in `port` and
-/// `change`, all lines in its section. `datagrams` names the fields of management attributes that carry it,
-/// if any do: at switches those of SwitchCongestionSetting, with the bit of Control_Map, and of
-/// SwitchPortCongestionSetting, at adapters that of CACongestionSetting. `search` states the values that `tune` and the arena
-/// try. `others` are keys of the section that are
-/// no settings of single ports. A mask selects ports in the section, and is one bit of a port elsewhere, which
-/// `of_port` documents.
+/// Declares the settings of switch ports and of adapter ports. A setting is written `Variant field: K as T`. `K` is the
+/// type of its keys in a scenario, and `T`, which implements [`FromKey<K>`], the type of its values. The first line of
+/// its comment documents it in `port` and `change`, all lines in its section. `datagrams` names the fields of
+/// management attributes that carry it, if any. For switches, they are fields of SwitchCongestionSetting, with the bit
+/// of Control_Map, and of SwitchPortCongestionSetting; for adapters, of CACongestionSetting. `search` states the values
+/// that `tune` and the arena try. `others` are keys of the section that are no settings of single ports. A mask selects
+/// ports in the section, and is one bit of a port elsewhere, which `of_port` documents.
 macro_rules! settings {
     (
         $d:tt
@@ -191,11 +187,10 @@ macro_rules! settings {
         }
 
         impl PortSetting {
-            /// The fields of all of them.
             pub(super) const FIELDS: &'static [&'static str] =
                 &[$($(stringify!($field),)*)* $(stringify!($mask),)*];
 
-            /// What it belongs to.
+            /// Returns the group of the setting.
             pub fn group(self) -> PortGroup {
                 match self {
                     $($(Self::$variant(_) => PortGroup::$group_variant,)*)*
@@ -204,7 +199,7 @@ macro_rules! settings {
             }
         }
 
-        /// What settings of switch ports belong to.
+        /// Groups of settings of switch ports.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum PortGroup {
             $(#[doc = concat!("[`", stringify!($group_type), "`].")] $group_variant,)*
@@ -219,7 +214,6 @@ macro_rules! settings {
         }
 
         impl AdapterSetting {
-            /// The fields of all of them.
             pub(super) const FIELDS: &'static [&'static str] = &[$(stringify!($entry)),*];
         }
 
@@ -349,7 +343,7 @@ macro_rules! settings {
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
         pub struct SettingChangeEntry {
-            /// When.
+            /// Time of the change, from the start of the run.
             #[schemars(with = "silvan_core::schema::SpanText")]
             pub at: silvan_core::Span,
             /// Name of the switch, for settings of its ports. Default: all switches.
@@ -393,9 +387,9 @@ macro_rules! settings {
             $($entry_variant $entry)*
         } }
 
-        /// Calls a macro with the settings that management datagrams carry: the groups of a switch port's with
-        /// their fields in SwitchCongestionSetting (and the bit of Control_Map that selects them) and in
-        /// SwitchPortCongestionSetting, the masks, and those of an adapter with their fields in
+        /// Calls a macro with the settings that management datagrams carry. Groups of a switch port's settings come
+        /// with their fields in SwitchCongestionSetting, the bit of Control_Map that selects them, and their fields in
+        /// SwitchPortCongestionSetting. Then come the masks, and the settings of an adapter with their fields in
         /// CACongestionSetting.
         #[doc(hidden)]
         #[macro_export]

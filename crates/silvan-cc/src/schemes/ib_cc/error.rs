@@ -1,4 +1,4 @@
-//! What can be wrong with congestion-control parameters.
+//! Faults of congestion-control parameters.
 
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ pub enum ParameterError {
     OutOfRange {
         /// The field's name in the InfiniBand specification.
         parameter: &'static str,
-        /// What was given.
+        /// The given value.
         value: u64,
         /// The smallest legal value.
         min: u64,
@@ -57,7 +57,7 @@ pub enum ParameterError {
     ThresholdsIncrease {
         /// The weight that breaks the order.
         weight: u8,
-        /// Its bytes.
+        /// Bytes of the threshold.
         bytes: u32,
     },
     /// A threshold of no bytes would put idle ports in the congestion state.
@@ -87,7 +87,7 @@ pub enum ParameterError {
 }
 
 impl ParameterError {
-    /// What to do about it.
+    /// Returns the hint.
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::OutOfRange {

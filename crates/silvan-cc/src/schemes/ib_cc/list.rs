@@ -17,7 +17,7 @@ settings! {
     $
     /// Detection and marking at the switches.
     section SwitchSection at "switch" {
-        /// When a port marks packets.
+        /// Conditions for a port to mark packets.
         group Marking marking: MarkingSetting {
             /// Threshold weight, 0 (never marks) to 15 (marks earliest).
             Threshold threshold: u8 as ThresholdWeight {
@@ -41,26 +41,25 @@ settings! {
                 search: Search::choices(&[0, 1, 3, 7, 10, 15, 31, 63, 127, 255]),
             }
         }
-        /// When and by how much a port starves its neighbour of credits.
+        /// Conditions and amount of a port's credit starvation of its neighbour.
         ///
-        /// Public sources (OpenSM's option file, the attribute layouts) name the fields and say that the
-        /// delay has the form of a [`CctEntry`]; what follows is this model's reading of them. It is meant
-        /// for adapters that do not take part in congestion control: once the input buffer of a Port VL
-        /// is as full as the threshold, every credit that it returns is late by the delay that
-        /// a throttled flow would wait behind the same packet.
+        /// Public sources (OpenSM's option file, the attribute layouts) name the fields and say that the delay has the
+        /// form of a [`CctEntry`]. The rest is this model's reading. Starvation is meant for adapters that do not take
+        /// part in congestion control. If the input buffer of a Port VL is as full as the threshold, every credit that
+        /// it returns is late. The delay is that of a throttled flow behind the same packet.
         ///
-        /// How full the buffer is, is judged when the packet starts to leave, by the packets in it, this one
-        /// included. What its neighbour has not sent for want of credits is not among them: where credits
-        /// come back so late that the buffer empties, they are no longer late.
+        /// The fill level of the buffer is measured when the packet starts to leave, with this packet included. Packets
+        /// that the neighbour has not sent for lack of credits do not count, so credits are not late any more once the
+        /// buffer empties.
         group Starvation starvation: StarvationSetting {
-            /// How full the input buffer of a Port VL must be for late credits (CS_Threshold), 0 (never) to 15 (soonest).
+            /// Fill level of a Port VL's input buffer for late credits (CS_Threshold), 0 (never) to 15 (soonest).
             /// The weight is as many bytes as the same `threshold`.
             CreditThreshold credit_threshold: u8 as ThresholdWeight {
                 default: 15,
                 max: 15,
                 datagrams: cs_threshold by CREDIT_STARVATION, threshold,
             }
-            /// How much later credits go back (CS_ReturnDelay), relative to the packet's time on the link.
+            /// Delay of late credits (CS_ReturnDelay), relative to the packet's time on the link.
             /// Rounded to the nearest entry that a Congestion Control Table could have.
             CreditReturnDelay credit_return_delay: f64 as CctEntry {
                 default: 0.0,
@@ -72,21 +71,21 @@ settings! {
             /// Ports that enter the congestion state even without credits (Victim_Mask).
             VictimMask victim_mask as victim {
                 default: PortSelection::ToHosts,
-                of_port: "Whether the port enters the congestion state even without credits.",
+                of_port: "True to let the port enter the congestion state even without credits.",
                 datagrams: victim_mask by VICTIM_MASK,
             }
-            /// Ports that starve their neighbour of credits (Credit_Mask): when a packet leaves an input
-            /// buffer that is at least as full as `credit-threshold`, the switch delays its credits by
-            /// `credit-return-delay`. This is the model's reading of a setting that public sources only
-            /// name. The packets in the buffer count, the one that leaves included.
+            /// Ports that starve their neighbour of credits (Credit_Mask).
+            /// When a packet leaves an input buffer that is at least as full as `credit-threshold`, the switch delays
+            /// its credits by `credit-return-delay`. This is the model's reading of a setting that public sources only
+            /// name. The packets in the buffer count, including the leaving packet.
             CreditMask credit_mask as credit {
                 default: PortSelection::None,
-                of_port: "Whether the port starves its neighbour of credits.",
+                of_port: "True to let the port starve its neighbour of credits.",
                 datagrams: credit_mask by CREDIT_MASK,
             }
         }
         others {
-            /// How the packets that stay unmarked are chosen.
+            /// Selection of the packets that stay unmarked.
             marking: MarkingMode = MarkingMode::default();
             /// Bytes queued for a Port VL at weight 15; the weights between are evenly spaced.
             /// Default: three packets of MTU size with their headers.
@@ -106,7 +105,7 @@ settings! {
     }
     /// Reaction of the channel adapters.
     section AdapterSection at "adapter" {
-        /// What an adapter's port does on one SL (an entry of CACongestionSetting).
+        /// Settings of an adapter's port on one SL (an entry of CACongestionSetting).
         group CongestionEntry {
             /// Steps by which each BECN raises the index into the table (CCTI).
             CctiIncrease ccti_increase: u8 as u8 {
@@ -129,7 +128,7 @@ settings! {
                 search: Search::whole(10, 600).log(),
             }
             /// Index from which on the adapter logs a congestion event; 0 logs nothing.
-            // As in Linux's hfi1 driver, `process_becn`.
+            // Source: Linux's hfi1 driver, `process_becn`.
             TriggerThreshold trigger_threshold: u8 as u8 {
                 default: 0,
                 datagrams: trigger_threshold,
@@ -147,7 +146,7 @@ settings! {
 }
 
 impl PortSetting {
-    /// Whether it may change which credits a switch returns late.
+    /// Returns true if the setting may affect which credits a switch returns late.
     pub(crate) fn concerns_credits(self) -> bool {
         self.group() == PortGroup::Starvation || matches!(self, Self::CreditMask(_))
     }

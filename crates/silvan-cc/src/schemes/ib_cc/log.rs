@@ -5,9 +5,9 @@ use silvan_core::{HostId, Sl, Time};
 /// A BECN that left its flow at or above Trigger_Threshold (CongestionLogEventCA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThresholdEvent {
-    /// When the BECN arrived.
+    /// Arrival time of the BECN.
     pub at: Time,
-    /// Where the flow goes.
+    /// Destination of the flow.
     pub destination: HostId,
     /// The flow's service level.
     pub sl: Sl,
@@ -25,7 +25,7 @@ pub struct CongestionLog {
 }
 
 impl CongestionLog {
-    /// How many events the attribute carries.
+    /// Events in the attribute.
     pub const CAPACITY: usize = 13;
 
     pub(super) const EMPTY: Self = Self {
@@ -45,7 +45,7 @@ impl CongestionLog {
         self.count += 1;
     }
 
-    /// How many events there have been.
+    /// Returns the number of events so far.
     pub const fn count(&self) -> u64 {
         self.count
     }

@@ -27,9 +27,9 @@ use crate::schemes::SwitchPort;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct IbParameters {
-    /// At the switches.
+    /// Parameters of the switches.
     pub switch: SwitchParameters,
-    /// At the channel adapters.
+    /// Parameters of the channel adapters.
     pub adapter: AdapterParameters,
 }
 
@@ -57,9 +57,11 @@ impl IbParameters {
         )
     }
 
-    /// The parameter values of gran2010 (slide "Parameter Values"), for a testbed of a few hosts;
-    /// gran2012 says that it increased the values of the table for its larger fabric. Unprinted
-    /// ones as in [`gran2012`](Self::gran2012).
+    /// Returns the parameter values of gran2010 (slide "Parameter Values"), for a testbed of a few
+    /// hosts.
+    ///
+    /// gran2012 increased the values of the table for its larger fabric. Values that are not
+    /// printed are those of [`gran2012`](Self::gran2012).
     ///
     /// # Errors
     /// As [`gran2012`](Self::gran2012).

@@ -1,4 +1,4 @@
-//! From the parameters of a scenario to the scheme.
+//! Construction of the scheme from the parameters of a scenario.
 
 use silvan_core::document::{KeyPath, Parameter, check_choice};
 use silvan_core::{Bytes, Sl};
@@ -97,7 +97,6 @@ pub(super) fn weight(value: u8, key: KeyPath) -> Result<ThresholdWeight, SchemeE
     ThresholdWeight::try_new(value).map_err(|error| refused(key, &error))
 }
 
-/// A parameter that the scheme refuses.
 pub(super) fn refused(key: KeyPath, error: &ParameterError) -> SchemeError {
     SchemeError::new(key, error.to_string(), error.hint())
 }

@@ -1,5 +1,7 @@
-//! Settings of whole switches and of adapters, as the management attributes have them (annex A10:
-//! SwitchCongestionSetting, CACongestionSetting). Those of single ports are in [`list`](super::list).
+//! Settings of whole switches and of adapters, as in the management attributes.
+//!
+//! They are annex A10's SwitchCongestionSetting and CACongestionSetting; settings of single ports are in
+//! [`list`](super::list).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +9,7 @@ use silvan_core::PortNumber;
 
 use super::list::{MarkingSetting, StarvationSetting};
 
-/// What a switch does at all ports that have no setting of their own (SwitchCongestionSetting).
+/// Setting of a switch for all ports without a separate setting (SwitchCongestionSetting).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchCongestionSetting {
     /// Threshold, Packet_Size and Marking_Rate.
@@ -32,7 +34,7 @@ impl PortMask {
     /// Every port.
     pub const ALL: Self = Self([u64::MAX; 4]);
 
-    /// Whether the bit of this port is set.
+    /// Returns true if the bit of this port is set.
     pub const fn contains(&self, port: PortNumber) -> bool {
         let number = port.as_u8() as usize;
         self.0[number / 64] >> (number % 64) & 1 == 1
@@ -74,7 +76,7 @@ pub enum PortSelection {
     All,
 }
 
-/// How Marking_Rate chooses the packets that stay unmarked.
+/// Selection of the packets that stay unmarked, with mean Marking_Rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkingMode {
@@ -84,16 +86,16 @@ pub enum MarkingMode {
     Dithered,
     // The count goes on over the times between congestion; the first packet to be marked is number
     // Marking_Rate + 1.
-    /// Exactly that many between two marked ones, counted per Port VL. Where inputs are served in turn, all marks can fall
-    /// on the packets of one of them.
+    /// Exactly Marking_Rate packets between two marked packets, counted per Port VL. With inputs served in turn, all
+    /// marks can fall on one input.
     Counter,
     // Each is marked with probability 1 / (Marking_Rate + 1), so the gaps are geometric. Every Port VL
     // draws from a stream of its own.
-    /// At random, with that mean.
+    /// Random gaps with the mean Marking_Rate.
     Random,
 }
 
-/// What a BECN throttles (Port_Control of CACongestionSetting).
+/// Unit that a BECN throttles (Port_Control of CACongestionSetting).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ControlLevel {
     /// Each queue pair: a source, a destination and a service level.

@@ -1,4 +1,4 @@
-//! The switch's part: which Port VLs are congested, and which packets say so.
+//! The switch's part: congestion state of Port VLs, and marking of packets.
 //!
 //! ```text
 //!                    queued >= threshold, and credits left or Victim_Mask set
@@ -12,15 +12,15 @@
 //!                                            otherwise
 //! ```
 //!
-//! A Port VL that is over its threshold and has credits is a root of congestion. One without
-//! credits is a victim: it waits for somebody further down, and marking its packets would throttle
-//! the wrong flows. Victim_Mask overrides the distinction at ports that lead to adapters, because
-//! an adapter that drains slowly never marks (gran2012, section II.1 and footnote 2).
+//! A Port VL over its threshold with credits is a root of congestion. A Port VL without credits is
+//! a victim: it waits for a port downstream, and marking its packets would throttle the wrong
+//! flows. Victim_Mask overrides the distinction at ports to adapters, because a slow adapter never
+//! marks (gran2012, section II.1 and footnote 2).
 //!
-//! The state is checked when a packet joins the queues and when one leaves them. A leaving
-//! packet is eligible for marking if the state holds with it still counted; the state that stays
-//! behind, and whose duration [`congested_time`](IbSwitch::congested_time) sums, is that of the
-//! packets left. Credits that arrive in between are seen at the next of these events.
+//! The state is checked when a packet joins or leaves the queues. A leaving packet is eligible for
+//! marking if the state holds with this packet counted. The state afterwards, whose duration
+//! [`congested_time`](IbSwitch::congested_time) sums, is that of the remaining packets. Credits
+//! that arrive in between count from the next such event on.
 
 use silvan_core::{PortId, Span, SwitchId, Time};
 
@@ -50,18 +50,18 @@ pub struct SwitchParameters {
     pub victim_ports: PortSelection,
     /// The ports whose bit is set in Credit_Mask.
     pub credit_ports: PortSelection,
-    /// What the threshold weights mean in bytes.
+    /// Map from threshold weights to bytes.
     pub threshold_map: ThresholdMap,
-    /// How Marking_Rate chooses packets.
+    /// Selection of packets by Marking_Rate.
     pub marking_mode: MarkingMode,
 }
 
-/// What one Port VL has seen.
+/// Marking counters of a Port VL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkingCounters {
     /// Packets that left in the congestion state and were large enough to be marked.
     pub eligible: u64,
-    /// Those of them that were chosen, whether or not a switch before had marked them already.
+    /// Chosen packets among them, including packets that an earlier switch had marked.
     pub marked: u64,
 }
 
@@ -75,7 +75,7 @@ pub struct IbSwitch {
     gaps: Gaps,
     /// Per port: what starves its neighbour of credits.
     starvation: Vec<StarvationRecord>,
-    /// How many of them ever do.
+    /// Number of ports with late credits.
     starving: usize,
     ports: Vec<Option<PortRecord>>,
     switches: Vec<SwitchCongestionSetting>,
@@ -83,7 +83,7 @@ pub struct IbSwitch {
     data_vls: usize,
 }
 
-/// Where a port stands and what has been set for it alone.
+/// Place of a port and its separate settings.
 #[derive(Clone, Copy, Debug)]
 struct PortRecord {
     at: SwitchPort,
@@ -92,11 +92,13 @@ struct PortRecord {
 }
 
 impl IbSwitch {
-    /// Switches with these parameters in a fabric with these ports, listed in the order of their
-    /// [`PortId`]; `None` means a host's port. A Port VL is `port * data_vls + vl`.
+    /// Creates switches with these parameters for ports in the order of their [`PortId`]; `None`
+    /// means a host's port.
+    ///
+    /// A Port VL is `port * data_vls + vl`.
     ///
     /// # Errors
-    /// Whatever [`ThresholdMap::validate`] finds.
+    /// Errors of [`ThresholdMap::validate`].
     ///
     /// # Panics
     /// If there are more than 2^32 Port VLs.
@@ -206,7 +208,7 @@ impl IbSwitch {
         self.ports.get(port.index()).copied().flatten()?.starvation
     }
 
-    /// What holds at a port, `None` if it is not a switch port.
+    /// Returns the settings in force at a port; `None` if it is not a switch port.
     pub fn effective(&self, port: PortId) -> Option<EffectivePortSetting> {
         let record = self.ports.get(port.index()).copied().flatten()?;
         let switch = &self.switches[record.at.switch.index()];
@@ -218,17 +220,18 @@ impl IbSwitch {
         })
     }
 
-    /// Whether this Port VL is in the congestion state.
+    /// Returns true if this Port VL is in the congestion state.
     pub fn in_congestion(&self, output: PortVl) -> bool {
         self.port_vls[output.0 as usize].in_congestion
     }
 
-    /// How often this Port VL has entered the congestion state since the start, modulo 2^32.
+    /// Returns how often this Port VL has entered the congestion state since the start, modulo
+    /// 2^32.
     pub fn congestion_events(&self, output: PortVl) -> u32 {
         self.port_vls[output.0 as usize].entries
     }
 
-    /// What this Port VL has marked since the start.
+    /// Returns the marking counters of this Port VL since the start.
     pub fn counters(&self, output: PortVl) -> MarkingCounters {
         self.counters[output.0 as usize]
     }

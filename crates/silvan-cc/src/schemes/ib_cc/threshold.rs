@@ -40,13 +40,15 @@ impl ThresholdWeight {
 
 /// Queued bytes of each weight.
 ///
-/// The specification says only that weights 1 to 15 represent "a uniformly decreasing value of the
-/// threshold" and leaves the values to the switch's designer, so they are a parameter of the model.
+/// The specification says that weights 1 to 15 represent "a uniformly decreasing value of the
+/// threshold", and leaves the values to the switch's designer. So the values are a parameter of the
+/// model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThresholdMap {
-    /// Equal steps from weight 1 down to weight 15: weight `w` means
-    /// `highest_bytes - (highest_bytes - lowest_bytes) * (w - 1) / 14` bytes, the subtracted part
-    /// rounded down.
+    /// Equal steps from weight 1 down to weight 15.
+    ///
+    /// Weight `w` means `highest_bytes - (highest_bytes - lowest_bytes) * (w - 1) / 14` bytes, with
+    /// the subtracted part rounded down.
     Linear {
         /// Bytes at weight 15.
         lowest_bytes: u32,
@@ -70,7 +72,7 @@ impl ThresholdMap {
                 highest_bytes,
             } => {
                 let range = u64::from(highest_bytes.saturating_sub(*lowest_bytes));
-                // At most `range`, so it fits.
+                // At most `range`, so the value fits.
                 highest_bytes - (range * u64::from(steps) / 14) as u32
             }
             Self::Table(bytes) => bytes[usize::from(steps)],

@@ -22,7 +22,6 @@ const TABLE_1_RATE: Rate = match Rate::from_bits_per_sec(16_000_000_000) {
 /// Largest delay that an entry of the table can have, in packet times.
 const MOST_DELAY: usize = 16_383;
 
-/// Sweeps of the DCMS within a run.
 const DCMS_SWEEPS: u64 = 50;
 /// Sweeps for which a Marking_Rate stays low at most.
 const DCMS_LOW_SWEEPS: u64 = 12;
@@ -48,11 +47,9 @@ fn table_1() -> [(&'static str, Value); 7] {
     ]
 }
 
-/// The settings of the vendor's manager without an options file.
-///
-/// Its manual (MLNX_OFED, "Congestion Control Manager") has the numbers, and says that table and timer follow from the number of
-/// hosts, but not how. Here the last entry leaves a flow its share of an incast of all hosts, and the timer is that of Table I
-/// of gran2012.
+/// The settings of the vendor's manager without an options file. Its manual (MLNX_OFED, "Congestion Control Manager")
+/// has the numbers, and says that table and timer follow from the number of hosts, but not how. Here the last entry
+/// leaves a flow its share of an incast of all hosts, and the timer is that of Table I of gran2012.
 pub(in crate::schemes) fn by_hosts(hosts: usize) -> [(&'static str, Value); 9] {
     let last = hosts.saturating_sub(1).min(MOST_DELAY) as f64;
     let slope = last / f64::from(CCT_STEPS);

@@ -4,9 +4,9 @@ use super::parameters::{PftParameters, Spell, Threshold};
 
 /// The state of an interface, and the counters of Algorithm 2.
 ///
-/// The printed algorithms have slips that are read as follows. "c > Te" and "c < Ts" compare credits
-/// with times: the thresholds te and ts are meant. The counts Te' and Ts' are checked in the state
-/// that they belong to only, and both counters start again when the state changes.
+/// Slips of the printed algorithms are read as follows. "c > Te" and "c < Ts" compare credits with
+/// times: the thresholds te and ts are meant. The counts Te' and Ts' are checked only in their own
+/// states. Both counters start again when the state changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detector {
     congested: bool,
@@ -15,13 +15,13 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// Whether the state is the congested one.
+    /// Returns true if the interface is congested.
     #[inline]
     pub fn is_congested(&self) -> bool {
         self.congested
     }
 
-    /// One clock cycle with `used` credits taken, step by step as the paper writes it.
+    /// Runs a clock cycle with `used` credits taken, step by step as in the paper.
     pub fn cycle(&mut self, parameters: &PftParameters, used: u32) {
         let beyond = self.is_beyond(parameters, used);
         let Some(spell) = self.spell(parameters) else {
@@ -108,7 +108,7 @@ impl Detector {
         };
     }
 
-    /// Whether so many credits speak for the other state.
+    /// Returns true if this credit count argues for switching state.
     #[inline]
     fn is_beyond(&self, parameters: &PftParameters, used: u32) -> bool {
         if self.congested {

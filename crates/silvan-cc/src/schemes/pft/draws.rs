@@ -2,10 +2,9 @@
 
 use silvan_core::stream::SplitMix64;
 
-/// The random numbers of one host. That of a cycle is a function of the run's seed, the host and
-/// the cycle, so that it does not matter in which order or how often cycles are asked for.
-///
-/// The numbers of 64 cycles are drawn at once, bit by bit: word b of the 64 cycles holds bit b of each.
+/// The random numbers of one host, by clock cycle. A number is a function of the run's seed, the host and the cycle, so
+/// order and number of reads do not matter. The numbers of 64 cycles are drawn at once, bit by bit: word b of the 64
+/// cycles holds bit b of each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draws {
     start: u64,
@@ -27,9 +26,8 @@ impl Draws {
         )
     }
 
-    /// In which of the cycles 64 x `group` on the number, of `bits` bits, is at least `bound`.
-    ///
-    /// The comparison goes from the highest bit down and ends when it is decided for all cycles, as a
+    /// Returns a bit for each of the cycles from 64 x `group` on: set if the cycle's number, of `bits` bits, is at
+    /// least `bound`. The comparison goes from the highest bit down and ends when it is decided for all cycles, as a
     /// rule after a few bits.
     #[inline]
     pub(super) fn at_least(&self, group: u64, bits: u8, bound: u64) -> u64 {

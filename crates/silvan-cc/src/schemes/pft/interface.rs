@@ -1,11 +1,10 @@
-//! One host's interface: the flits that it still has to let go, and when the next packet may start.
+//! A host's interface: the flits left to send, and the start of the next packet.
 
 use super::detector::Detector;
 use super::draws::Draws;
 use super::parameters::{PftParameters, Sending};
 
-/// How far ahead the start of the next packet is looked for, in clock cycles. If it is further away
-/// the host is told to ask again then.
+/// Clock cycles over which the start of the next packet is searched. Beyond them, the host must query again.
 const LOOKAHEAD: u64 = 1 << 16;
 
 /// The state of one interface at a clock cycle.
@@ -22,10 +21,10 @@ pub(super) struct Interface {
     owed: u64,
 }
 
-/// When an interface could send the first flit of another packet.
+/// Cycle in which an interface could send the first flit of another packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ready {
-    /// In this cycle.
+    /// Ready in this cycle.
     At(u64),
     /// Not before this cycle, and perhaps later.
     NotBefore(u64),
@@ -38,8 +37,8 @@ impl Interface {
         self.detector.is_congested()
     }
 
-    /// The part of the link's rate that it lets go in the congested state while its credits stay: one flit in
-    /// 1 + f(c) cycles, or those whose random number is at least f(c) (pft2021, figure 1).
+    /// Returns the part of the link's rate in the congested state, at constant credits. It is one flit in 1 + f(c)
+    /// cycles, or the part of random numbers that are at least f(c) (pft2021, figure 1).
     pub(super) fn limit(&self, parameters: &PftParameters) -> Option<f64> {
         let value = parameters.shift.of(self.used) as f64;
         self.is_congested().then(|| match parameters.sending {
@@ -53,7 +52,7 @@ impl Interface {
         self.owed
     }
 
-    /// From cycle `cycle` on this many credits are taken.
+    /// Sets the number of taken credits from cycle `cycle` on.
     pub(super) fn set_used(
         &mut self,
         parameters: &PftParameters,
@@ -93,7 +92,7 @@ impl Interface {
         }
     }
 
-    /// When the next packet could start if no credit came or went.
+    /// Returns the start of the next packet at constant credits.
     pub(super) fn ready(&self, parameters: &PftParameters, draws: &Draws) -> Ready {
         let mut ahead = *self;
         let horizon = self.next.saturating_add(LOOKAHEAD);
@@ -209,8 +208,8 @@ impl Interface {
         }
     }
 
-    /// In which cycles from `next` to the end of its group of 64, or to `end`, a flit could go, and
-    /// where these cycles end. If none of any group can, that is `end`.
+    /// Returns the cycles from `next` on in which a flit could go, within the group of 64 and before `end`, and the end
+    /// of these cycles. If no group has such a cycle, the end is `end`.
     #[inline]
     fn open_cycles(&self, draws: &Draws, bits: u8, bound: u64, end: u64) -> (u64, u64) {
         if bound >> bits != 0 {

@@ -1,19 +1,19 @@
 //! Proactive flow throttling at the host's interface (C. Ma et al., "Proactive flow throttling",
-//! IFIP 2021; *pft2021* below): no marks and no messages, only the credits that the host itself has
-//! taken of the switch next to it.
+//! IFIP 2021; *pft2021* below). It needs no marks and no messages, only the credits that the host
+//! has taken of its switch.
 //!
-//! 1. [`Detector`] is the interface's state, normal or congested. With a fixed threshold it is
-//!    congested from the clock cycle in which more than [`enter`](PftParameters::enter) credits are
-//!    taken until fewer than [`escape`](PftParameters::escape) are (Algorithm 1); with an average
-//!    threshold that must be so for long enough within a time (Algorithm 2).
+//! 1. [`Detector`] is the interface's state, normal or congested. With a fixed threshold, the
+//!    congested state begins with more than [`enter`](PftParameters::enter) credits taken and ends
+//!    with fewer than [`escape`](PftParameters::escape) (Algorithm 1). With an average threshold,
+//!    the condition must hold for long enough within a time (Algorithm 2).
 //! 2. Only a congested interface throttles: it leaves f(c) clock cycles between two flits, or sends
-//!    in a cycle in which a random number is at least f(c), with [`Shift`] for
-//!    f(c) = 2^(m - n) c + k of the c credits taken.
+//!    in a cycle in which a random number is at least f(c), with [`Shift`] for f(c) = 2^(m - n) c +
+//!    k of the c credits taken.
 //!
-//! A clock cycle is the time of a flit on the link. The engine moves whole packets: when one
-//! starts, the interface computes when the throttle would send its remaining flits one by one, and
-//! the next packet may start when it could send another. Between two changes of c everything is
-//! computed at once, not cycle by cycle; the result is the same.
+//! A clock cycle is the time of a flit on the link. The engine moves whole packets. When a packet
+//! starts, the interface computes the throttled times of its flits; the next packet may start at
+//! the next possible flit. Between two changes of c all cycles are computed at once, with the same
+//! result as cycle by cycle.
 //!
 //! ```
 //! use silvan_cc::schemes::pft::{PftParameters, Sending, Shift, Threshold, injection_rate};

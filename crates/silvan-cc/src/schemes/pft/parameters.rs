@@ -3,11 +3,10 @@
 use silvan_core::Span;
 use thiserror::Error;
 
-/// Much of what the scheme is told about: a stretch of clock cycles, and how many of them count.
+/// A stretch of clock cycles, and how many of them must be beyond the threshold.
 ///
-/// Of `window` cycles in a row as many as `count` must have c beyond the threshold. The cycle that
-/// ends a window starts the count again and does not count itself, so windows repeat every
-/// `window` + 1 cycles (pft2021, Algorithm 2).
+/// Of `window` cycles in a row as many as `count` must have c beyond the threshold. The cycle that ends a window starts
+/// the count again and does not count itself, so windows repeat every `window` + 1 cycles (pft2021, Algorithm 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spell {
     /// Te or Ts of the paper, in clock cycles.
@@ -16,29 +15,30 @@ pub struct Spell {
     pub count: u32,
 }
 
-/// How the interface finds out whether there is congestion (pft2021, section III-B).
+/// Detection of congestion at the interface (pft2021, section III-B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threshold {
     /// Fixed threshold (FT, Algorithm 1): by the credits taken now.
     Fixed,
     /// Average threshold (AT, Algorithm 2): by how long they have been beyond it.
     Average {
-        /// What makes a normal interface congested.
+        /// Spell that makes a normal interface congested.
         enter: Spell,
-        /// What makes a congested interface normal.
+        /// Spell that makes a congested interface normal.
         escape: Spell,
     },
 }
 
-/// The function f(c) = 2^(m - n) c + k, as hardware computes it: c shifted left by m bits, then right
-/// by n, then k added (pft2021, section III-C).
+/// The function f(c) = 2^(m - n) c + k, as in hardware (pft2021, section III-C).
+///
+/// c is shifted left by m bits, then right by n, then k is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shift {
     /// Bits to the left, at most 31.
     pub m: u8,
     /// Bits to the right, at most 31.
     pub n: u8,
-    /// What is added.
+    /// The added constant.
     pub k: u32,
 }
 
@@ -50,7 +50,7 @@ impl Shift {
     }
 }
 
-/// How a congested interface sends (pft2021, section III-C).
+/// Sending of a congested interface (pft2021, section III-C).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
     /// Fixed interval (FI): f(c) idle cycles between two flits.
@@ -65,7 +65,7 @@ pub enum Sending {
 /// All parameters of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PftParameters {
-    /// How congestion is found out.
+    /// Detection of congestion.
     pub threshold: Threshold,
     /// te: with more credits taken than that a normal interface finds congestion.
     pub enter: u32,
@@ -73,7 +73,7 @@ pub struct PftParameters {
     pub escape: u32,
     /// f(c).
     pub shift: Shift,
-    /// How a congested interface sends.
+    /// Sending of a congested interface.
     pub sending: Sending,
     /// The clock: time of a flit on the host's link.
     pub flit_time: Span,
@@ -131,7 +131,7 @@ pub enum PftError {
     /// A random number of no bits, or of more than there are.
     #[error("a random number of {0} bits; it must have 1 to 32")]
     RandomBits(u8),
-    /// With a fixed threshold the state would change in every cycle.
+    /// A fixed threshold would change the state in every cycle.
     #[error("left below {escape} used credits but entered only above {enter}")]
     EscapeAboveEnter {
         /// te.

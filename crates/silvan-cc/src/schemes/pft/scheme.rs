@@ -16,7 +16,7 @@ use crate::schemes::{Bounds, Scheme, SchemeError, Search, Setup};
 /// Random numbers of the throttle are drawn from a stream of their own.
 const STREAM: u64 = 0x5448_524f_5454;
 
-/// How a host finds out whether there is congestion.
+/// Detection of congestion at a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThresholdKind {
@@ -27,24 +27,23 @@ pub enum ThresholdKind {
     Average,
 }
 
-/// How a congested host sends.
+/// Sending of a congested host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendingKind {
-    /// With f(c) idle cycles between two flits (FI).
+    /// f(c) idle cycles between two flits (FI).
     Fixed,
-    /// In cycles in which a random number is at least f(c) (RI).
+    /// Only in cycles in which a random number is at least f(c) (RI).
     #[default]
     Random,
 }
 
 parameters! {
-    /// Proactive flow throttling at the host's interface (pft2021): f(c) = 2^(m - n) c + k of the c
-    /// credits that the host has taken of the switch next to it. A cycle is the time of a flit on the
-    /// link.
+    /// Proactive flow throttling at the host's interface (pft2021): f(c) = 2^(m - n) c + k. The
+    /// host has taken c credits of its switch. A cycle is the time of a flit on the link.
     // The defaults are the best configuration that pft2021 found: m, n, k and the thresholds.
     pub struct Pft {
-        /// How congestion is found out.
+        /// Detection of congestion.
         threshold: ThresholdKind {
             default: ThresholdKind::default(),
         }
@@ -54,7 +53,7 @@ parameters! {
             unit: "credits",
             search: Search::whole(0x80, 0x400).late(),
         }
-        /// It finds that it is over with fewer.
+        /// Number of credits below which the congestion ends.
         escape: u32 {
             default: 0x2a0,
             unit: "credits",
@@ -79,7 +78,7 @@ parameters! {
             default: 512,
             unit: "cycles",
         }
-        /// How a congested host sends.
+        /// Sending of a congested host.
         interval: SendingKind {
             default: SendingKind::default(),
         }
@@ -120,7 +119,6 @@ parameters! {
 /// Four counters, and registers for thresholds, windows, m, n and k.
 const COST: Cost = Cost::new(0, 40, 0, "none");
 
-/// Why it takes no part on links with PFC.
 const READS_CREDITS: &str = "it reads the credits of its host, and links with PFC have none";
 
 /// The settings with the best control factor that we found.
@@ -166,7 +164,7 @@ impl Scheme for Pft {
     }
 
     fn check(&self) -> Result<(), SchemeError> {
-        // Whatever the link, a flit takes some time if it has any bytes.
+        // A flit with any bytes takes some time on every link.
         let flit_time = Span::from_ps(self.flit.as_u64());
         self.with_flit_time(flit_time).map(|_| ())
     }

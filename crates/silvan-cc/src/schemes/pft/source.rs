@@ -21,10 +21,10 @@ pub struct PftSource {
 }
 
 impl PftSource {
-    /// The interfaces of that many hosts, with random numbers from `seed`.
+    /// Creates the interfaces of `hosts` hosts, with random numbers from `seed`.
     ///
     /// # Errors
-    /// Whatever [`PftParameters::validate`] finds.
+    /// Errors of [`PftParameters::validate`].
     pub fn new(parameters: PftParameters, hosts: usize, seed: u64) -> Result<Self, PftError> {
         parameters.validate()?;
         Ok(Self {
@@ -36,7 +36,7 @@ impl PftSource {
         })
     }
 
-    /// Whether the interface of a host was in the congested state when it was last heard of.
+    /// Returns true if the interface of a host was in the congested state at its last event.
     pub fn is_congested(&self, host: HostId) -> bool {
         self.interfaces[host.index()].is_congested()
     }
@@ -119,11 +119,11 @@ impl Settings for PftSource {
     }
 }
 
-/// The rate at which an interface in the congested state injects, as a fraction of its link's, while
-/// `used` credits are taken: measured on the interface over that many clock cycles, with random
-/// numbers from `seed` (pft2021, figure 1).
+/// Measures the injection rate of an interface in the congested state, as a fraction of its link's rate, while `used`
+/// credits are taken.
 ///
-/// The thresholds of the parameters do not matter; the interface is made congested for good.
+/// The measurement covers `cycles` clock cycles, with random numbers from `seed` (pft2021, figure 1). The thresholds of
+/// the parameters do not matter; the interface is permanently congested.
 pub fn injection_rate(parameters: &PftParameters, used: u32, cycles: u64, seed: u64) -> f64 {
     let congested = PftParameters {
         threshold: super::Threshold::Fixed,

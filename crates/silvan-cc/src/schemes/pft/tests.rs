@@ -41,7 +41,7 @@ fn average() -> PftParameters {
     parameters(threshold, Sending::Interval)
 }
 
-/// The states before each of these cycles and after the last one, `C` for congested.
+/// Returns the states before each of these cycles and after the last cycle, `C` for congested.
 fn states(parameters: &PftParameters, used: &[u32]) -> String {
     let mut detector = Detector::default();
     let mut states = String::from("-");
@@ -67,7 +67,7 @@ fn algorithm_2_needs_enough_cycles_in_a_window() {
     // Three of them do, in a row or not.
     assert_eq!(states(&average(), &[11, 11, 11]), "---C");
     assert_eq!(states(&average(), &[11, 0, 11, 11]), "----C");
-    // What was counted in one window is nothing to the next: two before, three from cycle 6 on.
+    // Counts of one window do not carry over: two before, three from cycle 6 on.
     assert_eq!(
         states(&average(), &[0, 0, 11, 11, 11, 11, 11, 11]),
         "--------C"
@@ -204,18 +204,18 @@ fn a_host_waits_by_its_own_credits_only() {
         sl: Sl::ZERO,
     };
     let at = |ns: u64| Time::from_ps(ns * 1_000);
-    // 40 credits at a packet of 8 flits: congested one cycle later, f(c) = 10 idle cycles for each
-    // flit, so that the 8 flits of cycles 100, 111, ... 177 are followed by one of cycle 188.
+    // 40 credits at a packet of 8 flits: congested one cycle later. f(c) = 10 idle cycles for each flit, so the 8 flits
+    // of cycles 100, 111, ... 177 are followed by a flit in cycle 188.
     source.on_credit(at(100), first, 40, 64);
     source.on_send(at(100), flow, Span::from_ns(8), 0);
     assert_eq!(source.host_release(at(100), first), at(188));
     assert!(source.is_congested(first));
     assert_eq!(source.host_release(at(100), second), at(100));
-    // At cycle 150 five flits are away, the last one in cycle 144. With 8 credits, f(c) = 2, the next
-    // may go at once, three more in 150, 153 and 156, and the next packet in 159.
+    // At cycle 150 five flits have left, the last in cycle 144. With 8 credits, f(c) = 2, the next may go at once,
+    // three more in 150, 153 and 156, and the next packet in 159.
     source.on_credit(at(150), first, 8, 64);
     assert_eq!(source.host_release(at(150), first), at(159));
-    // With 5 credits the state is normal after one more cycle: 150, 151, 152, and the next in 153.
+    // With 5 credits the state is normal after another cycle: 150, 151, 152, and the next in 153.
     source.on_credit(at(150), first, 5, 64);
     assert_eq!(source.host_release(at(150), first), at(153));
     assert_eq!(source.host_release(at(153), first), at(153));
@@ -237,7 +237,7 @@ fn limits_are_the_rates_of_congested_interfaces() {
         for used in [40, 1_000] {
             source.on_credit(Time::ZERO, host, used, 1_024);
             let limits = source.flow_limits(later, host);
-            // What an interface lets go, played cycle by cycle.
+            // The flits of an interface, cycle by cycle.
             let played = injection_rate(&parameters, used, 300_000, 1);
             let [limit] = limits[..] else {
                 panic!("one limit of all flows: {limits:?}");
@@ -291,7 +291,7 @@ fn a_shut_interface_waits_for_credits() {
     assert_eq!(source.host_release(later, host), later);
 }
 
-/// What happens to an interface, at a cycle.
+/// An event of an interface, at a cycle.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
     Used(u32),

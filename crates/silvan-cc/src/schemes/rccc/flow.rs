@@ -1,4 +1,4 @@
-//! What is known of a flow at its sender and at its receiver. Amounts are bytes of payload.
+//! State of a flow at its sender and at its receiver. Amounts are bytes of payload.
 
 use silvan_core::{Span, Time};
 
@@ -6,10 +6,9 @@ use super::Rules;
 use crate::hooks::Flow;
 use crate::schemes::flows::ps;
 
-/// A flow at its sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sender {
-    /// What it may send; below zero by less than a packet.
+    /// Credit; below zero by less than a packet.
     pub credit: i64,
     /// The instant of the last pulls, what they granted, and the time since those before.
     pub pulled: Time,
@@ -27,42 +26,41 @@ impl Sender {
 /// A flow at its receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Remote {
-    /// What has arrived and has not been pulled again.
+    /// Arrived bytes that have not been pulled again.
     pub owed: i64,
-    /// What it may send, or has sent, that has no time on the receiver's schedule.
+    /// Bytes sent or allowed without time on the receiver's schedule.
     pub unasked: i64,
-    /// What waited behind the packet that was sent last, and when that was.
+    /// Backlog behind the packet that was sent last, and its send time.
     pub behind: i64,
     pub reported: Time,
-    /// Whether it waits in one of the queues.
+    /// True if the flow waits in one of the queues.
     pub queued: bool,
     pub resting: bool,
 }
 
 impl Remote {
-    /// Its credit, wherever that is.
+    /// Returns the credit of the flow, at the sender and on its way.
     pub fn outstanding(&self, rules: &Rules) -> i64 {
         rules.window - self.owed
     }
 
-    /// Whether another packet will arrive: there is one, and credit for it, or it is on its way.
+    /// Returns true if another packet will arrive: a packet with credit exists, or is on its way.
     pub fn will_arrive(&self, rules: &Rules) -> bool {
         self.behind > 0 && self.outstanding(rules) > 0
     }
 
-    /// Whether it has credit for a packet, wherever that is.
+    /// Returns true if the flow has credit for a packet, at the sender or on its way.
     pub fn has_credit(&self, rules: &Rules) -> bool {
         self.outstanding(rules) >= rules.mtu
     }
 
-    /// Whether more waits at the sender than it has credit for. Nothing is known of the next message, but that it
-    /// needs a packet.
+    /// Returns true if the backlog is larger than the credit. The next message counts as a packet,
+    /// because its size is unknown.
     pub fn has_backlog(&self, rules: &Rules) -> bool {
         self.behind.max(rules.mtu) > self.outstanding(rules)
     }
 }
 
-/// Key of a flow among those to its receiver.
 pub(super) fn key_of(flow: Flow) -> u32 {
     (flow.source.index() as u32) << 4 | u32::from(flow.sl.as_u8())
 }

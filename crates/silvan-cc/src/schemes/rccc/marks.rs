@@ -1,8 +1,8 @@
-//! RCCC's second signal: marks slow the pulls down where the fabric, not the receiver, is the bottleneck.
+//! RCCC's second signal: marks slow the pulls down if the fabric is the bottleneck.
 //!
-//! The numbers are those of the consortium's reference simulator, with the sign of trimmed packets left out, as nothing is
-//! trimmed here. Every one and a half base round trips the receiver smooths the part of marked packets; above the target,
-//! the rate falls in proportion to the excess, otherwise it rises by a step, which doubles while nothing is marked.
+//! The numbers are those of the consortium's reference simulator, without its signal of trimmed packets. Every one and
+//! a half base round trips, the receiver smooths the part of marked packets. Above the target, the rate falls in
+//! proportion to the excess. Otherwise it rises by a step, which doubles while no packet is marked.
 
 use silvan_core::{Span, Time};
 
@@ -20,15 +20,15 @@ const INCREASE: f64 = 0.01;
 const LEAST: f64 = 0.01;
 /// Doublings after which any rate is whole.
 const MOST_DOUBLINGS: u32 = 7;
-/// Intervals without packets after which the rate is whole, whatever it was.
+/// Intervals without packets after which any rate is full again.
 const MOST_EMPTY: u64 = 16;
 
-/// How long it takes without packets until the rate is whole, whatever it was.
+/// Returns the time without packets after which any rate is full again.
 pub(super) fn whole_after(base_rtt: Span) -> Span {
     Span::from_ps((base_rtt.as_ps() as f64 * INTERVAL * MOST_EMPTY as f64) as u64)
 }
 
-/// Which part of its rate a receiver pulls at.
+/// Part of its rate at which a receiver pulls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PullRate {
     part: f64,
@@ -38,7 +38,7 @@ pub(super) struct PullRate {
     increases: u32,
     received: u32,
     marked: u32,
-    /// When the interval ends; zero before the first packet.
+    /// End of the interval; zero before the first packet.
     end: Time,
 }
 
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Without marks 0.01, 0.02, 0.04 are added; with few, 0.01 each time.
+    /// Without marks 0.01, 0.02, 0.04 are added; with few marks 0.01 each time.
     #[test]
     fn the_step_doubles_while_nothing_is_marked() {
         for (marked, steps) in [(0, [1.0, 2.0, 4.0]), (1, [1.0, 1.0, 1.0])] {

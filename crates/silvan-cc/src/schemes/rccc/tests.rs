@@ -80,8 +80,8 @@ fn a_flow_sends_its_window_and_waits_for_pulls() {
 #[test]
 fn pulls_leave_at_their_part_of_the_links_rate() {
     let mut credits = credits(1, Order::RoundRobin);
-    // All arrive at once and have used their window, so each is pulled, whatever the horizon. Nothing was pulled before,
-    // so that there is time for what has not been asked for.
+    // All packets arrive at once and use their windows, so each is pulled, for any horizon. No pulls before: there is
+    // time for unrequested packets.
     let pulls: Vec<_> = (1..9)
         .flat_map(|host| received(&mut credits, at(5), from(host), packet(at(4), 9_000)))
         .collect();
@@ -96,8 +96,8 @@ fn pulls_leave_at_their_part_of_the_links_rate() {
     assert_eq!(found, expected);
 }
 
-/// Four windows of eight packets arrive, as fast as the link brings them: no time is left for pulls, but for those that
-/// fit into the base round trip ahead, before the windows are in.
+/// Four windows of eight packets arrive at the rate of the link. Before the windows are in, only pulls that fit into
+/// the base round trip ahead have time.
 #[test]
 fn a_burst_of_windows_is_let_in_before_more_is_pulled() {
     let mut credits = credits(8, Order::RoundRobin);
@@ -114,8 +114,8 @@ fn a_burst_of_windows_is_let_in_before_more_is_pulled() {
             now += PACKET;
         }
     }
-    // The base round trip ahead has room for one besides the packet that has just arrived. Of the others, each that
-    // comes to its end is pulled.
+    // The base round trip ahead has room for one pull in addition to the arrived packet. Of the other flows, each is
+    // pulled at its end.
     assert_eq!(pulled, [1, 8, 8, 8]);
 }
 
@@ -191,7 +191,7 @@ fn the_shortest_backlog_is_pulled_first() {
     }
 }
 
-/// A fabric in which packets and pulls of a flow keep their order, and take as long as they are told.
+/// A fabric in which packets and pulls of a flow keep their order and take the given times.
 struct Fabric {
     credits: Credits,
     now: Time,
@@ -199,7 +199,7 @@ struct Fabric {
     waiting: [u32; 9],
     packets: Vec<(Time, Flow, Arrival)>,
     pulls: Vec<(Time, Grant)>,
-    /// Which packets are marked, in turn.
+    /// Marks of the packets, in turn.
     marks: std::iter::Cycle<std::vec::IntoIter<bool>>,
     delivered: u64,
 }
@@ -295,7 +295,7 @@ impl Fabric {
 }
 
 proptest! {
-    /// Whatever is sent and however long it takes: windows stay whole, and every byte arrives.
+    /// Windows stay complete, and every byte arrives, for any messages and delays.
     #[test]
     fn no_credit_is_lost_and_no_flow_starves(
         window in 1_u64..20,

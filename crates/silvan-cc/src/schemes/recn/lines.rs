@@ -1,4 +1,4 @@
-//! What an output keeps: its set-aside queues with their lines, and the messages that have not arrived.
+//! State of an output: its set-aside queues with their lines, and the messages on their way.
 
 use silvan_core::{HostId, PortId, Time};
 
@@ -6,12 +6,11 @@ use super::super::expected::Expected;
 use super::NORMAL;
 use super::inputs::Inputs;
 
-/// Which packets a line is for.
+/// Packets of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Group {
-    /// Those whose way behind this output goes by these outputs; the last one is the root.
+    /// Packets whose path behind this output leads through these outputs; the last output is the root.
     Path(Vec<PortId>),
-    /// Those to a host.
     Destination(HostId),
 }
 
@@ -24,7 +23,7 @@ impl Group {
         }
     }
 
-    /// Whether its packets are among those of another one, a shorter path.
+    /// Returns true if the group's packets are among those of the other group, a shorter path.
     fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Path(path), Self::Path(shorter)) => {
@@ -35,8 +34,8 @@ impl Group {
     }
 }
 
-/// What has sent a message upstream: a line of an output by its lane, or the output itself as a root, with the destination of
-/// the packet that it was sent for.
+/// Sender of a message upstream: a line of an output by its lane, or the output itself as a root. The destination is
+/// that of the packet that caused the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sender {
     pub output: PortId,
@@ -47,7 +46,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Whether it is the same line or root, whatever the packet.
+    /// Returns true if it is the same line or root; the destination may differ.
     pub fn is_same(&self, other: &Self) -> bool {
         (self.output, self.lane) == (other.output, other.lane)
     }
@@ -60,9 +59,9 @@ pub(super) struct Line {
     /// The only destination of its packets, if its root is a port to a host.
     pub only: Option<HostId>,
     pub lane: usize,
-    /// When a packet took it last, or when it was made.
+    /// Time of the last packet of the line, or of its creation.
     pub used: Time,
-    /// Whether a packet has taken it.
+    /// True if a packet has used the line.
     pub is_taken: bool,
     /// The neighbour downstream that has made it.
     pub sender: Sender,
@@ -85,7 +84,7 @@ struct Root {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
     pub sent: u32,
-    /// Those of which the next output has said that they have left it, too.
+    /// Packets that have left the next output, too, by its messages.
     pub gone: u32,
 }
 
@@ -102,7 +101,7 @@ struct Hold {
 /// Packets that came by an input on the lane of a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrived {
-    /// Those that wait, and those that have left.
+    /// Waiting packets, and packets that have left.
     waiting: u32,
     left: u32,
 }
@@ -110,11 +109,11 @@ struct Arrived {
 /// An output of a switch or a host.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    /// Whether its cable leads to a host.
+    /// True if the cable leads to a host.
     pub to_host: bool,
     /// The port at the other end of its cable.
     pub peer: Option<PortId>,
-    /// At most one for each lane besides lane 0.
+    /// Lines, at most one for each lane other than lane 0.
     pub lines: Vec<Line>,
     /// By destination, the lane of its packets; empty if there are no lines.
     pub chosen: Vec<u8>,
@@ -122,7 +121,7 @@ pub(super) struct Output {
     pub version: u64,
     roots: Vec<Root>,
     holds: Vec<Hold>,
-    /// How many lanes and inputs there are, and packets by both; empty before the first one.
+    /// Number of lanes and inputs, and packets by both; empty before the first packet.
     lanes: usize,
     inputs: usize,
     waiting: Vec<u32>,
@@ -130,7 +129,7 @@ pub(super) struct Output {
     /// Packets on a lane to an output of the next switch, at the end of the last line for which they were.
     totals: Vec<(usize, PortId, Passed)>,
     pub expected: Expected,
-    /// When to look again for lines that are not used.
+    /// Time of the next check for unused lines.
     pub check_at: Time,
 }
 
@@ -252,8 +251,10 @@ impl Output {
         (arrived.waiting == 0).then_some(arrived.left)
     }
 
-    /// All packets that wait for a lane are gone. Returns the inputs and lanes by which all have come that are: on which lanes is
-    /// not known before all of an input are, and how many have left.
+    /// Removes all packets that wait for a lane.
+    ///
+    /// Returns the input, lane of arrival and packets that have left, for inputs and lanes without waiting packets. The
+    /// lanes of arrival are known only once no packet of an input waits.
     pub fn discard(&mut self, lane: usize) -> Vec<(u8, u8, u32)> {
         self.holds
             .retain(|hold| hold.before != lane && hold.lane != lane);
@@ -284,8 +285,9 @@ impl Output {
         gone
     }
 
-    /// A packet takes the lane of a line: at a switch, the first one of its input is held for those that wait on the lanes where
-    /// its packets were before.
+    /// Records a packet on the lane of a line.
+    ///
+    /// At a switch, the first packet of an input is held for packets of the line that wait on other lanes.
     pub fn take(&mut self, now: Time, lane: usize, input: Option<u8>) {
         let Some(place) = self.lines.iter().position(|line| line.lane == lane) else {
             return;
@@ -315,7 +317,7 @@ impl Output {
         self.holds.extend(holds);
     }
 
-    /// Whether packets of a line that came before those on its lane wait on another one.
+    /// Returns true if earlier packets of a lane's line wait on another lane.
     #[inline]
     pub fn is_held(&self, lane: usize, input: u8) -> bool {
         let mut holds = self.holds.iter();

@@ -1,21 +1,21 @@
-//! What the switches and hosts send each other.
+//! Messages between switches and hosts.
 
 use silvan_core::{HostId, PortId, Sl, Time};
 
 use super::lines::Sender;
 use crate::hooks::{Flow, PortMessage};
 
-/// What a message says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// To the output upstream: set a queue aside for the packets that go through a root. The path to it is that of packets to
-    /// the destination of the sender.
+    /// To the output upstream: set a queue aside for packets through a root, whose path is that to the sender's
+    /// destination.
     SetAside { sender: Sender, root: PortId },
-    /// To the sender: no queue is set aside any more, or none was free.
+    /// To the sender: the queue is freed, or no queue was free.
     Freed(Sender),
-    /// To the output upstream: free the queue that was set aside for this sender, if no packet takes it.
+    /// To the output upstream: free the queue of this sender if no packet uses it.
     FreeUnused(Sender),
-    /// To the output upstream: none of the packets that came on a lane waits for this output any more, and so many have left it.
+    /// To the output upstream: no packet that came on a lane waits for this output any more; the number of packets that
+    /// have left.
     Emptied {
         output: PortId,
         lane: u8,
@@ -61,7 +61,7 @@ impl Content {
         }
     }
 
-    /// What a message says; `None` if it is that of another scheme.
+    /// Returns the content of a message; `None` for a message of another scheme.
     pub fn of(message: &PortMessage) -> Option<Self> {
         let [place, output, number] = message.content;
         let [kind, lane, input, _] = place.to_le_bytes();

@@ -18,10 +18,9 @@ mod tokens;
 
 use tokens::fits;
 
-/// What an output knows of a lane behind it.
+/// Knowledge of an output about a lane behind it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
-    /// Bytes that wait for it.
     bytes: u32,
     /// Packets of its line; of lines that have ended, the [`Output`] knows.
     passed: Passed,
@@ -50,7 +49,7 @@ pub struct SetAside {
     refused: u64,
     /// Outputs that expect messages, by the time when one arrives.
     expecting: BinaryHeap<Reverse<(Time, PortId)>>,
-    /// When to receive messages of outputs to which nothing else happens.
+    /// Time to receive messages of outputs without other events.
     receive_at: Time,
     /// Messages that are to be exchanged, where there are several parts of the fabric.
     sent: Option<Vec<PortMessage>>,
@@ -67,7 +66,7 @@ impl SetAside {
         let mut inputs = Vec::new();
         for (index, port) in setup.ports.iter().enumerate() {
             let Some(port) = port else { continue };
-            // Also of a host, whose position is not known.
+            // Also the peer of a host, whose position is not known.
             if let Some(peer) = port.peer {
                 peers[peer.index()] = Some(PortId::new(index));
                 peers[index] = Some(peer);
@@ -243,7 +242,8 @@ impl SwitchControl for SetAside {
 
     fn host_vl_version(&self, now: Time, output: PortId) -> Option<u64> {
         let record = &self.outputs[output.index()];
-        // What has arrived may change it, and so may answers to what has arrived elsewhere.
+        // An arrived message may change the answer, and so may answers to messages that have
+        // arrived elsewhere.
         let has_received = now <= self.receive_at && !record.expected.is_due(now);
         has_received.then_some(record.version)
     }

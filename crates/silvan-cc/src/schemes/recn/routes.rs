@@ -69,7 +69,7 @@ impl Paths {
         (place != NONE).then(|| PortId::new(first + usize::from(place)))
     }
 
-    /// Whether packets to a host take these outputs, wherever they enter the path.
+    /// Returns true if packets to a host take these outputs, from any entry into the path.
     pub fn are_taken(&self, path: &[PortId], to: HostId) -> bool {
         path.iter()
             .all(|&output| self.output(output, to) == Some(output))

@@ -236,7 +236,7 @@ fn the_first_packet_is_held_until_what_came_before_has_left() {
             assert_eq!(fabric.join(at(1), 1, to, 0), 0);
         }
         assert_eq!(fabric.join(at(2), 1, 1, 0), 1);
-        // What comes later on lane 0 does not hold it.
+        // Later packets on lane 0 do not hold the packet.
         assert_eq!(fabric.join(at(2), 1, 2, 0), 0);
         for to in [1, 2, 1] {
             assert!(fabric.holds(1, 1) && !fabric.holds(0, 2));
@@ -262,7 +262,7 @@ fn queues_are_freed_from_the_leaves_when_they_are_empty() {
             fabric.join(at(5), 2, 1, 1);
             fabric.leave(at(5), 2, 1, 0, 1);
         }
-        // Its buffer is empty, but a packet still waits, and the host has a branch.
+        // The buffer is empty, but a packet still waits, and the host has a branch.
         let in_use = |fabric: &mut Fabric, us| {
             fabric.reach(at(us));
             [HOST, FIRST_OUT].map(|port| fabric.queues.in_use(port))
@@ -298,7 +298,7 @@ fn a_queue_that_no_packet_takes_is_freed_when_another_root_needs_it() {
     }
 }
 
-/// The host has a branch of the line that no packet takes: it is asked first.
+/// The host has a branch of the line that no packet uses: the switch asks the host first.
 #[test]
 fn branches_that_no_packet_takes_are_freed_before() {
     for variant in BOTH {
@@ -311,7 +311,7 @@ fn branches_that_no_packet_takes_are_freed_before() {
         fabric.reach(at(3));
         let in_use = |fabric: &Fabric| [HOST, FIRST_OUT].map(|port| fabric.queues.in_use(port));
         assert_eq!(in_use(&fabric), [1, 1]);
-        // At 111 us the switch asks the host, which has freed it at 112; the switch knows at 113.
+        // At 111 us the switch asks the host, which frees the branch at 112; the switch knows at 113.
         fabric.fill(at(110), 2, 4);
         fabric.reach(at(111));
         assert_eq!(in_use(&fabric), [1, 1]);

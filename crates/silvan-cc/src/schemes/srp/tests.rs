@@ -227,8 +227,8 @@ fn lhrp_sends_again_when_the_switch_says() {
 }
 
 proptest! {
-    /// Whatever is discarded and granted in whichever order, all is sent in the end: what has a reservation comes to
-    /// nothing when nothing is discarded any more, and no flow waits for a grant that has not been asked for.
+    /// All packets are sent in the end, for any order of discards and grants. Reservations are used up once no packet
+    /// is discarded any more, and no flow waits for a grant that it has not requested.
     #[test]
     fn no_flow_waits_without_end(
         is_small in any::<bool>(),

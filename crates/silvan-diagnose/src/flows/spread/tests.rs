@@ -7,7 +7,7 @@ use crate::observation::{Observation, data_rate};
 
 use super::*;
 
-/// What one of the hosts that send to one sends, and what others send to each host, as parts of a link.
+/// Rate of a host with one destination, and rate of other hosts to each host, as parts of a link.
 const TO_ONE: f64 = 0.29;
 const TO_EACH: f64 = 0.01;
 

@@ -1,5 +1,5 @@
-//! Settings of the scheme as fields of management datagrams, and back. Which field carries which setting is declared
-//! with the setting.
+//! Conversion between settings of the scheme and fields of management datagrams. A setting's declaration names its
+//! fields.
 
 use silvan_cc::schemes::ib_cc::{
     CctEntry, CongestionEntry, EffectivePortSetting, MarkingSetting, PortMask, StarvationSetting,
@@ -137,8 +137,8 @@ macro_rules! conversions {
             element
         }
 
-        /// What an element sets if it is for congestion control, and if it is for credit starvation. What it
-        /// has no field for stays as it is at the port.
+        /// Returns the settings of an element for congestion control, and for credit starvation. Settings without a
+        /// field keep the port's values.
         pub(super) fn element_settings(
             port: &EffectivePortSetting,
             element: &SwitchPortCongestionElement,
@@ -149,7 +149,7 @@ macro_rules! conversions {
             (marking, starvation)
         }
 
-        /// What an adapter does for a service level as an entry of an attribute.
+        /// Returns the setting of an adapter for a service level, as an entry of an attribute.
         pub(super) fn entry_to_wire(entry: &CongestionEntry) -> CaCongestionEntry {
             CaCongestionEntry {
                 $($entry_field: entry.$entry.to_wire(),)*

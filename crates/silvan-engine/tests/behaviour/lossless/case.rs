@@ -81,7 +81,7 @@ impl Case {
         Routed::new(builder.build().unwrap())
     }
 
-    /// The same with one lane, links of one speed, and round-robin arbitration.
+    /// Restricts the case to one lane, links of one speed, and round-robin arbitration.
     pub fn plain(mut self) -> Self {
         let LinkKind { width, speed, .. } = self.hosts[0].1;
         let hosts = self.hosts.iter_mut().map(|(_, kind)| kind);
@@ -152,7 +152,7 @@ impl Case {
         (Waypoints::new(fabric, groups.collect()), steps)
     }
 
-    /// The same by the tables, if packets go over waypoints here.
+    /// Returns the case by the tables, if packets go over waypoints.
     pub fn without_waypoints(&self) -> Option<Self> {
         self.choice.is_non_minimal().then(|| Self {
             choice: PathChoice::Table,
@@ -160,7 +160,7 @@ impl Case {
         })
     }
 
-    /// The same with as many lanes as paths over waypoints need, or by the tables if ports have not so many.
+    /// Sets the number of lanes that paths over waypoints need, or routes by the tables if ports have too few lanes.
     fn with_lanes_for_waypoints(mut self) -> Self {
         let (routed, _) = self.build();
         let (waypoints, steps) = self.over_waypoints(&routed.fabric);
@@ -181,13 +181,13 @@ impl Case {
         self
     }
 
-    /// The same where nothing has an effect elsewhere for 17 ns.
+    /// Restricts the case to fabrics without effects elsewhere for 17 ns.
     pub fn lookahead(self) -> Self {
         self.plain().with_independent_ports().with_windows()
     }
 
-    /// The same, with paths that may be chosen packet by packet. In half of the cases a port has no immediate effect on another
-    /// one of its switch.
+    /// Allows paths chosen packet by packet. In half of the cases a port has no immediate effect on other ports of its
+    /// switch.
     pub fn general_lookahead(mut self) -> Self {
         if self.seed >> 40 & 1 == 0 {
             self = self.with_independent_ports();
@@ -211,7 +211,7 @@ impl Case {
         self.with_windows()
     }
 
-    /// The same without limits on reads or overtaking, single queues and output buffers.
+    /// Removes limits on reads and overtaking, single queues and output buffers.
     fn with_independent_ports(mut self) -> Self {
         let switch = &mut self.config.switch;
         (switch.read_limit, switch.bypass_limit) = (None, None);
@@ -229,13 +229,13 @@ impl Case {
         switch.credit_delay = switch.credit_delay.max(least);
         let feedback = &mut case.config.feedback;
         feedback.carrier = Some(BecnCarrier::Cnp);
-        // As long as no window is.
+        // At least as long as a window.
         feedback.delay = feedback.delay.max(switch.latency + switch.credit_delay);
         case
     }
 
-    /// The same with PFC in the place of credits: thresholds after up to six packets or by themselves, a response of up to
-    /// 2 us, and the headroom of the formula.
+    /// Replaces credits by PFC: thresholds after up to six packets or by default, a response of up to 2 us, and the
+    /// headroom of the formula.
     pub fn paused(mut self) -> Self {
         if self.config.data_vls > 8 {
             // PFC has eight priorities, which are too few for these waypoints.
@@ -257,8 +257,8 @@ impl Case {
         self
     }
 
-    /// The same with thresholds after two packets, one read of an input buffer or one overtaking at a time, and a flow from each host to
-    /// each other that always has something to send.
+    /// Sets PFC with thresholds after two packets, and one read of an input buffer or one overtaking at a time. Each
+    /// host has a flow to each other host that always has packets.
     pub fn paused_and_crowded(self) -> Self {
         let mut case = self.paused();
         let wire = case.config.packet.mtu + case.config.packet.header;
@@ -287,7 +287,7 @@ impl Case {
         case
     }
 
-    /// The same with up to four packets of headroom, which may be too little.
+    /// Sets PFC with up to four packets of headroom, which may be too little.
     pub fn short_of_headroom(self) -> Self {
         let mut case = self.paused();
         let wire = (case.config.packet.mtu + case.config.packet.header).as_u64();
@@ -297,7 +297,7 @@ impl Case {
         case
     }
 
-    /// The same, with acknowledgements of every packet.
+    /// Adds acknowledgements of every packet.
     pub fn acknowledged(mut self) -> Self {
         self.config.feedback.carrier = Some(BecnCarrier::AckPerPacket);
         self

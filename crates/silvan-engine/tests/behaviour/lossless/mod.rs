@@ -19,7 +19,7 @@ use crate::common::{Routed, at, ddr_config, two_lanes};
 use crate::script::Script;
 use silvan_core::Span;
 
-/// The same cases in every run with the same `PROPTEST_RNG_SEED`.
+/// Returns a runner with equal cases in every run with one `PROPTEST_RNG_SEED`.
 pub fn runner(cases: u32) -> TestRunner {
     let config = ProptestConfig {
         cases,
@@ -132,7 +132,7 @@ fn with_congestion_control_and_notifications_in_band() {
     );
 }
 
-/// The same run window by window, and event by event.
+/// A run window by window, and a run event by event.
 type EnginePair<S, C, F, const TOLD: bool> =
     (Engine<S, C, Script<TOLD>, F>, Engine<S, C, Script<TOLD>>);
 
@@ -206,8 +206,8 @@ fn lookahead_engine_equals_general_engine() {
     }
 }
 
-/// The same oracle, with InfiniBand's congestion control: marks, notifications in and out of band, their charges,
-/// and what they do to the flows.
+/// Oracle: the general engine, with InfiniBand's congestion control. It compares marks, notifications in and out of
+/// band, their charges, and their effects on the flows.
 #[test]
 fn lookahead_engine_with_congestion_control_equals_general_engine() {
     let (becns, charged) = (Cell::new(0), Cell::new(0));
@@ -216,7 +216,7 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
         let (routed, _) = case.build();
         let (engine, general) =
             compare::<false, _, _, _>(&case, &routed, Engine::lookahead, || case.control(&routed))?;
-        // What a workload does when it is polled may depend on what congestion control answers then.
+        // A workload's answer to a poll may depend on congestion control's answers at that time.
         prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
         let received = |host| engine.host_counters(host).becn_received;
         let received: u64 = routed.fabric.host_ids().map(received).sum();
@@ -235,7 +235,7 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
     assert!(charged.get() > 10, "{} cases with charges", charged.get());
 }
 
-/// The same oracle, where the workload is notified of deliveries at the hosts that have sent the packets.
+/// Oracle: the general engine, with notifications of deliveries at the sending hosts.
 #[test]
 fn lookahead_engines_that_tell_of_deliveries_equal_general_engine() {
     let told = Cell::new(0);
@@ -270,8 +270,8 @@ fn lookahead_engines_that_tell_of_deliveries_equal_general_engine() {
     assert!(told.get() > 10_000, "{} deliveries", told.get());
 }
 
-/// The same oracle on fabrics of every kind that has windows: lanes, links of different speed, chosen paths, ports of a switch that
-/// have immediate effects on each other.
+/// Oracle: the general engine, on fabrics of every kind that has windows. They have lanes, links of different speed,
+/// chosen paths, and ports of a switch with immediate effects on each other.
 #[test]
 fn general_lookahead_engine_equals_general_engine() {
     let (served, reordered, longer) = (Cell::new(0), Cell::new(0), Cell::new(0));
@@ -280,7 +280,7 @@ fn general_lookahead_engine_equals_general_engine() {
         let case = case.general_lookahead();
         let (routed, _) = case.build();
         if !case.compile(&routed).has_windows() {
-            // Its slowest link takes very many windows for a packet.
+            // The slowest link takes very many windows for a packet.
             return Ok(());
         }
         served.set(served.get() + 1);
@@ -326,7 +326,7 @@ fn general_lookahead_engine_equals_general_engine() {
     assert!(counts.iter().all(|&count| count > 20), "{counts:?}");
 }
 
-/// The same with InfiniBand's congestion control.
+/// Oracle: the general engine, with InfiniBand's congestion control.
 #[test]
 fn general_lookahead_engine_with_congestion_control_equals_general_engine() {
     let becns = Cell::new(0);
@@ -352,7 +352,7 @@ fn general_lookahead_engine_with_congestion_control_equals_general_engine() {
     assert!(becns.get() > 1000, "{} BECNs", becns.get());
 }
 
-/// The same with PFC in the place of credits.
+/// Oracle: the general engine, with PFC in the place of credits.
 #[test]
 fn general_lookahead_engine_with_pauses_equals_general_engine() {
     let (frames, polls) = (Cell::new(0), Cell::new(0));
@@ -383,7 +383,7 @@ fn general_lookahead_engine_with_pauses_equals_general_engine() {
     assert!(polls.get() > 10_000, "{} polls", polls.get());
 }
 
-/// The same where outputs that may go on wait for something else than the end of a pause.
+/// Oracle: the general engine; resumed outputs wait for other conditions than the end of a pause.
 #[test]
 fn general_lookahead_engine_with_pauses_and_limits_equals_general_engine() {
     let result = runner(96).run(&cases(), |case| {
@@ -435,7 +435,7 @@ fn general_lookahead_engine_finds_the_loss_that_the_general_engine_finds() {
     assert!(lost.get() > 100, "{} losses", lost.get());
 }
 
-/// The same with schemes that ask how full input buffers are.
+/// Oracle: the general engine, with schemes that read the fill level of input buffers.
 #[test]
 fn general_lookahead_engine_with_full_buffers_equals_general_engine() {
     let (marked, starved) = (Cell::new(0), Cell::new(0));
@@ -480,7 +480,6 @@ fn general_lookahead_engine_with_full_buffers_equals_general_engine() {
     );
 }
 
-/// A short cable.
 fn cable(speed: Speed) -> LinkKind {
     LinkKind::new(Width::X4, speed, Length::from_mm(1000))
 }

@@ -152,7 +152,7 @@ impl Instant<'_> {
     fn parent(&self, place: PortVl, depths: &BTreeMap<PortVl, u32>) -> Option<PortVl> {
         let depth = depths[&place].checked_sub(1)?;
         let nearest = depths.iter().filter(|(_, other)| **other == depth);
-        // Of equals, `max_by_key` takes the last.
+        // Of equal elements, `max_by_key` takes the last.
         nearest
             .rev()
             .map(|(&to, _)| to)

@@ -11,7 +11,7 @@ pub const LIMIT: f64 = 20.0 * 2048.0;
 pub struct Granted {
     /// Credit, and whether the receiver has seen the flow.
     pub flows: PerFlow<2>,
-    /// Of a receiver: bytes granted that have not arrived, and the sender that was granted last.
+    /// Bytes granted that have not arrived, and the last granted sender, by receiver.
     pub receivers: [(f64, usize); HOSTS],
 }
 

@@ -1,5 +1,5 @@
-//! Schemes of today, each in at most 60 lines, against bounds that follow from the scheme and the fabric. The same
-//! schemes in Python (`tests/hook_schemes`) must give the same tables, which are stored next to them.
+//! Current schemes, each in at most 60 lines, against bounds that follow from the scheme and the fabric. Their Python
+//! versions (`tests/hook_schemes`) must give the same tables, which are stored next to them.
 
 mod grants;
 mod hpcc;
@@ -169,8 +169,8 @@ fn swift_keeps_the_round_trip_at_its_target() {
     equals_python(&output, "swift");
 }
 
-/// The receiver's queue never has more than the receiver has granted, and the link is never idle: the limit is more
-/// than the link carries while a grant and its packet are in progress.
+/// The receiver's queue never exceeds its grants, and the link is always busy. The limit is more than the link carries
+/// while a grant and its packet are in progress.
 #[test]
 fn a_receiver_gets_what_it_grants_at_the_rate_of_its_link() {
     let custom = Custom {
@@ -217,7 +217,7 @@ fn spraying_uses_all_paths_alike() {
     equals_python(&output, "spraying");
 }
 
-/// What an author has to write.
+/// Counts the lines that an author writes.
 #[test]
 fn each_scheme_has_at_most_60_lines() {
     for text in [

@@ -1,4 +1,4 @@
-//! What switches know of their input buffers.
+//! Occupancy of input buffers, as switches count it.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,7 +11,7 @@ use super::case::{Case, Load};
 use super::{check, first_difference, run_with};
 use crate::common::at;
 
-/// Notes what it is told of input buffers, and changes nothing.
+/// Records occupancies of input buffers, without any effect.
 #[derive(Default)]
 struct Recorder {
     full: Vec<Occupancy>,

@@ -13,19 +13,19 @@ use silvan_reference::{
 
 use crate::common::Routed;
 
-/// One fabric with parameters and flows.
+/// A fabric with parameters and flows.
 #[derive(Clone, Debug)]
 pub struct Case {
     trunks: Vec<Trunk>,
     hosts: Vec<(usize, LinkKind)>,
     pub mtu: Bytes,
     pub parameters: Parameters,
-    /// With lanes that switches take again: kinds of tables that pairs of ports have.
+    /// Kinds of tables of pairs of ports, if switches map packets to lanes.
     kinds: Option<[Vls; 3]>,
     pub flows: Vec<Flow>,
 }
 
-/// One or two cables from a switch to one added before it, so that the switches make a tree.
+/// A trunk of one or two cables to an earlier switch, so that the switches form a tree.
 #[derive(Clone, Debug)]
 struct Trunk {
     to: usize,
@@ -33,7 +33,6 @@ struct Trunk {
 }
 
 impl Case {
-    /// Parameters and flows for a fabric from elsewhere.
     pub fn of(parameters: Parameters, mtu: Bytes, flows: Vec<Flow>) -> Self {
         Self {
             trunks: Vec::new(),
@@ -45,8 +44,8 @@ impl Case {
         }
     }
 
-    /// The same case with equal cables, packets and starts, so that many things happen at one
-    /// instant and their order decides.
+    /// Sets equal cables, packets and starts, so that many events fall on one instant and their
+    /// order decides.
     pub fn in_step(mut self) -> Self {
         let kind = self.hosts[0].1;
         let trunk_cables = self.trunks.iter_mut().flat_map(|trunk| &mut trunk.kinds);
@@ -62,13 +61,12 @@ impl Case {
         self
     }
 
-    /// The same case with PFC in the place of credits.
+    /// Sets PFC in the place of credits.
     pub fn with_pfc(mut self, pfc: Pfc) -> Self {
         self.parameters.pfc = Some(pfc);
         self
     }
 
-    /// The same parameters, with the tables of this fabric.
     pub fn parameters(&self, fabric: &Fabric) -> Parameters {
         let mut parameters = self.parameters.clone();
         let Some(kinds) = &self.kinds else {
@@ -289,12 +287,12 @@ fn parameters() -> impl Strategy<Value = (Bytes, Parameters)> {
         })
 }
 
-/// How the flows of a case are to be.
+/// Kind of a case's flows.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
     /// A single packet each, one flow after the other.
     Alone,
-    /// So many packets at the most, with starts and gaps at random.
+    /// A largest number of packets, with random starts and gaps.
     Bursts(u64),
     /// Packets without end, some with gaps.
     Endless,

@@ -104,12 +104,11 @@ fn engine_pfc(pfc: Pfc) -> engine::PfcParams {
     }
 }
 
-/// Runs both models to the same instant.
 fn run_model_and_engine(case: &Case, routed: &Routed, until: Time) -> (FlitModel, TestEngine) {
     run_with(case, routed, NoControl, until)
 }
 
-/// The same with a scheme at the switches that changes nothing.
+/// Runs model and engine, with a scheme at the switches that has no effect.
 fn run_with<S: SwitchControl>(
     case: &Case,
     routed: &Routed,
@@ -147,7 +146,7 @@ fn run_with<S: SwitchControl>(
     (model, engine)
 }
 
-/// Whether the engine has found the loss that the reference has seen.
+/// Returns true if the engine has found the loss of the reference.
 fn agrees_on_loss(model: &FlitModel, result: &Result<(), EngineError>) -> bool {
     match (model.first_loss(), result) {
         (Some(seen), Err(EngineError::Loss(found))) => {
@@ -189,7 +188,7 @@ fn first_difference<S: SwitchControl>(model: &FlitModel, engine: &TestEngine<S>)
     ))
 }
 
-/// The same cases in every run with the same `PROPTEST_RNG_SEED`.
+/// Checks cases that are equal in every run with one `PROPTEST_RNG_SEED`.
 fn check(cases_count: u32, load: Load, test: impl Fn(Case) -> Result<(), TestCaseError>) {
     check_drawn(cases_count, &cases(load), test);
 }
@@ -241,7 +240,7 @@ fn drains_alike(case: &Case) -> Result<(), TestCaseError> {
         };
         prop_assert_eq!(counters.xmit_bytes, report.xmit_bytes.as_u64());
         prop_assert_eq!(counters.xmit_pkts, report.xmit_packets);
-        // Whether a host waits is for its traffic to know; the reference knows the flows.
+        // Waiting of hosts depends on their traffic; the reference knows the flows.
         let node = &routed.fabric.nodes[routed.fabric.ports[port].node];
         if node.as_switch().is_some() {
             let name = routed.fabric.port_name(port).to_string();

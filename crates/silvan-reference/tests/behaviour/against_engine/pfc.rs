@@ -78,7 +78,7 @@ fn endless_flows_share_alike_under_pfc() {
     assert!(paused.get() > 1_000, "{} frames", paused.get());
 }
 
-/// With any headroom, both models lose the same packet first: the same instant, port, priority and bytes.
+/// With any headroom, both models lose one packet first: equal instant, port, priority and bytes.
 #[test]
 fn losses_are_alike() {
     let losses = Cell::new(0);

@@ -1,7 +1,7 @@
-//! In two levels: among the ranks of a server, and between servers among the ranks of one index.
+//! Two-level algorithms: among the ranks of a server, and between servers among the ranks of one index.
 //!
-//! A group of n ranks on servers of `local` each, side by side. Where that does not divide the group, or leaves only
-//! one level, the flat algorithm does the same.
+//! A group has n ranks on servers of `local` adjacent ranks each. If `local` does not divide the group, or leaves only
+//! one level, the flat algorithm runs.
 
 use super::{
     Collective, CollectiveAlgorithm, Operation, doubling, pairwise, reversed, ring, split, tree,

@@ -15,8 +15,8 @@ use crate::programs::op::{Group, Op};
 /// Tag of the messages of collective operations: beyond those that programs use.
 pub const TAG: u32 = 0xffff_0000;
 
-/// Passes the collective operations to a macro: for each its name in scenarios, its default algorithm, a sentence on a program
-/// that repeats it, and a sentence on what it does.
+/// Passes the collective operations to a macro. Each has a name in scenarios, a default algorithm, a sentence on a
+/// program that repeats it, and a sentence on its effect.
 macro_rules! with_operations {
     ($next:ident $($rest:tt)*) => {
         $next! { $($rest)* {
@@ -45,7 +45,7 @@ pub(crate) use with_operations;
 
 macro_rules! declare_operations {
     ({ $($operation:ident = $name:literal, $default:ident, $program:literal, $summary:literal;)* }) => {
-        /// What a collective operation does.
+        /// Kind of a collective operation.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
         )]
@@ -94,7 +94,7 @@ macro_rules! register {
             /// All of them, in the order of their registration.
             pub const ALL: &[Self] = &[$(Self::$algorithm),*];
 
-            /// Its name, as scenarios spell it.
+            /// Returns the name in scenarios.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$algorithm => $name,)*
@@ -176,7 +176,7 @@ impl Operation {
         named(name)
     }
 
-    /// Whether one rank has another part than all others.
+    /// Returns true if one rank has another part than all others.
     pub const fn has_root(self) -> bool {
         matches!(
             self,
@@ -184,7 +184,7 @@ impl Operation {
         )
     }
 
-    /// Whether `bytes` is the size of one message rather than of a vector that is split.
+    /// Returns true if `bytes` is the size of one message instead of a vector that is split.
     pub const fn is_per_message(self) -> bool {
         matches!(self, Self::Alltoall | Self::Incast | Self::Scatter)
     }
@@ -205,7 +205,7 @@ fn named<'a, T: Deserialize<'a>>(name: &'a str) -> Option<T> {
 /// A collective operation of a group of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
-    /// What it does.
+    /// Kind of the operation.
     pub operation: Operation,
     /// By which of [`Operation::algorithms`].
     pub algorithm: Algorithm,
@@ -226,6 +226,24 @@ impl Collective {
             bytes,
             root: 0,
             local: 1,
+        }
+    }
+
+    /// Bytes of the operation among `ranks`, and of these the part that crosses the links of its busiest rank by the best
+    /// algorithm without aggregation in the network: the sizes behind `algbw` and `busbw` of nccl-tests
+    /// (`doc/PERFORMANCE.md`). `None` for a barrier.
+    pub fn bandwidth_bytes(&self, ranks: u32) -> Option<(f64, f64)> {
+        let (bytes, n) = (self.bytes as f64, f64::from(ranks));
+        let others = (n - 1.0) / n;
+        match self.operation {
+            Operation::Barrier => None,
+            Operation::Allreduce => Some((bytes, 2.0 * others * bytes)),
+            Operation::ReduceScatter | Operation::Allgather => Some((bytes, others * bytes)),
+            Operation::Broadcast | Operation::Reduce => Some((bytes, bytes)),
+            // `bytes` is the size of one message, of which a rank keeps its own.
+            Operation::Alltoall | Operation::Incast | Operation::Scatter => {
+                Some((n * bytes, (n - 1.0) * bytes))
+            }
         }
     }
 
@@ -258,8 +276,10 @@ impl Collective {
         self.algorithm.implementation().most_ops(ranks)
     }
 
-    /// Number of steps that [`append_steps`](Self::append_steps) tells apart: those of a ring or of a pairwise
-    /// all-to-all, as many as ranks; 1 for the others, which have few or are held whole.
+    /// Returns the number of steps that [`append_steps`](Self::append_steps) distinguishes.
+    ///
+    /// A ring or a pairwise all-to-all has as many steps as ranks. Other algorithms have 1, because they have few steps
+    /// or are stored as a whole.
     pub fn length(&self, group: Group) -> u32 {
         { self.algorithm.implementation() }.length(self.operation, group)
     }
@@ -302,8 +322,8 @@ fn exchange(out: &mut Vec<Op>, to: u32, from: u32, sent: u64, received: u64) {
     out.push(Op::Wait);
 }
 
-/// Appends an operation backwards: the last step first, and each message the other way. That makes a
-/// reduction of a broadcast, and a reduce-scatter of an allgather.
+/// Appends an operation backwards: the last step first, and each message in the other direction. So a broadcast becomes
+/// a reduction, and an allgather a reduce-scatter.
 fn reversed(out: &mut Vec<Op>, forwards: impl FnOnce(&mut Vec<Op>)) {
     let mut ops = Vec::new();
     forwards(&mut ops);

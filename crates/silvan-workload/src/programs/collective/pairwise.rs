@@ -1,5 +1,6 @@
-//! Pairwise exchange: in step k a rank sends to the one k places on; with a power of two of ranks, partners are those
-//! whose places differ by k in their bits.
+//! Pairwise exchange: in step k a rank sends to the rank k places on.
+//!
+//! With a power of two of ranks, partners are ranks whose places differ by k in their bits.
 
 use std::ops::Range;
 

@@ -88,7 +88,7 @@ pub fn allreduce_steps(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64, ste
     let n = group.size;
     let part = |place: u32| split(bytes, n, place);
     for step in steps {
-        // In both halves the part that is passed on moves back by one from step to step.
+        // In both halves the forwarded part moves back by one per step.
         let shift = if step < n - 1 {
             step
         } else {
@@ -123,7 +123,7 @@ pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: Parts<'_>) {
     }
 }
 
-/// What is for others than the right neighbour goes through it: step by step, one message less.
+/// The right neighbour forwards messages for other ranks: each step has one message less.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     let n = group.size;
     let (right, left) = (group.rank(me + 1), group.rank(me + n - 1));

@@ -44,7 +44,7 @@ pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64
         receive(out, group.rank(place - distance + root), bytes);
         out.push(Op::Wait);
     }
-    // One after the other: the largest subtree gets its message first.
+    // In turn: the largest subtree gets its message first.
     while distance > 1 {
         distance /= 2;
         if place + distance < n {

@@ -1,4 +1,4 @@
-//! One line of a schedule.
+//! Lines of a schedule.
 
 use silvan_core::Span;
 use winnow::ascii::{dec_uint, space0, space1};
@@ -9,14 +9,11 @@ use winnow::token::take_while;
 
 use crate::programs::schedule::Action;
 
-/// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// How many ranks there are.
     Ranks(u32),
     /// A rank's block starts.
     Rank(u32),
-    /// A block ends.
     End,
     /// An operation.
     Op {
@@ -25,7 +22,7 @@ pub(super) enum Line<'a> {
         cpu: u32,
         nic: u32,
     },
-    /// One operation waits for another.
+    /// An operation waits for another operation.
     Requires {
         later: &'a str,
         earlier: &'a str,

@@ -62,8 +62,10 @@ const SHOWN: usize = 60;
 ///
 /// # Errors
 ///
-/// The first line that cannot be understood, a rank or label that does not exist, a rank without a block,
-/// a block that is not closed, operations that wait for each other in a cycle.
+/// - a line that cannot be understood (the first one)
+/// - a rank or label that does not exist
+/// - a rank without a block, or a block that is not closed
+/// - operations that wait for each other in a cycle
 pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, TraceError> {
     let plain = without_comments(text);
     let mut ranks: Vec<Option<Arc<Schedule>>> = Vec::new();

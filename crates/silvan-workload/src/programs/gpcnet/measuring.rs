@@ -60,7 +60,7 @@ impl Test {
         Self::Alltoall,
     ];
 
-    /// Its name: what its measurements are counted under.
+    /// Returns the label of the measurements.
     pub const fn label(self) -> &'static str {
         match self {
             Self::RingLatency => "rr-latency",
@@ -85,7 +85,6 @@ impl Test {
     }
 }
 
-/// A rank that measures.
 #[derive(Debug)]
 pub(super) struct Measuring {
     pub keys: GpcnetSection,
@@ -110,7 +109,7 @@ impl Measuring {
         (at(order.len() - 1), at(1))
     }
 
-    /// What is done in one iteration between two neighbours.
+    /// Appends the operations of an iteration between two neighbours.
     fn beside(&self, test: Test, (left, right): (u32, u32), out: &mut Vec<Op>) {
         let bytes = self.keys.bandwidth_bytes.as_u64();
         match test {
@@ -157,8 +156,7 @@ impl Measuring {
         collective::doubling::barrier(out, self.group(), self.me);
     }
 
-    /// One part of the all-to-all test: with many ranks, a single all-to-all has too many messages to be
-    /// made at once.
+    /// Appends a part of the all-to-all test: with many ranks, a single all-to-all has too many messages for one step.
     fn alltoall(&self, out: &mut Vec<Op>, label: u16, step: u64) {
         let (operation, steps, is_last) =
             part(collective::pairwise::alltoall_length(self.group()), step);
@@ -181,7 +179,6 @@ impl Measuring {
         Group::range(self.slice * self.size, self.size)
     }
 
-    /// Steps of a test.
     fn length(&self, test: Test) -> u64 {
         match test {
             Test::Allreduce => 1,
@@ -195,7 +192,7 @@ impl Measuring {
 }
 
 impl Steps for Measuring {
-    /// One test after the other, with every ring of it.
+    /// Runs the tests in turn, with all their rings.
     fn step(&mut self, step: u64, _now: Time, out: &mut Vec<Op>) -> bool {
         if step == 0 {
             out.push(Op::Compute(self.keys.settle));

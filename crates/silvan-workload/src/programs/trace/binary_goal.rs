@@ -1,9 +1,9 @@
 //! GOAL schedules as LogGOPSim's `txt2bin` writes them, for machines that store the lowest byte first.
 //!
-//! After a cookie of 8 bytes: the number of ranks (4), the numbers of the last processor and network interface (1 each), and
-//! where the data of each rank start and end (8 each). The data of a rank: how many operations and how many that wait for
-//! none (4 each), numbers of the latter (4 each), the operations (39 each), and the numbers of those that wait (4 each).
-//! Places are counted from the end of the cookie.
+//! After a cookie of 8 bytes come the number of ranks (4), the numbers of the last processor and network interface (1
+//! each), and the start and end of each rank's data (8 each). A rank's data has the numbers of operations and of
+//! operations without waits (4 each), and indices of the latter (4 each). Then come the operations (39 each) and the
+//! indices of waiting operations (4 each). Positions are counted from the end of the cookie.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const TRUNCATED: &str = "the file may have been cut off";
 const FEWER: &str = "leave out operations, or whole ranks";
 const DAMAGED: &str = "write it again with txt2bin, or use the GOAL text";
 
-/// Whether a file starts with the cookie.
+/// Returns true if a file starts with the cookie.
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
     bytes.starts_with(&COOKIE.to_le_bytes())
 }
@@ -142,7 +142,7 @@ fn check_apart(places: &[(usize, usize, u32, usize)], first: usize) -> Result<()
     Ok(())
 }
 
-/// Where the numbers of operations that wait for one stand, and how many there are.
+/// Position and number of the indices of operations that wait for an operation.
 struct Waiting {
     op: u32,
     at: u32,

@@ -1,8 +1,8 @@
 //! Traces and lists of real applications, read into a schedule for each rank.
 //!
-//! A format is one module with a struct that holds its keys and implements [`TraceFormat`], and one line in the list
-//! `with_formats`. It reads bytes, never files: who has read them names the file in errors. What a format makes of its files is
-//! one text, which a scenario stores in place of them. The guide's page "How to add a trace format" adds one.
+//! A format is a module and a line in the list `with_formats`. The module has a struct with the keys, which implements
+//! [`TraceFormat`]. It reads bytes, never files: the caller names the file in errors. A format converts its files to
+//! one text, which a scenario stores in their place. The guide's page "How to add a trace format" adds a format.
 
 mod binary_goal;
 
@@ -22,8 +22,8 @@ macro_rules! with_formats {
     ($next:ident $($rest:tt)*) => {
         $next! { $($rest)* {
             goal::Goal = "goal", "A GOAL schedule (LogGOPSim, ATLAHS), as text or as `txt2bin` writes it.";
-            chakra::Chakra = "chakra", "What Chakra execution traces say (MLCommons, ASTRA-sim), one file for each rank, in protobuf or JSON.";
-            aicb::Aicb = "aicb", "What a list of AICB says, comma-separated or in SimAI's form.";
+            chakra::Chakra = "chakra", "Chakra execution traces (MLCommons, ASTRA-sim), one file for each rank, in protobuf or JSON.";
+            aicb::Aicb = "aicb", "A list of AICB, comma-separated or in SimAI's form.";
             connections::Connections = "connections", "The connections of a connection matrix of htsim.";
         } }
     };
@@ -101,13 +101,13 @@ pub enum TracePlace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TraceError {
-    /// Which of the files, if there are several, from 0.
+    /// Number of the file, from 0.
     pub file: usize,
-    /// Where in the file.
+    /// Place in the file.
     pub place: TracePlace,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: &'static str,
 }
 
@@ -127,7 +127,7 @@ impl TraceError {
         Self::new(TracePlace::Line(line), message, hint)
     }
 
-    /// The same in another file.
+    /// Sets the number of the file.
     #[must_use]
     pub(crate) fn in_file(mut self, file: usize) -> Self {
         self.file = file;
@@ -135,7 +135,7 @@ impl TraceError {
     }
 }
 
-/// How a collective operation of a trace is done, by its size: the first rule that fits holds.
+/// Algorithm of a collective operation of a trace, by its size: the first rule that fits holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodRule {
     /// The operation; `None` is any.
@@ -148,16 +148,16 @@ pub struct MethodRule {
     pub pipeline: Pipeline,
 }
 
-/// What a trace leaves open.
+/// Settings that a trace does not have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSettings {
     /// Places for ranks on the hosts.
     pub places: u32,
     /// Ranks side by side that share a server.
     pub local: u32,
-    /// How collective operations are done.
+    /// Algorithms of collective operations.
     pub methods: Vec<MethodRule>,
-    /// Arithmetic operations per second, for nodes that have a number of these instead of a time.
+    /// Arithmetic operations per second, for nodes that have a number of operations instead of a time.
     pub operations_per_second: Option<f64>,
 }
 
@@ -179,7 +179,7 @@ impl TraceSettings {
         )
     }
 
-    /// How many members of a group, side by side in it, share a server; 1 where they are not spread evenly.
+    /// Returns the number of adjacent members of a group that share a server; 1 if they are not spread evenly.
     pub fn local_members(&self, ranks: &[u32]) -> u32 {
         let server = |rank: u32| rank / self.local.max(1);
         let first = ranks
@@ -286,6 +286,6 @@ pub(crate) fn first_few(
     }
 }
 
-/// What to do about a trace that is too long.
+/// Hint for a trace that is too long.
 pub(crate) const SHORTEN: &str =
     "use larger chunks, fewer channels, or an algorithm with fewer messages";

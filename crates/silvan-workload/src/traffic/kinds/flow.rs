@@ -15,7 +15,7 @@ use crate::traffic::pace::Pace;
 use crate::traffic::rng::Purpose;
 use crate::traffic::values::{HostRef, Load};
 
-/// One flow.
+/// A single flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Flow {
@@ -55,7 +55,6 @@ pub struct Flow {
     pub sl: Sl,
 }
 
-/// The source of a flow.
 pub(crate) struct FlowSource {
     /// The sender.
     pub(crate) from: HostId,

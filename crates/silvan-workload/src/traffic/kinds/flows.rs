@@ -26,14 +26,14 @@ use crate::traffic::values::{Load, Selection};
 /// Most flows on their way of all senders together.
 pub(crate) const MOST_OUTSTANDING: u64 = 1 << 25;
 
-/// Where flows go.
+/// Destinations of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowPattern {
     /// Each to a host drawn from `to`.
     #[default]
     Uniform,
-    /// Those of a host to one other, those of each host to another one.
+    /// Each host sends all flows to one other host; all receivers differ.
     Permutation,
     /// Hosts are the elements of a square matrix, row by row: element (i, j) sends to (j, i), and those of the diagonal send nothing.
     Transpose,
@@ -75,12 +75,12 @@ pub struct Flows {
     /// Name in the statistics. Default: `flows-1`, `flows-2`, ...
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How large the flows are.
+    /// Sizes of the flows.
     pub sizes: SizeMix,
     /// The senders.
     #[serde(default)]
     pub from: Selection,
-    /// Where the flows go.
+    /// Destinations of the flows.
     #[serde(default)]
     pub pattern: FlowPattern,
     /// The receivers; for the patterns `uniform` and `incast`. Default: all hosts.
@@ -156,7 +156,6 @@ impl Flows {
         }
     }
 
-    /// Checks that the keys are those of the pattern.
     fn check_keys(&self, check: &Checker) -> Result<(), TrafficError> {
         let choice = self.pattern.name();
         let keys = self.pattern.keys();
@@ -214,7 +213,7 @@ impl Flows {
         Ok(check.choice("to", &selection, None, purpose)?.into())
     }
 
-    /// Where the flows of each sender go; `None` for one that sends nothing.
+    /// Returns the destinations of each sender's flows; `None` for a host that sends no flows.
     fn targets(
         &self,
         check: &Checker,
@@ -277,7 +276,7 @@ impl Flows {
         })
     }
 
-    /// When the flows of a sender start, and the rate that they offer [bit/s].
+    /// Returns the starts of a sender's flows, and their offered rate [bit/s].
     fn starts(
         &self,
         check: &Checker,

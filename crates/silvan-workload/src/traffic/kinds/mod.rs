@@ -1,9 +1,8 @@
 //! The kinds of traffic that scenarios choose from, and the list of them.
 //!
-//! A kind is one module with a struct that holds its keys, defaults and documentation and implements
-//! [`TrafficKind`], and one line in the list at the end of this file. Everything else follows from them: the entry
-//! `[[traffic.NAME]]` in scenarios with its checks, the names of its classes in the statistics, the JSON schema and the
-//! reference. The guide's page "How to add a kind of traffic" adds one.
+//! A kind is a module and a line in the list at the end of this file. The module has a struct with keys, defaults and
+//! documentation, which implements [`TrafficKind`]. The entry `[[traffic.NAME]]` in scenarios, names of classes in the
+//! statistics, JSON schema and reference follow. The guide's page "How to add a kind of traffic" adds a kind.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,14 +27,14 @@ pub(crate) trait TrafficKind {
         None
     }
 
-    /// Its name in the statistics, if it has one.
+    /// Returns the name in the statistics, if it has one.
     fn name(&self) -> Option<&str> {
         None
     }
 }
 
-/// Registers kinds of traffic: those with a single entry and those with a list of them, for each its
-/// module, its type, its key in scenarios and a sentence on it.
+/// Registers kinds of traffic: kinds with a single entry, and kinds with a list of entries. Each has a module, a type,
+/// a key in scenarios and a summary.
 macro_rules! register {
     (
         single { $($one:ident::$One:ident = $one_name:literal, $one_summary:literal;)* }
@@ -44,7 +43,7 @@ macro_rules! register {
         $(mod $one; pub use $one::$One;)*
         $(mod $list; pub use $list::$List;)*
 
-        /// Who sends what to whom. Entries add up: a host may be part of several.
+        /// Traffic of the run: senders, receivers and messages. Entries add up: a host may be part of several.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
         pub struct TrafficSection {
@@ -54,8 +53,8 @@ macro_rules! register {
             pub message: Option<Bytes>,
             /// Maximum messages queued per throttled flow; beyond it the host picks another destination.
             pub backlog: u16,
-            /// Whether hosts may send to themselves: random destinations are drawn from all hosts, and a flow may
-            /// end where it starts. Such messages take the sender's injection rate, but do not enter the fabric.
+            /// True if hosts may send to themselves: random destinations are drawn from all hosts, and a flow may end
+            /// at its sender. Such messages take the sender's injection rate, but do not enter the fabric.
             pub loopback: bool,
             $(
                 #[doc = $one_summary]
@@ -76,10 +75,10 @@ macro_rules! register {
             /// The communication of the benchmark HPCC.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub hpcc: Option<HpccSection>,
-            /// How collective operations of programs are done, by their sizes: the first entry that fits holds.
+            /// Algorithms of programs' collective operations, by size: the first entry that fits holds.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub collective: Vec<MethodEntry>,
-            /// How messages of programs become packets.
+            /// Packets and processor cost of programs' messages.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub messaging: Option<Messaging>,
         }

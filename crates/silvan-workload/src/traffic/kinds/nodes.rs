@@ -20,8 +20,8 @@ use crate::traffic::spec::Window;
 use crate::traffic::supply::{Mixed, Spread, Supply};
 use crate::traffic::values::{Hotspots, RoleShare, SeedSource};
 
-/// Messages that a class of a B node may run ahead of its share by default: enough for chance to
-/// order the messages, a 50th of a percent of the shortest averaging window of gran2012 (0.1 s).
+/// Messages that a class of a B node may run ahead of its share by default. They are enough for chance to order the
+/// messages: a 50th of a percent of the shortest averaging window of gran2012 (0.1 s).
 const DEFAULT_RUN_AHEAD_MESSAGES: u64 = 8;
 
 /// V, C and B nodes and their hotspots (gran2012, sections III to V and Frame I); all of them always have
@@ -50,8 +50,8 @@ pub struct Nodes {
     /// Unlimited is Frame I of gran2012 to the letter.
     #[schemars(with = "Limit<schema::SpanText>")]
     pub catch_up: Limit<Span>,
-    /// How far a class of a B node may run ahead of its share, as time at the whole injection
-    /// rate. With none, the two classes would alternate in lockstep on all hosts. Default: eight messages.
+    /// Limit of a B node's class that runs ahead of its share, as time at the full injection rate. With zero, the two
+    /// classes alternate in lockstep on all hosts. Default: eight messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub run_ahead: Option<Span>,
@@ -286,7 +286,7 @@ impl NodeAdder<'_, '_> {
         (place % self.subsets) as u32
     }
 
-    /// A B node at the ends of the range of p is a V or a C node by another name: the injection rate
+    /// Returns the supply of a B node. At the ends of the range of p, it is that of a V or a C node: the injection rate
     /// alone caps its one class.
     fn b_supply(&self, host: HostId, subset: u32, share: u64) -> Supply {
         if share == 0 {

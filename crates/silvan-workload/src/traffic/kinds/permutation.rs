@@ -1,4 +1,4 @@
-//! One destination for each host, all different.
+//! A destination for each host, all different.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::traffic::pace::Spacing;
 use crate::traffic::rng::{Purpose, Stream, shuffle};
 use crate::traffic::values::{HostRef, Load};
 
-/// Who sends to whom in a permutation.
+/// Destinations of a permutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
@@ -91,7 +91,6 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Checks that the keys are those of the pattern.
     fn check_keys(&self, check: &Checker) -> Result<(), TrafficError> {
         let wanted = self.pattern.key();
         let choice = self.pattern.name();

@@ -14,8 +14,8 @@ use crate::traffic::hosts::Source;
 use crate::traffic::offered::Contribution;
 use crate::traffic::values::HostRef;
 
-/// A host that sends one message to each host of a list in turn, in a closed loop: a message starts when
-/// the one before has been delivered completely.
+/// A host that sends one message to each host of a list in turn, in a closed loop. A message starts when the message
+/// before has been delivered completely.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Sequence {
@@ -26,7 +26,7 @@ pub struct Sequence {
     pub from: HostRef,
     /// The receivers, in the order of their messages; a host may be listed more than once.
     pub to: Vec<HostRef>,
-    /// How often the sender repeats the list.
+    /// Number of rounds through the list.
     #[serde(default = "Sequence::default_iterations")]
     pub iterations: Limit<u64>,
     /// Time from the delivery of a message to the start of the next one: the delay of the acknowledgement
@@ -100,7 +100,7 @@ impl TrafficKind for Sequence {
             pause: self.pause,
             window,
         });
-        // It offers what the fabric lets it.
+        // A sequence offers as much as the fabric delivers.
         let contribution = Contribution {
             rate: 0.0,
             uniform: 0.0,

@@ -129,7 +129,6 @@ mod tests {
     }
 
     proptest! {
-        /// The oracle is a list of booleans.
         #[test]
         fn a_set_is_a_list_of_booleans(
             (a, b) in (1_usize..200).prop_flat_map(|end| (

@@ -1,4 +1,4 @@
-//! The same as a plain list of queues.
+//! Comparison of parking with a plain list of queues.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -10,12 +10,12 @@ use super::{Append, Kind, Message, Parking};
 use silvan_cc::workload::Gate;
 use silvan_core::{HostId, Sl, Span, Time, Vl};
 
-/// One throttled queue pair of [`QueueList`].
+/// A throttled queue pair of [`QueueList`].
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     /// Earliest instant at which congestion control may let it send, as it last said; zero if it is to be asked again.
     release: Time,
-    /// What it would answer until then, without being asked.
+    /// Time until which congestion control's answer is known without a query.
     known: Time,
     dst: HostId,
     /// Rest of a message that has started, in bytes; it goes first.
@@ -28,7 +28,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Whether it may send now. Asks congestion control where that may say something else than before.
+    /// Returns true if the queue may send now. Queries congestion control if the answer may have changed.
     fn may_go<G: Gate>(&mut self, now: Time, sl: Sl, gate: &mut G) -> bool {
         if self.known > now {
             self.release = self.known;
@@ -77,7 +77,7 @@ impl QueueList {
         }
     }
 
-    /// Until when the queue pair to `dst` is throttled, if messages are held back on it.
+    /// Returns the end of the throttling of the queue pair to `dst`, if messages are held back on it.
     fn release_of(&mut self, dst: HostId, kind: Kind) -> Option<Time> {
         self.find(dst, kind).map(|queue| queue.release)
     }
@@ -125,7 +125,7 @@ impl QueueList {
         gate: &mut G,
     ) -> Option<Message> {
         loop {
-            // Those that are to be asked again go before all others, then the one that was throttled earliest.
+            // Queues to query again come first, then the earliest throttled queue.
             let mut first: Option<(Time, usize)> = None;
             for place in 0..self.queues.len() {
                 let queue = &mut self.queues[place];
@@ -164,7 +164,7 @@ impl QueueList {
         Message { dst, left, kind }
     }
 
-    /// Forgets all remembered instants; every queue is asked about again.
+    /// Forgets all known instants; every queue is queried again.
     fn invalidate_releases(&mut self) {
         self.invalidate_where(|_| true);
     }
@@ -179,8 +179,8 @@ impl QueueList {
         self.invalidate_where(|_| false);
     }
 
-    /// Lets all queues take part in the next choice, whose order is that in which they were throttled; of those that
-    /// are `moved`, nothing is known any more.
+    /// Lets all queues take part in the next choice, in the order of their throttling, and discards answers of `moved`
+    /// queues.
     fn invalidate_where(&mut self, moved: impl Fn(&Queue) -> bool) {
         for queue in &mut self.queues {
             queue.release = Time::ZERO;
@@ -266,7 +266,7 @@ enum Step {
     Take,
     Wait(u64),
     Throttle(usize, u64),
-    /// Lanes that have no credits from now on; the source is told or not.
+    /// Lanes without credits from now on, and true if the source is notified.
     Dry(u8, bool),
     Moved,
     MovedTo(usize),

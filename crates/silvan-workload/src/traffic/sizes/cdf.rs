@@ -12,9 +12,9 @@ use crate::traffic::rng::Stream;
 pub struct CdfError {
     /// The point at fault, from 0; in a text its line.
     pub place: usize,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: &'static str,
 }
 
@@ -39,7 +39,7 @@ impl Cdf {
         })
     }
 
-    /// What is below the first point is of its size.
+    /// Sizes below the first point equal its size.
     pub(super) fn mean(&self) -> f64 {
         let (first, share) = self.points[0];
         let lines = self.points.windows(2).map(|pair| {
@@ -58,7 +58,7 @@ impl Cdf {
             return high.max(1);
         };
         let (width, part) = (u128::from(to - from), u128::from(drawn - from));
-        // To the nearest, so that the mean is that of the lines.
+        // Rounded to nearest, so that the mean is that of the lines.
         let step = (u128::from(high - low) * (2 * part + 1) / width).div_ceil(2) as u64;
         (low + step.min(high - low)).max(1)
     }
@@ -109,10 +109,10 @@ fn check(points: &[CdfPoint]) -> Result<(), CdfError> {
     }
 }
 
-/// How far the mean in a file of Homa may be from that of its points.
+/// Tolerance for the mean in a file of Homa, relative to the mean of its points.
 const MEAN_TOLERANCE: f64 = 0.01;
 
-/// How a file of sizes is written.
+/// Format of a file of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// A size and a share.
@@ -149,8 +149,9 @@ fn number(word: &str) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
-/// Reads a text with a size in bytes and a share in each line, in percent, or as fractions if the last is 1. What follows a `#` is
-/// a comment. The files of Homa and YAPS are read too. `unit` is that of the sizes; without it, YAPS counts packets.
+/// Reads a text with a size in bytes and a share in each line. Shares are percentages, or fractions if the last is 1. A
+/// `#` starts a comment. The files of Homa and YAPS are read, too. `unit` is that of the sizes; without it, YAPS counts
+/// packets.
 ///
 /// # Errors
 ///

@@ -87,7 +87,7 @@ fn roots_are_places_in_the_group() {
     }
 }
 
-/// What is not measured takes no time.
+/// Computations without a measurement take no time.
 #[test]
 fn a_computation_without_a_time_takes_none() {
     for millis in ["None", "", "0"] {
@@ -130,8 +130,8 @@ fn simai(head: &str, layers: &[&str]) -> Vec<u8> {
     format!("{head}\n{}\n{}\n", layers.len(), layers.join("\n")).into_bytes()
 }
 
-/// Two layers by hand: forwards 1 and 2 us, backwards 3 and 4 us for inputs and weights of each, 5 us for an update that
-/// nothing waits for; all operations are of 1000 bytes and take less than that.
+/// Two layers by hand: forwards 1 and 2 us, backwards 3 and 4 us for inputs and weights of each. The update takes 5 us,
+/// and no step waits for it. All operations are of 1000 bytes and take less than that.
 #[test]
 fn layers_go_forwards_and_backwards() {
     let layers = [
@@ -217,7 +217,7 @@ fn mistakes_are_located() {
         (
             one(&[row("isend", "pp_group", 1, 1, "send_next")]),
             3,
-            "rank 0 sends to rank 1 1 times, but that does not receive as often from it: 0 times",
+            "rank 0 sends to rank 1 1 times, but rank 1 does not receive as often from it: 0 times",
         ),
         (
             one(&[computation("abc")]),
@@ -286,7 +286,7 @@ fn mistakes_are_located() {
     let error = read(&Aicb {}, &files, None, &settings(2)).unwrap_err();
     assert_eq!(
         error.message,
-        "rank 1 receives from rank 0 1 times, but that does not send as often to it: 0 times"
+        "rank 1 receives from rank 0 1 times, but rank 0 does not send as often to it: 0 times"
     );
     assert_eq!(error.place, TracePlace::Line(6));
 }
@@ -314,8 +314,8 @@ fn ranks_are_compared_with_places() {
     assert_eq!(error.place, TracePlace::Ranks);
 }
 
-/// Groups of all ranks and pipelines of one rank each, in as many steps as ranks: every rank sends to the next one, and of a
-/// barrier by dissemination, to the one at each power of two.
+/// Groups of all ranks and pipelines of one rank each, in as many steps as ranks. Every rank sends to the next rank. In
+/// a barrier by dissemination, it sends to the rank at each power of two.
 #[test]
 fn many_ranks_and_sections_are_read() {
     const RANKS: u32 = 4096;

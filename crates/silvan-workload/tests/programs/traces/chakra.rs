@@ -22,7 +22,6 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A field with a number.
 fn number(field: u64, value: u64) -> Vec<u8> {
     [varint(field << 3), varint(value)].concat()
 }
@@ -125,7 +124,7 @@ impl Node {
             message.extend(number(1, self.id));
         }
         message.extend(number(3, self.kind));
-        // One kind of dependency packed, the other one number by number: both are allowed.
+        // One kind of dependency packed, the other number by number: both are allowed.
         let (control, data) = self.deps.split_at(self.deps.len() / 2);
         message.extend(bytes(
             4,
@@ -146,7 +145,7 @@ impl Node {
         message
     }
 
-    /// As an entry of a `workload_graph`.
+    /// Writes the node as an entry of a `workload_graph`.
     fn entry(&self) -> String {
         let mut text = format!(
             "{{\"Id\": {}, \"Name\": \"n{}\", \"NodeType\": {}, \"is_cpu_op\": false, \"runtime\": {}, \"data_deps\": {:?}",
@@ -161,7 +160,7 @@ impl Node {
         text + "}"
     }
 
-    /// As protobuf writes it as JSON.
+    /// Writes the node as protobuf writes JSON.
     fn message(&self) -> String {
         let types = [
             "",
@@ -221,8 +220,8 @@ fn all(ranks: usize, kind: u64, size: u64) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Bytes that each rank sends in an operation of 1 MB of n ranks: the size is that of the vector, for an allgather that of a
-/// rank's part, for an all-to-all that of all messages of a rank.
+/// Bytes that each rank sends in an operation of 1 MB of n ranks. The size is that of the vector; for an allgather that
+/// of a rank's part; for an all-to-all that of all messages of a rank.
 #[test]
 fn sizes_of_collectives_are_those_of_the_format() {
     let size = 1 << 20;

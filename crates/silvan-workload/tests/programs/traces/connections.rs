@@ -30,7 +30,7 @@ fn read_matrix(text: String) -> Result<Vec<Arc<Schedule>>, TraceError> {
     )
 }
 
-/// Times by hand: each connection is one packet, and a trigger acts at once, on whatever node it acts.
+/// Times by hand: each connection is one packet, and a trigger acts at once, on any node.
 #[test]
 fn connections_start_at_their_time_or_trigger() {
     let text = text(
@@ -235,8 +235,8 @@ fn mistakes_are_located() {
     assert_eq!(error.place, TracePlace::Line(2));
 }
 
-/// A barrier that as many connections activate as wait for it takes one wait for each of them, not one for each pair, and all that
-/// wait start at the end of the last that activates it.
+/// A barrier with as many activators as waiters takes a wait for each of them instead of for each pair. All waiters
+/// start at the end of the last activator.
 #[test]
 fn a_barrier_of_many_connections_costs_as_much_as_it_has_lines() {
     let activators: u64 = 20_000;

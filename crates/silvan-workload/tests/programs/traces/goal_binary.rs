@@ -69,14 +69,14 @@ pub(super) fn binary(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// One rank of so many computations in a ring of waits.
+/// Returns one rank with `length` computations in a ring of waits.
 pub(super) fn ring(length: u32) -> Vec<u8> {
     let lines: String = (0..length).map(|op| format!("l{op}: calc 1\n")).collect();
     let chain: String = (1..length)
         .map(|op| format!("l{op} requires l{}\n", op - 1))
         .collect();
     let mut bytes = binary(&format!("num_ranks 1\nrank 0 {{\n{lines}{chain}}}\n"));
-    // Who waits for the last one: the first, at the end of what is there.
+    // The last operation's waiter is the first, at the end of the data.
     let entry = bytes.len() - 4 * (length as usize - 1) - 16;
     bytes[entry..entry + 4].copy_from_slice(&1_u32.to_le_bytes());
     bytes.extend(0_u32.to_le_bytes());
@@ -154,7 +154,7 @@ fn mistakes_are_named() {
 fn each_rank_has_data_of_its_own() {
     let text = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n";
     let whole = binary(text);
-    // Where the data of each rank start and end; the second starts where the first ends.
+    // Start and end of each rank's data; the second starts where the first ends.
     let entries = [14, 22, 30, 38];
     let get = |entry: usize| u64::from_le_bytes(whole[entry..entry + 8].try_into().unwrap());
     let [start, middle, _, end] = entries.map(get);

@@ -91,7 +91,7 @@ fn micro_tests_have_all_places_as_ranks() {
             assert_eq!(sent(schedule, 4).iter().sum::<u64>(), 2 * each, "{kind}");
         }
     }
-    // With the column, groups have its size.
+    // With the column, groups have the column's size.
     let sum = "CommType.all_reduce,CommGroup.dp_group,2,4096,warmup,None,None,,None,None,None,1";
     let file = format!("{COLUMNS}\n{sum}\n").into_bytes();
     let schedules = read(&Aicb {}, &[file], None, &settings(4)).unwrap();

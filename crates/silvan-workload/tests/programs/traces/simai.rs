@@ -12,7 +12,7 @@ fn text(head: &str, layers: &[&str]) -> Vec<u8> {
     format!("{head}\n{}\n{}\n", layers.len(), layers.join("\n")).into_bytes()
 }
 
-/// Of a step on four ranks: computing in us, bytes that a rank sends, and time beyond computing.
+/// Returns the computing time [us] of a step on four ranks, bytes that a rank sends, and time beyond computing.
 fn step(head: &str, layers: &[&str], local: u32) -> (u64, u64, Span) {
     let settings = TraceSettings {
         local,
@@ -46,7 +46,7 @@ fn warnings(head: &str, layers: &[&str]) -> Vec<String> {
 /// Time that covers a small collective operation, and is less than any computation here.
 const SHORT: Span = Span::from_us(8);
 
-/// Weights first, and no gradients of the first layer's inputs: 100 + 200 + 40 + 70 + 30 us, of which only the first layer's
+/// Weights first, and no gradients of the first layer's inputs: 100 + 200 + 40 + 70 + 30 us. Only the first layer's
 /// allreduce is exposed. Updates delay the end of an allreduce, and are no work.
 #[test]
 fn data_parallel_layers_start_with_gradients_of_weights() {
@@ -93,8 +93,9 @@ fn micro_has_operations_only() {
     assert_eq!((computed, bytes), (0, 2 * 3 * 1000 + 3 * 1000));
 }
 
-/// All ranks join the forward pass and the gradients of inputs, but the first layer's. The latter go on beside gradients of
-/// weights, so that 100 + 200 us and 50 + 30 + 70 + 40 us are exposed but for two forward operations.
+/// All ranks join the forward pass and the gradients of inputs, except for the first layer. Operations on gradients of
+/// inputs overlap gradients of weights. So 100 + 200 us and 50 + 30 + 70 + 40 us are exposed, except for two forward
+/// operations.
 #[test]
 fn model_parallel_gradients_of_inputs_overlap() {
     let layers = [
@@ -109,7 +110,7 @@ fn model_parallel_gradients_of_inputs_overlap() {
     assert_eq!((computed, bytes), (300, 3 * 1000 + 2 * 3 * 1000));
 }
 
-/// Of an allgather, ASTRA-sim gives the part of a rank, SimAI (with all_gpus) the whole.
+/// The size of an allgather is the part of a rank in ASTRA-sim, and the whole in SimAI (with all_gpus).
 #[test]
 fn the_size_of_an_allgather_depends_on_the_simulator() {
     let layers = ["a -1 1000 ALLGATHER 4000 1000 NONE 0 1000 REDUCESCATTER 4000 0"];
@@ -164,7 +165,7 @@ fn hybrids_follow_the_dimensions_of_the_network() {
     assert_eq!(warnings("HYBRID_CUSTOMIZED", &layers).len(), 1);
 }
 
-/// The all-to-all of embeddings goes on beside the bottom layers: 10 us of layer 1 hide it, and so the step has 10 + 10 + 10 us
+/// The all-to-all of embeddings overlaps the bottom layers: 10 us of layer 1 hide it. So the step has 10 + 10 + 10 us
 /// forwards and 10 + 20 + 10 + 20 + 10 us backwards.
 #[test]
 fn embeddings_are_exchanged_beside_the_bottom_layers() {
@@ -346,7 +347,6 @@ fn a_stage_has_its_own_groups() {
     assert_eq!((outcome.fault, outcome.finished), (None, true));
 }
 
-/// Errors name each form that is refused.
 #[test]
 fn other_texts_are_refused_by_name() {
     let layer = "a -1 1 NONE 0 1 NONE 0 1 NONE 0 1";

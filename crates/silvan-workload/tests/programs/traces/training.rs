@@ -44,8 +44,9 @@ fn schedules(model: &TrainingModel, places: u32) -> Vec<Arc<Schedule>> {
     model.schedules(&settings(places)).unwrap()
 }
 
-/// AICB's list of GPT-13B on 128 ranks has, for each rank, 167 allreduces of tensor parallel groups, a reduce-scatter of 6,422,958,080
-/// bytes and an allgather of half of them. Ring algorithms send 2 (n - 1) messages in an allreduce, n - 1 in the others.
+/// AICB's list of GPT-13B on 128 ranks has, for each rank, 167 allreduces of tensor parallel groups. It also has a
+/// reduce-scatter of 6,422,958,080 bytes and an allgather of half of them. Ring algorithms send 2 (n - 1) messages in
+/// an allreduce, n - 1 in the others.
 #[test]
 fn volumes_are_those_of_aicb() {
     let schedules = schedules(&gpt_13b(), 128);
@@ -81,8 +82,9 @@ fn volumes_are_those_of_aicb() {
     }
 }
 
-/// Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC 2021: a step of B
-/// sequences has 72 B s l h^2 (1 + s / 6h + V / 12lh) operations, if activations are not computed again.
+/// A step of B sequences has 72 B s l h^2 (1 + s / 6h + V / 12lh) operations, if activations are not computed again.
+/// Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC
+/// 2021.
 #[test]
 fn arithmetic_is_that_of_the_formula() {
     let model = TrainingModel {
@@ -111,7 +113,7 @@ fn arithmetic_is_that_of_the_formula() {
     assert!((ratio - 1.0).abs() < 1e-6, "{ratio}");
 }
 
-/// Whatever is parallel, the messages match, and a step ends.
+/// Messages match, and a step ends, for any distribution.
 #[test]
 fn every_way_to_distribute_a_model_comes_to_its_end() {
     let mut cases = Vec::new();
@@ -145,8 +147,8 @@ fn every_way_to_distribute_a_model_comes_to_its_end() {
     }
 }
 
-/// Stages wait for each other: with m micro-batches and p stages of one second each way, a step of 1F1B takes (m + p - 1) times that of
-/// one micro-batch.
+/// Stages wait for each other. With m micro-batches and p stages of one second each way, a step of 1F1B takes (m + p -
+/// 1) times that of one micro-batch.
 #[test]
 fn a_pipeline_has_the_bubble_of_the_formula() {
     let (stages, batches) = (4, 6);

@@ -82,10 +82,10 @@ proptest! {
     }
 }
 
-/// Each of these is wrong in one known way.
+/// Each function has one known fault.
 #[test]
 fn faults_are_found() {
-    // One acknowledgement undoes more than a mark does.
+    // An acknowledgement undoes more than a mark.
     let eager = Pair(
         |rate| (4.0 * rate).min(1.0),
         |rate| (rate / 2.0).max(MIN_RATE),

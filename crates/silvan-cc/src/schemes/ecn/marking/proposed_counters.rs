@@ -13,13 +13,15 @@ struct Counters {
     to_mark: u32,
 }
 
-/// The implementation of santos2003, section IV-A, that needs no scan. Each output counts the
-/// packets that wait for it (cnt1). When an input buffer becomes full, cnt1 is copied to cnt2 at
-/// every output that a packet in the buffer waits for; then each packet that such an output sends
-/// is marked and takes one off cnt2, until it is zero.
+/// The implementation of santos2003, section IV-A, that needs no scan.
 ///
-/// Packets that overtake others may so be marked in their stead; the source hears of the congestion
-/// earlier. A further full buffer copies cnt1 again, which adds the packets that have come since.
+/// Each output counts the packets that wait for it (cnt1). When an input buffer becomes full, cnt1
+/// is copied to cnt2 at every output that a packet in the buffer waits for. Then each packet that
+/// such an output sends is marked and takes one off cnt2, until it is zero.
+///
+/// Overtaking packets may be marked instead of the overtaken packets, so the source learns of the
+/// congestion earlier. Another full buffer copies cnt1 again, which adds the packets that have come
+/// since.
 #[derive(Clone, Debug)]
 pub struct ProposedCounters {
     counters: Vec<Counters>,

@@ -4,9 +4,11 @@ use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
-/// When an input buffer becomes full, every output that a packet in it waits for is congested, and
-/// every packet that waits anywhere in the switch for a congested output is marked (santos2003,
-/// section IV-A, the three steps).
+/// Marks all packets in the switch that wait for a congested output, when an input buffer becomes
+/// full.
+///
+/// An output is congested if a packet in the full buffer waits for it (santos2003, section IV-A,
+/// the three steps).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProposedScan;
 

@@ -4,7 +4,7 @@
 
 use super::*;
 
-/// One virtual lane; a packet fills one block. Ports are numbered from 0.
+/// A switch with one virtual lane; a packet fills one block. Ports are numbered from 0.
 #[derive(Debug, Default)]
 struct Switch {
     /// Input, output, number and mark of the packets that wait, by arrival.
@@ -48,7 +48,7 @@ impl Switch {
         number
     }
 
-    /// This packet leaves.
+    /// Lets a packet leave.
     fn leave<S: SwitchControl>(&mut self, control: &mut S, number: u32) {
         let at = self.waiting.iter().position(|packet| packet.2 == number);
         let (input, output, _, marked) = self.waiting.remove(at.unwrap());
@@ -112,8 +112,8 @@ impl Resident for Switch {
     }
 }
 
-/// Local packets 0 and 1 at inputs 1 and 2 and packet 2 for another output at input 2; then remote
-/// packets 3 to 6 fill input 0, and packet 7 comes too late.
+/// Plays arrivals: local packets 0 and 1 at inputs 1 and 2, and packet 2 for another output at
+/// input 2. Then remote packets 3 to 6 fill input 0, and packet 7 comes too late.
 fn scene<S: SwitchControl>(control: &mut S) -> Switch {
     let mut switch = Switch::default();
     for (input, output) in [
@@ -145,8 +145,8 @@ fn scan_marks_all_that_contend() {
     assert_eq!(scene(&mut control).drain(&mut control), [0, 1, 3, 4, 5, 6]);
 }
 
-/// As many as the scan would have marked, if packets leave in the order of their arrival the same
-/// ones.
+/// Counters mark as many packets as the scan; they mark the same packets if packets leave in the
+/// order of their arrival.
 #[test]
 fn counters_mark_as_many() {
     let mut control = ProposedCounters::new(PORTS, 1);
@@ -159,7 +159,8 @@ fn counters_mark_as_many() {
     assert_eq!((control.cnt1(root), control.cnt2(root)), (0, 0));
 }
 
-/// The counters mark whatever leaves next: the late packet 7, which overtakes, instead of packet 6.
+/// Counters mark the next packets that leave: the late packet 7, which overtakes, instead of packet
+/// 6.
 #[test]
 fn counters_may_mark_other_packets_than_the_scan() {
     let mut control = ProposedCounters::new(PORTS, 1);
@@ -207,7 +208,7 @@ fn scan_finds_all_outputs() {
     assert_eq!(switch.drain(&mut control), [0, 1, 2, 3]);
 }
 
-/// What leaves marked is counted once, whichever switch marked it.
+/// A packet that leaves marked is counted once, at any switch.
 #[test]
 fn the_count_is_of_what_leaves_marked() {
     for marking in [

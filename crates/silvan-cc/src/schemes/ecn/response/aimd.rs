@@ -16,7 +16,7 @@ pub struct Aimd {
 }
 
 impl Aimd {
-    /// With the decrease factor m, above 1, and Rmin as a fraction of Rmax.
+    /// Returns the function with the decrease factor m, above 1, and Rmin as a fraction of Rmax.
     ///
     /// # Errors
     /// [`EcnError::DecreaseFactor`], [`EcnError::MinRate`].

@@ -3,9 +3,10 @@
 use super::{ResponseFunction, checked_factor, checked_min_rate};
 use crate::schemes::ecn::EcnError;
 
-/// FIMD (santos2003, section V-C): a mark divides the rate by m, and the rate recovers from that in
-/// the same time Trec = 1/Rmin wherever it started, so it rises exponentially:
-/// `Finc(t) = Rmin m^(t / Trec)`, `finc(r) = min(r m^(Rmin / r), Rmax)`.
+/// FIMD (santos2003, section V-C): a mark divides the rate by m.
+///
+/// The rate recovers from a mark in the same time Trec = 1/Rmin from any start, so it rises
+/// exponentially: `Finc(t) = Rmin m^(t / Trec)`, `finc(r) = min(r m^(Rmin / r), Rmax)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fimd {
     factor: f64,
@@ -13,7 +14,7 @@ pub struct Fimd {
 }
 
 impl Fimd {
-    /// With the decrease factor m, above 1, and Rmin as a fraction of Rmax.
+    /// Returns the function with the decrease factor m, above 1, and Rmin as a fraction of Rmax.
     ///
     /// # Errors
     /// [`EcnError::DecreaseFactor`], [`EcnError::MinRate`].

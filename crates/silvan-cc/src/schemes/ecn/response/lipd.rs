@@ -3,17 +3,18 @@
 use super::{ResponseFunction, checked_min_rate};
 use crate::schemes::ecn::EcnError;
 
-/// LIPD (santos2003, section V-D): a mark lengthens the inter-packet delay by one packet time, so
-/// that n flows at their fair share Rmax/n make room for one more by one mark each:
-/// `fdec(r) = max(Rmax / (Rmax/r + 1), Rmin)`, `Finc(t) = Rmax / (Rmax/Rmin - t/Trec)`,
-/// `finc(r) = min(r / (1 - Rmin/Rmax), Rmax)`.
+/// LIPD (santos2003, section V-D): a mark lengthens the inter-packet delay by one packet time.
+///
+/// So n flows at their fair share Rmax/n make room for one more flow by one mark each: `fdec(r) =
+/// max(Rmax / (Rmax/r + 1), Rmin)`, `Finc(t) = Rmax / (Rmax/Rmin - t/Trec)`, `finc(r) = min(r / (1
+/// - Rmin/Rmax), Rmax)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lipd {
     min_rate: f64,
 }
 
 impl Lipd {
-    /// With Rmin as a fraction of Rmax.
+    /// Returns the function with Rmin as a fraction of Rmax.
     ///
     /// # Errors
     /// [`EcnError::MinRate`].

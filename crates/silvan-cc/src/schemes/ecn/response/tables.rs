@@ -3,10 +3,10 @@
 use super::ResponseFunction;
 use crate::schemes::ecn::EcnError;
 
-/// How many discrete rates there are: inter-packet delays of 0 to 255 packet times.
+/// Number of discrete rates: inter-packet delays of 0 to 255 packet times.
 pub const RATES: usize = 256;
 
-/// What becomes of a rate that meets no marks.
+/// Step of a rate without marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Increase {
     /// Acknowledged packets of MTU size until the step.
@@ -15,22 +15,21 @@ pub struct Increase {
     pub next: u8,
 }
 
-/// The increase and decrease functions as tables over the inter-packet delay ipd, for the rates
-/// Rmax/(1 + ipd) (santos2003, sections V-D and VI-B.1).
+/// The increase and decrease functions as tables over the inter-packet delay ipd, for the rates Rmax/(1 + ipd)
+/// (santos2003, sections V-D and VI-B.1).
 ///
-/// The tables are computed from the functions. Where an acknowledgement raises the continuous rate
-/// past one discrete rate or several, the table leads to the highest that is reached. Where it takes
-/// several acknowledgements to the next discrete rate (LIPD at ipd i: 256/(1 + i)), the table says
-/// how many; rounding each acknowledgement up to a whole step would recover faster than the function
-/// says. A mark starts the count again. The paper does not tell how it rounds.
+/// The tables are computed from the functions. If an acknowledgement raises the continuous rate past several discrete
+/// rates, the table leads to the highest of them. If the next discrete rate takes several acknowledgements (LIPD at ipd
+/// i: 256/(1 + i)), the table has their number, because rounding each acknowledgement up to a step would recover too
+/// fast. A mark starts the count again. The paper does not state its rounding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateTables {
     increase: Box<[Increase; RATES]>,
     decrease: Box<[u8; RATES]>,
 }
 
-/// More packets than any of the paper's functions needs for a step (AIMD with m = 2 from Rmax/2 to Rmax
-/// about 16,000), as many as an entry can hold.
+/// More packets than a step of any of the paper's functions needs: AIMD with m = 2 from Rmax/2 to Rmax needs about
+/// 16,000.
 const MOST_PACKETS: u16 = u16::MAX;
 
 /// Rounding errors of a rate's inverse, in packet times.
@@ -98,13 +97,13 @@ impl RateTables {
         })
     }
 
-    /// What becomes of this inter-packet delay without marks.
+    /// Returns the step of this inter-packet delay without marks.
     #[inline]
     pub fn increase(&self, ipd: u8) -> Increase {
         self.increase[usize::from(ipd)]
     }
 
-    /// What becomes of this inter-packet delay at a mark.
+    /// Returns the inter-packet delay after a mark.
     #[inline]
     pub fn decrease(&self, ipd: u8) -> u8 {
         self.decrease[usize::from(ipd)]
@@ -120,8 +119,8 @@ fn delay_of(rate: f64) -> f64 {
     1.0 / rate - 1.0
 }
 
-/// The step up from an inter-packet delay. Where several acknowledgements are needed, their number is
-/// how many packets the discrete rate sends in the time that the continuous one takes.
+/// Returns the step up from an inter-packet delay. If several acknowledgements are needed, their number is the packets
+/// that the discrete rate sends in the time of the continuous rate.
 fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
     let Some(faster) = ipd.checked_sub(1) else {
         return Increase {

@@ -101,9 +101,8 @@ fn lipd_steps_by_one() {
     assert_eq!(tables.increase(0).next, 0);
 }
 
-/// From the lowest rate to the highest a flow takes about as long in discrete steps as along the curve:
-/// what differs is rounding to whole acknowledgements, and down to a discrete rate where these lie far
-/// apart.
+/// A flow takes about as long from the lowest rate to the highest in discrete steps as along the
+/// curve. The difference is rounding to whole acknowledgements, and down to a discrete rate.
 #[test]
 fn discrete_rates_recover_as_fast_as_continuous_ones() {
     for function in functions() {

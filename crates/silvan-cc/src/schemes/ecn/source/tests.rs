@@ -100,7 +100,7 @@ fn discrete_steps_count_acknowledgements() {
     assert_eq!(source.rate(flow(1)), 0.5);
 }
 
-/// Without marks a flow is on the curve `Finc` at every packet.
+/// A flow without marks is on the curve `Finc` at every packet.
 #[test]
 fn a_flow_recovers_along_the_curve() {
     let fimd = Fimd::new(2.0, MIN_RATE).unwrap();
@@ -200,7 +200,7 @@ fn the_window_takes_the_first_marks() {
         source.on_feedback(Time::ZERO + PACKET, flow(1), ack(becn));
         windows.push(source.window(flow(1)));
     }
-    // One packet opens 1, two open 2, three open 3, and 4 is the limit.
+    // One packet opens 1, two open 2, three open 3; 4 is the limit.
     assert_eq!(windows, [2, 2, 3, 3, 3, 4, 4, 2, 1, 1, 1]);
     let lipd = Lipd::new(MIN_RATE).unwrap();
     assert_eq!(source.rate(flow(1)), lipd.increase(0.5));

@@ -26,7 +26,8 @@ pub(super) struct ServiceLevel {
     /// The first expiry.
     pub(super) phase: Time,
     pub(super) entry: CongestionEntry,
-    /// Where in a timer unit the phase lies, whatever the period: phase = `offset` * CCTI_Timer.
+    /// Fraction of a timer unit at which the phase lies, for any period: phase = `offset` *
+    /// CCTI_Timer.
     pub(super) offset: u32,
 }
 
@@ -85,7 +86,7 @@ impl ServiceLevel {
         flow.ccti = (lowered as u16).max(self.floor());
     }
 
-    /// Whether the state says nothing that [`fresh`](Self::fresh) does not.
+    /// Returns true if the state is equivalent to a [`fresh`](Self::fresh) state.
     #[inline]
     pub(super) fn is_over(&self, flow: &FlowState, now: Time) -> bool {
         flow.ccti == self.floor() && flow.release <= now

@@ -60,8 +60,8 @@ fn becns_raise_the_index_and_the_delay_follows() {
     assert_eq!(adapter.ccti(at(100), throttled), 3);
     assert_eq!(adapter.release(at(100), throttled), at(0));
 
-    // "The delay between consecutive packets ... relative to the packet length": 3 packet times
-    // after the end of the packet, twice that for a packet twice as long.
+    // "The delay between consecutive packets ... relative to the packet length": 3 packet times after the packet's end,
+    // twice that for a packet of double length.
     adapter.on_send(at(1_000), throttled, PACKET_TIME, 1);
     assert_eq!(adapter.release(at(1_000), throttled), at(1_000 + 4 * 1_000));
     adapter.on_send(at(5_000), throttled, PACKET_TIME * 2, 1);
@@ -97,8 +97,8 @@ fn becns_raise_the_index_and_the_delay_follows() {
     assert_eq!(adapter.counters(HostId::new(1)), AdapterCounters::default());
 }
 
-/// gran2012, section II.2: "Each time the timer expires, the CCTI is decremented by one for all
-/// associated flows", separately for each SL; at zero there is no delay.
+/// gran2012, section II.2: "Each time the timer expires, the CCTI is decremented by one for all associated flows". Each
+/// SL has a separate timer; at zero there is no delay.
 #[test]
 fn the_timer_lowers_all_flows_of_its_sl() {
     let mut adapter = build(entry(150, 2), 127, ControlLevel::QueuePair, 4);
@@ -279,7 +279,7 @@ fn memory_follows_the_throttled_flows() {
     let hosts = 5_000;
     let mut adapter = build(entry(1, 1), 127, ControlLevel::QueuePair, hosts);
     for n in 0..hosts {
-        // One BECN per timer period: each flow is free again one period later.
+        // With one BECN per timer period, each flow is free again one period later.
         adapter.on_feedback(at(n as u64 * 1_024_000), flow(n, 0), Feedback::Cnp);
         assert!(
             adapter.flows[0].len() <= 8,
@@ -289,7 +289,7 @@ fn memory_follows_the_throttled_flows() {
     }
 }
 
-/// The same rules, played expiry by expiry, with the state of every flow kept to the end.
+/// A plain model of the rules, executed expiry by expiry; every flow keeps its state to the end.
 struct Eager {
     entries: BTreeMap<u8, CongestionEntry>,
     next_expiry: BTreeMap<u8, Option<u64>>,
@@ -356,7 +356,7 @@ impl Eager {
 
     fn send(&mut self, now: u64, flow: Flow, wire_time: u64) {
         let (ccti, release) = self.flow(flow);
-        // Without a delay nothing but the link itself holds the flow back.
+        // Without a delay only the link holds the flow back.
         *release = match u64::from(*ccti) {
             0 => 0,
             steps => now + wire_time + wire_time * steps,
@@ -466,7 +466,7 @@ fn adapters_take_tables_and_levels_of_their_own() {
         let release = at(1_000 + (1 + times) * PACKET_TIME.as_ps());
         assert_eq!(adapter.release(at(1_000), flow), release);
     }
-    // At SL level the flows of this host are one, and start again; the other host's are not.
+    // At SL level the flows of this host are one flow, which starts again; the other host's flows are separate.
     adapter
         .set_level(HostId::new(1), ControlLevel::ServiceLevel)
         .unwrap();
@@ -490,8 +490,8 @@ fn adapters_take_tables_and_levels_of_their_own() {
     );
 }
 
-/// Of each flow above CCTI 0 its index, and the part of the link's rate that packets with the table's delay between
-/// them take; at SL level one for all destinations.
+/// Limits are the index of each flow above CCTI 0, and the part of the link's rate with the table's delay between
+/// packets. At SL level one limit holds for all destinations.
 #[test]
 fn limits_are_those_of_the_flows() {
     let host = HostId::new(0);

@@ -75,8 +75,8 @@ fn literal_words() {
     }
 }
 
-/// 2074 bytes at 16 Gbit/s take 1.037 us; index 100 of a table with slope 1 waits 100 times that,
-/// so the flow sends one packet in 101 packet times.
+/// 2074 bytes at 16 Gbit/s take 1.037 us; index 100 of a table with slope 1 waits 100 times that.
+/// So the flow sends one packet in 101 packet times.
 #[test]
 fn whole_packet_times() {
     let table = CongestionControlTable::linear(1.0, 127).unwrap();

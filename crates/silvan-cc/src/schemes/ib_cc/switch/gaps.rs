@@ -1,8 +1,8 @@
-//! Eligible packets that stay unmarked between two marked ones.
+//! Eligible packets that stay unmarked between two marked packets.
 //!
-//! [`MarkingMode::Dithered`] has the gaps of random marking, which are geometric, without a draw for each packet: the gap of
-//! a Port VL after its n-th mark is quantile `n + start` of a shuffled table. Over a cycle of the table each quantile
-//! comes once, so the mean is Marking_Rate.
+//! [`MarkingMode::Dithered`] has the geometric gaps of random marking, without a draw for each packet. The gap of a
+//! Port VL after its n-th mark is quantile `n + start` of a shuffled table. A cycle of the table contains each quantile
+//! once, so the mean is Marking_Rate.
 
 use silvan_core::stream::SplitMix64;
 
@@ -24,7 +24,7 @@ pub(super) struct Gaps {
     port_vls: Vec<PortVlGaps>,
     /// Quantiles of the exponential distribution with mean 1 in a fixed order; empty in other modes.
     quantiles: Vec<u32>,
-    /// One stream per Port VL in random mode, empty otherwise.
+    /// A stream per Port VL in random mode, empty otherwise.
     streams: Vec<SplitMix64>,
 }
 
@@ -77,7 +77,6 @@ impl Gaps {
         }
     }
 
-    /// The gap after so many marks.
     pub(super) fn after(&self, index: usize, marks: u64) -> u32 {
         let port_vl = &self.port_vls[index];
         if self.quantiles.is_empty() {
@@ -88,7 +87,7 @@ impl Gaps {
         (scaled >> (QUANTILE_BITS + SCALE_BITS)) as u32
     }
 
-    /// In random mode, draws if the next eligible packet is marked.
+    /// Draws if the next eligible packet is marked; `None` outside random mode.
     #[inline]
     pub(super) fn draw(&mut self, index: usize) -> Option<bool> {
         let stream = self.streams.get_mut(index)?;

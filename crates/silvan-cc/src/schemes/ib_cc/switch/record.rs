@@ -1,4 +1,4 @@
-//! What the hot loop reads: settings worked out per Port VL and port, and their state.
+//! Data of the hot loop: settings computed per Port VL and port, and their state.
 
 use silvan_core::{Span, Time};
 
@@ -6,15 +6,14 @@ use crate::schemes::ib_cc::cct::CctEntry;
 use crate::schemes::ib_cc::list::EffectivePortSetting;
 use crate::schemes::ib_cc::threshold::{NEVER, ThresholdMap};
 
-/// Bytes per unit of Packet_Size.
 const PACKET_SIZE_UNIT: u16 = 64;
 
-/// What the hot loop needs of a Port VL, half a cache line.
+/// Hot-loop data of a Port VL, half a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortVlRecord {
-    /// Since when the state holds, if it does.
+    /// Start of the current congestion state, if any.
     pub(super) since: Time,
-    /// How long it has held before that.
+    /// Earlier time in the congestion state.
     pub(super) congested: Span,
     /// Queued bytes from which on the port is congested, [`NEVER`] if marking is off.
     pub(super) threshold_bytes: u32,
@@ -24,11 +23,11 @@ pub(super) struct PortVlRecord {
     pub(super) gap: u32,
     victim: bool,
     pub(super) in_congestion: bool,
-    /// How often the state has begun.
+    /// Number of entries into the congestion state.
     pub(super) entries: u32,
 }
 
-/// When the credits of an input port are late.
+/// Condition for late credits at an input port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StarvationRecord {
     /// Bytes in the input buffer from which on credits are late, [`NEVER`] if they never are.
@@ -67,7 +66,6 @@ impl PortVlRecord {
         }
     }
 
-    /// Takes over the settings of the port.
     pub(super) fn configure(&mut self, port: &EffectivePortSetting, map: &ThresholdMap) {
         let marking = &port.marking;
         self.threshold_bytes = map.limit(marking.threshold);
@@ -82,12 +80,11 @@ impl StarvationRecord {
         return_delay: CctEntry::ZERO,
     };
 
-    /// Whether credits are ever late.
+    /// Returns true if credits can be late.
     pub(super) fn acts(&self) -> bool {
         self.threshold_bytes != NEVER
     }
 
-    /// What follows from the settings of the port.
     pub(super) fn new(port: &EffectivePortSetting, map: &ThresholdMap) -> Self {
         let starvation = &port.starvation;
         if !port.credit || starvation.credit_return_delay.multiplier() == 0 {

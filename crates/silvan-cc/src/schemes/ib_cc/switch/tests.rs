@@ -81,7 +81,7 @@ fn queue(queued_bytes: u32, has_credit: bool) -> QueueView {
     }
 }
 
-/// Whether a departure of 1000 bytes from a queue like this is marked on VL 0 of `port`.
+/// Returns true if a departure of 1000 bytes from such a queue is marked on VL 0 of `port`.
 fn departs(switch: &mut IbSwitch, port: PortId, bytes: u32, has_credit: bool) -> bool {
     let packet = packet(1_000);
     switch.on_departure(at(0), port_vl(port, 0), queue(bytes, has_credit), packet)
@@ -125,8 +125,8 @@ fn weight_zero_marks_nothing() {
     );
 }
 
-/// gran2012, section II.1: packets smaller than Packet_Size (here 8 * 64 bytes) do not get FECN;
-/// they are not eligible either, so they do not count for Marking_Rate.
+/// gran2012, section II.1: packets smaller than Packet_Size (here 8 * 64 bytes) do not get FECN. They are not eligible,
+/// so they do not count for Marking_Rate.
 #[test]
 fn small_packets_pass_unmarked_and_uncounted() {
     let mut switch = build(&parameters(15, 8, 1));
@@ -206,8 +206,8 @@ proptest! {
     }
 }
 
-/// Oracle: the geometric distribution. Over a cycle of the table, gaps are at least `n` with probability
-/// (1 - p)^n, p = 1 / (Marking_Rate + 1), up to one quantile in 1,024; their mean is Marking_Rate.
+/// Oracle: the geometric distribution. Over a cycle of the table, gaps are at least `n` with probability (1 - p)^n, p =
+/// 1 / (Marking_Rate + 1), up to one quantile in 1,024. Their mean is Marking_Rate.
 #[test]
 fn dithered_gaps_are_geometric() {
     for rate in [0u16, 1, 2, 3, 15, 128, 2_048] {
@@ -238,8 +238,8 @@ fn dithered_gaps_are_geometric() {
     }
 }
 
-/// Oracle: the binomial distribution, since the inputs are independent of geometric gaps: of `n` marks on packets of
-/// inputs served in turn, each of `k` inputs has n / k, within five standard deviations. The counter gives all to one.
+/// Oracle: the binomial distribution, because inputs served in turn are independent of geometric gaps. Of `n` marks,
+/// each of `k` inputs has n / k, within five standard deviations. The counter gives all marks to one input.
 #[test]
 fn dithered_marks_fall_on_all_inputs_served_in_turn() {
     for (rate, inputs) in [
@@ -275,9 +275,9 @@ fn dithered_marks_fall_on_all_inputs_served_in_turn() {
     }
 }
 
-/// Oracle: the binomial distribution. Marks among n eligible packets have mean n p and variance
-/// n p (1 - p), p = 1 / (Marking_Rate + 1); unmarked gaps are geometric with mean Marking_Rate and
-/// variance (1 - p) / p^2. The seed is fixed; the bounds are five standard deviations wide.
+/// Oracle: the binomial distribution, within five standard deviations, with a fixed seed. Marks among n eligible
+/// packets have mean n p and variance n p (1 - p), p = 1 / (Marking_Rate + 1). Unmarked gaps are geometric with mean
+/// Marking_Rate and variance (1 - p) / p^2.
 #[test]
 fn random_marking_has_the_stated_mean() {
     const PACKETS: u32 = 200_000;
@@ -476,7 +476,7 @@ fn a_lower_marking_rate_does_not_wait_for_a_long_gap() {
     switch.apply(at(1), &change(0)).unwrap();
     assert!(departs(&mut switch, TO_SWITCH, 2_000, true));
     assert!(departs(&mut switch, TO_SWITCH, 2_000, true));
-    // And back: the next gap is a long one again, after the mark that was due.
+    // Back again: the next gap is a long one, after the mark that was due.
     switch.apply(at(2), &change(2)).unwrap();
     let marks = [(); 4].map(|()| departs(&mut switch, TO_SWITCH, 2_000, true));
     assert_eq!(marks, [true, false, false, true]);
@@ -575,8 +575,7 @@ fn starved_ports_return_credits_late() {
     assert_eq!(delay(&switch, TO_HOST, 1_000), 0);
 }
 
-/// The same numbers set one by one while the switch runs: nothing is late until the last of them
-/// stands, and again once one is taken back.
+/// Settings changed one by one while the switch runs: credits are late only while all of them are set.
 #[test]
 fn starvation_can_be_changed() {
     let mut switch = build(&parameters(0, 0, 0));

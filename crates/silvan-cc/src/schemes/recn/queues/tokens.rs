@@ -1,4 +1,4 @@
-//! How queues are set aside upstream and freed again: what outputs do with messages, and which they send.
+//! Setting queues aside upstream and freeing them: handling and sending of messages.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,6 @@ use super::{Lane, SetAside};
 use crate::hooks::PortMessage;
 
 impl SetAside {
-    /// Sends a message.
     pub(super) fn send(&mut self, now: Time, to: PortId, content: Content) {
         let message = content.message(now.saturating_add(self.message_delay), to);
         match &mut self.sent {
@@ -29,7 +28,8 @@ impl SetAside {
         self.plan();
     }
 
-    /// Where messages are not exchanged, all outputs receive theirs in time for what they answer to be known before it arrives.
+    /// Plans the next reception of all outputs' messages, if messages are not exchanged. It comes early enough that
+    /// answers are known before they arrive.
     fn plan(&mut self) {
         let half = Span::from_ps(self.message_delay.as_ps() / 2);
         let first = self.expecting.peek().filter(|_| self.sent.is_none());
@@ -254,7 +254,7 @@ impl SetAside {
 }
 
 impl Variant {
-    /// What tells the roots at an output apart.
+    /// Returns the key that distinguishes roots at an output.
     const fn root_of(self, destination: HostId) -> Option<HostId> {
         match self {
             Self::Recn => None,
@@ -263,7 +263,7 @@ impl Variant {
     }
 }
 
-/// Whether packets to a host are of a group.
+/// Returns true if packets to a host belong to a group.
 pub(super) fn fits(paths: &Paths, group: &Group, to: HostId) -> bool {
     match group {
         Group::Path(path) => paths.are_taken(path, to),

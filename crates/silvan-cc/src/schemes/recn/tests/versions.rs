@@ -8,7 +8,8 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
 
-/// What happens next: at the host, the first or the second switch, or to the routes; the destination; and the nanoseconds before it.
+/// Draws steps: a place (host, first or second switch, or the routes), a destination, and the
+/// nanoseconds before the step.
 fn steps() -> impl Strategy<Value = Vec<(u8, usize, u64)>> {
     let gap = prop_oneof![9 => 0_u64..2_000, 1 => Just(200_000)];
     proptest::collection::vec((0_u8..8, 1_usize..3, gap), 1..80)

@@ -239,7 +239,7 @@ fn row<'a>(
     let kind = kind.strip_prefix("CommType.").unwrap_or(kind);
     let wrong = |message: String, hint| Err(TraceError::line(line, message, hint));
     let bytes = match (kind, cell("msg_size")) {
-        // Of a computation, this is a shape.
+        // A computation has a shape here.
         ("computation", _) => 0,
         ("barrier" | "epoch_end", "None" | "") => 0,
         (_, text @ ("None" | "")) => {

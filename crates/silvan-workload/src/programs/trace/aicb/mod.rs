@@ -61,7 +61,7 @@ impl TraceFormat for Aicb {
     }
 }
 
-/// What the ranks of each section of a text do.
+/// Reads the work of the ranks of each section of a text.
 fn sections(text: &str, settings: &TraceSettings) -> Result<Vec<Section>, TraceError> {
     let sections = match list::is_list(text) {
         true => list::read(text, settings.places)?,
@@ -99,20 +99,18 @@ impl Groups {
         members.collect()
     }
 
-    /// Whether every rank of so many has a whole group.
+    /// Returns true if each of `ranks` ranks is in a complete group.
     pub(crate) fn divides(self, ranks: u32) -> bool {
         let span = u64::from(self.size) * u64::from(self.stride);
         span > 0 && u64::from(ranks) % span == 0
     }
 }
 
-/// A collective operation of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CollectiveStep {
     pub operation: Operation,
-    /// Its size, as the operation defines it.
+    /// Size, as the operation defines it.
     pub bytes: u64,
-    /// Place of the root.
     pub root: u32,
     pub groups: Groups,
     /// The step that waits for it.
@@ -132,12 +130,10 @@ pub(crate) enum Waiter {
     End,
 }
 
-/// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Step {
     /// Computes.
     Compute(Span),
-    /// A collective operation.
     Collective(CollectiveStep),
     /// Waits for collective operations that go on beside other steps.
     Join,
@@ -147,12 +143,12 @@ pub(crate) enum Step {
     Receive { distance: i64, bytes: u64 },
 }
 
-/// What ranks do, one step after the other, each with its line.
+/// Steps of ranks, each with its line.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     /// The first rank.
     pub first: u32,
-    /// How many ranks do this.
+    /// Number of ranks with these steps.
     pub ranks: u32,
     pub steps: Vec<(u32, Step)>,
 }
@@ -204,7 +200,7 @@ struct Writer<'a> {
     /// The groups so far, for all ranks.
     groups: &'a mut Members,
     draft: Draft,
-    /// What the next step waits for.
+    /// Operations that the next step waits for.
     last: Vec<u32>,
     /// Receives that the next step waits for too, with the distance of the sender.
     received: Vec<(i64, u32)>,
@@ -355,7 +351,7 @@ fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError
             });
             of_kind.collect()
         };
-        // Of the embedding's groups, only the first and the last stage have members.
+        // In the embedding's groups, only the first and the last stage have members.
         let ranks = sections.iter().map(|section| u64::from(section.ranks));
         let ranks: u64 = ranks.sum();
         let reach = u64::from(kind.size.saturating_sub(1)) * u64::from(kind.stride);
@@ -386,7 +382,7 @@ fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError
     Ok(())
 }
 
-/// How often the ranks of a section send to the rank at a distance, or receive from it (`true`); first in which line.
+/// Messages from a section's ranks to the rank at a distance, or received from there (`true`): number and first line.
 type Messages = BTreeMap<(i64, bool), (u32, u32)>;
 
 fn messages(section: &Section) -> Messages {
@@ -452,7 +448,7 @@ fn check_partner(
             let partner = first.max(i64::from(section.first));
             let rank = partner - distance;
             let message = format!(
-                "rank {rank} {word} rank {partner} {ours} times, but that {other}: {theirs} times"
+                "rank {rank} {word} rank {partner} {ours} times, but rank {partner} {other}: {theirs} times"
             );
             return Err(TraceError::line(line, message, hint));
         }

@@ -1,9 +1,9 @@
 //! The text of SimAI and ASTRA-sim 1.0: a line on the parallelism, the number of layers, and a line for each layer.
 //!
-//! A layer has a name, a number that is not used, and for each of the forward pass, the gradients of inputs and the gradients of
-//! weights a time in nanoseconds, a collective operation and its bytes; at its end the time of the update. [`order`]
-//! makes a step of the layers, as `Workload.cc` of both simulators does. With stages of a pipeline (SimAI's `pp`), the text has
-//! the layers of a stage, and [`pipeline`] the order of the stages.
+//! A layer has a name, an unused number, three passes, and the time of the update. The passes are the forward pass, the
+//! gradients of inputs and the gradients of weights. Each has a time in nanoseconds, a collective operation and its
+//! bytes. [`order`] makes a step of the layers, as `Workload.cc` of both simulators does. With stages of a pipeline
+//! (SimAI's `pp`), the text has the layers of a stage, and [`pipeline`] the order of the stages.
 
 mod order;
 mod parallelism;
@@ -16,8 +16,8 @@ use super::{CollectiveStep, Section, Waiter};
 use crate::programs::collective::Operation;
 use parallelism::{Parallelism, Pass, Policy};
 
-/// The first layers of AICB's texts for SimAI. Those of its micro tests, and those from before the key `all_gpus`, have nothing else
-/// that tells them from texts of ASTRA-sim.
+/// First layers of AICB's texts for SimAI. Nothing else distinguishes texts of its micro tests, and texts without the
+/// key `all_gpus`, from texts of ASTRA-sim.
 const AICB: [&str; 5] = [
     "norm",
     "grad_gather",
@@ -28,7 +28,6 @@ const AICB: [&str; 5] = [
 
 const HINT: &str = "see SimAI's description of workload files";
 
-/// Reads a section for each stage.
 pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Vec<Section>, TraceError> {
     let mut lines = (1..).zip(text.lines());
     let Some((_, first)) = lines.next() else {

@@ -58,7 +58,7 @@ fn collective(
     })
 }
 
-/// How many members of a group share a server, if that is so in all groups of a kind.
+/// Returns the number of members of a group that share a server, if it is equal in all groups of a kind.
 fn local(groups: Groups, ranks: u32, settings: &TraceSettings) -> Option<u32> {
     let firsts = (0..ranks).filter(|rank| groups.place(*rank).0 == 0);
     let mut locals = firsts.map(|first| settings.local_members(&groups.members(first)));

@@ -19,7 +19,7 @@ pub(super) struct Attributes {
     num_ops: Option<Given>,
     root: Option<Given>,
     group: Option<String>,
-    /// Whether all dimensions of a network take part, or what is there instead of a list.
+    /// True if all dimensions of a network take part; an error is the text in place of a list.
     dimensions: Option<Result<bool, String>>,
 }
 
@@ -79,7 +79,7 @@ impl Attributes {
         fill(&mut self.dimensions, all, "involved_dim")
     }
 
-    /// What a node of this type does on this rank; an error is what is wrong with it.
+    /// Returns the work of a node of this type on this rank; an error is the fault of the node.
     pub fn work(self, kind: u64, micros: u64, rank: usize) -> Result<NodeWork, String> {
         let is_host = match self.is_cpu_op {
             None | Some(Ok(0)) => false,

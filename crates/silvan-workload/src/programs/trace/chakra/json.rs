@@ -1,5 +1,7 @@
-//! Chakra traces in JSON, in both spellings: a `workload_graph` with a list of nodes, and the messages of the protobuf format one
-//! after the other, as protobuf writes them. Each node is kept as soon as it is read, and nothing else.
+//! Chakra traces in JSON, in both spellings.
+//!
+//! They are a `workload_graph` with a list of nodes, or the messages of the protobuf format in sequence, as protobuf
+//! writes them. Each node is stored as soon as it is read, without the text.
 
 use std::fmt::{Formatter, Result as Written};
 
@@ -20,14 +22,14 @@ pub(super) fn text(bytes: &[u8]) -> Option<&[u8]> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let start = text.iter().find(|byte| !b" \t\r\n".contains(byte));
     match start {
-        // In a protobuf trace, the length of the first message comes before its first field, and neither is one of these.
+        // A protobuf trace starts with the length of the first message, then its first field: neither byte is one of
+        // these.
         Some(b'{' | b'[') => Some(text),
         None if !text.is_empty() => Some(text),
         _ => None,
     }
 }
 
-/// Reads the trace of a rank.
 pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
     let mut stream = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
     let breaks = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
@@ -75,15 +77,15 @@ pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
     }
 }
 
-/// What has been read of a rank.
+/// State of a rank that is being read.
 struct Reader<'a> {
     ranks: &'a mut Ranks,
-    /// Whether there has been no value yet.
+    /// True before the first value.
     is_first: bool,
     has_graph: bool,
     /// A mistake that is none of JSON.
     wrong: Option<Wrong>,
-    /// What is wrong if the next value is of another type.
+    /// Error for a next value of another type.
     expected: String,
 }
 
@@ -155,7 +157,7 @@ const TYPES: [&str; 11] = [
 /// Reads a node of a `workload_graph`, or a message with all that it has.
 struct Entry<'a, 'r> {
     reader: &'a mut Reader<'r>,
-    /// Its place in the graph.
+    /// Place of the entry in the graph.
     place: Option<u64>,
 }
 
@@ -359,7 +361,7 @@ impl Fields {
             true => ["id", "type", "durationMicros"],
             false => ["Id", "NodeType", "runtime"],
         };
-        // What is zero may be left out of a message.
+        // A message may omit zeros.
         let id = match value(&self.id, names[0])? {
             None if !is_message => return Err("it has no Id".to_owned()),
             id => id.unwrap_or(0),

@@ -49,7 +49,8 @@ impl Default for Chakra {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ControlDependencies {
-    /// Those on nodes of the file. A warning counts all others, whose nodes Chakra's converter has removed.
+    /// Dependencies on nodes of the file. A warning counts the other dependencies, whose nodes Chakra's converter has
+    /// removed.
     Existing,
     /// None: nodes wait for data dependencies only.
     Ignored,
@@ -124,7 +125,6 @@ struct Trace {
     groups: BTreeMap<String, Vec<u32>>,
 }
 
-/// A node of a rank.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Node {
@@ -153,7 +153,6 @@ impl Node {
     }
 }
 
-/// What a node does.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum NodeWork {
@@ -161,7 +160,6 @@ enum NodeWork {
     Metadata,
     /// Takes a time on the accelerator, or on the host.
     Compute { micros: u64, ops: u64, host: bool },
-    /// Sends a message.
     Send { to: u32, bytes: u64, tag: u32 },
     /// Receives a message.
     Receive { from: u32, bytes: u64, tag: u32 },
@@ -176,7 +174,6 @@ enum NodeWork {
     },
 }
 
-/// What to do about a node that is wrong.
 const NODE_HINT: &str = "correct the node, or leave it out";
 
 /// Refuses unknown versions. Chakra's converters leave the version empty and write an attribute `schema` instead.

@@ -30,11 +30,10 @@ struct Entry {
 #[derive(Default)]
 struct Sequence {
     entries: Vec<(Entry, u32, usize, u64)>,
-    /// How many each member has met.
+    /// Operations that each member has met.
     met: BTreeMap<usize, usize>,
 }
 
-/// The schedules of all ranks.
 pub(super) fn schedules(
     trace: &Trace,
     settings: &TraceSettings,
@@ -192,7 +191,7 @@ fn differs(rank: usize, node: &Node, entry: Entry, known: &(Entry, u32, usize, u
     )
 }
 
-/// What a node does that is no collective operation, and on which processor.
+/// Returns the action of a node that is no collective operation, and its processor.
 fn simple(node: &Node, settings: &TraceSettings) -> Result<(Action, u32), (String, &'static str)> {
     Ok(match node.work {
         NodeWork::Send { to, bytes, tag } => (Action::Send { to, bytes, tag }, MESSAGES),
@@ -212,7 +211,7 @@ fn simple(node: &Node, settings: &TraceSettings) -> Result<(Action, u32), (Strin
     })
 }
 
-/// How long a node computes.
+/// Returns the computing time of a node.
 fn span(
     node: &Node,
     micros: u64,

@@ -136,7 +136,6 @@ impl<'a> Messages<'a> {
 
 const HINT: &str = "the file is no Chakra trace, or damaged";
 
-/// Reads the trace of a rank.
 pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
     let mut messages = Messages { bytes, at: 0 };
     let decoded = |error: DecodeError, at: u64| {
@@ -196,7 +195,7 @@ struct Fields {
     micros: u64,
     inputs: Option<Values>,
     attributes: Attributes,
-    /// What is wrong with its properties.
+    /// Fault of the properties.
     wrong: Option<String>,
 }
 
@@ -258,7 +257,8 @@ impl Fields {
     }
 }
 
-/// How many numbers stand here at most: each ends with a byte whose highest bit is 0.
+/// Returns the largest possible count of numbers here: each ends with a byte whose highest bit is
+/// 0.
 fn numbers(wire: WireType, mut bytes: &[u8]) -> usize {
     if wire != WireType::LengthDelimited {
         return 1;

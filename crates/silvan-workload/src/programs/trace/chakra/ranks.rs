@@ -12,7 +12,7 @@ pub(super) const MOST_WAITS: usize = 1 << 25;
 
 const FEWER: &str = "leave out ranks, or nodes that take no time";
 
-/// What is wrong with a node, and what to do about it.
+/// Fault of a node, and the hint.
 pub(super) type Wrong = (String, &'static str);
 
 /// The ranks so far.

@@ -32,23 +32,22 @@ pub(super) enum Json {
     Number(Given),
     Text(String),
     List(List),
-    /// Of an object, what it has as `values`.
+    /// The `values` of an object.
     Object(Option<Box<Json>>),
 }
 
-/// What a list has.
 #[derive(Debug, Default)]
 pub(super) struct List {
-    /// Whether an element is false or 0.
+    /// True if an element is false or 0.
     has_false: bool,
-    /// Whether all elements are true, false, 1 or 0.
+    /// True if all elements are true, false, 1 or 0.
     is_flags: bool,
     /// The first element that is no whole number.
     wrong: Option<String>,
 }
 
 impl Json {
-    /// What it is where it is something else than what is wanted.
+    /// Describes an unexpected value.
     pub fn words(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -83,7 +82,7 @@ impl Json {
         }
     }
 
-    /// Whether all of a list is true.
+    /// Returns true if all elements of a list are true.
     pub fn all_true(&self) -> Result<bool, String> {
         match self {
             Self::List(list) if list.is_flags => Ok(!list.has_false),
@@ -107,7 +106,7 @@ impl Json {
 
 /// Reads a value.
 pub(super) struct Any<'a> {
-    /// Where the whole numbers of a list go, at most so many.
+    /// Destination of a list's whole numbers, and their largest count.
     pub numbers: Option<(&'a mut Vec<u64>, usize)>,
 }
 
@@ -197,7 +196,7 @@ impl<'de> Visitor<'de> for Any<'_> {
     }
 }
 
-/// Reads the name of a value, of which the function makes what it stands for.
+/// Reads the name of a value, from which the function makes the value.
 #[derive(Clone, Copy)]
 pub(super) struct Name<F>(pub F);
 

@@ -1,4 +1,4 @@
-//! Connection matrices of htsim: which node sends how much to which, from when on or after which trigger.
+//! Connection matrices of htsim: senders, receivers and sizes, with a start time or a trigger.
 //!
 //! ```text
 //! Nodes 4
@@ -9,10 +9,10 @@
 //! trigger id 1 oneshot
 //! ```
 //!
-//! Starts are picoseconds (csg-htsim) or microseconds (uet-htsim), sizes bytes. A connection writes straight into the memory of the other node: no receive, no
-//! request. It activates triggers when its bytes have arrived; acknowledgements take no time, so that the trigger of the sender and
-//! that of the receiver fire at the same instant. A trigger acts outside the network and takes no time either. A `oneshot`
-//! fires at its activation, a `barrier` at its `count`-th.
+//! Starts are picoseconds (csg-htsim) or microseconds (uet-htsim), sizes bytes. A connection writes straight into the
+//! memory of the other node: no receive, no request. It activates triggers when its bytes have arrived.
+//! Acknowledgements take no time, so the triggers of sender and receiver fire at the same instant. A trigger acts
+//! outside the network and takes no time. A `oneshot` fires at its activation, a `barrier` at its `count`-th.
 
 mod triggers;
 
@@ -92,7 +92,6 @@ impl TraceFormat for Connections {
     }
 }
 
-/// When a connection starts.
 #[derive(Clone, Copy, Debug)]
 enum Start {
     At(Span),
@@ -106,7 +105,7 @@ struct Connection {
     to: u32,
     bytes: u64,
     start: Start,
-    /// Its start is a time after 0.
+    /// True for a start after time 0.
     is_later: bool,
     /// Triggers that it activates.
     fires: [Option<u32>; 2],
@@ -117,7 +116,7 @@ struct Trigger {
     line: u32,
     /// Activations that it takes.
     count: u64,
-    /// It fires at each activation, and not at the first alone.
+    /// True if the trigger fires at each activation, instead of only at the first.
     is_multishot: bool,
 }
 
@@ -224,7 +223,6 @@ fn number(words: &[&str], place: usize, line: u32, what: &str) -> Result<u64, Tr
     })
 }
 
-/// The id of a trigger.
 fn trigger_id(words: &[&str], place: usize, line: u32) -> Result<u32, TraceError> {
     let id = number(words, place, line, "the id of a trigger")?;
     u32::try_from(id).map_err(|_| {
@@ -277,7 +275,7 @@ fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
     };
     let count = match kind {
         "barrier" => count.unwrap_or(0),
-        // One that may fire again fires once for its only activation.
+        // A trigger that may fire again fires once for its only activation.
         _ => 1,
     };
     let is_multishot = kind == "multishot";
@@ -330,7 +328,7 @@ fn connection(
     let mut seen: Vec<&str> = Vec::new();
     let mut place = 1;
     while let Some(word) = words.get(place) {
-        // Of starts and triggers there is one.
+        // Either a start or a trigger is given.
         if !matches!(*word, "start" | "trigger") && seen.contains(word) {
             return Err(twice(word, line));
         }

@@ -1,4 +1,4 @@
-//! What waits for what in a connection matrix.
+//! Dependencies in a connection matrix.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ pub(super) fn check(matrix: &Matrix) -> Result<(), TraceError> {
             let message = format!(
                 "trigger {id} is a multishot that {found} connections activate, each of which would start its connections again"
             );
-            let hint = "write a oneshot, and connections of its own, for each activation";
+            let hint = "write a oneshot, and separate connections, for each activation";
             return Err(TraceError::line(trigger.line, message, hint));
         }
         if is_awaited && found != trigger.count {
@@ -55,15 +55,15 @@ pub(super) fn check(matrix: &Matrix) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Which connections activate a trigger, and which wait for it.
+/// Connections that activate a trigger, and connections that wait for it.
 #[derive(Default)]
 struct Ends {
     activators: Vec<u32>,
     waiters: Vec<u32>,
 }
 
-/// What waits for what, in as many steps as the file has words: several connections that wait for several others wait for
-/// their trigger, and it for those.
+/// Dependencies in as many steps as the file has words. Connections that wait for several others wait for their
+/// trigger, and the trigger waits for the others.
 pub(super) struct Triggers {
     /// Pairs of numbers, what waits and what it waits for: connections, and after them the shared triggers.
     pub edges: Vec<(u32, u32)>,

@@ -1,4 +1,4 @@
-//! What Chakra traces give twice, or so that it cannot be read, and what is too much.
+//! Entries that Chakra traces give twice, unreadable entries, and excess.
 
 use silvan_workload::programs::trace::chakra::Chakra;
 use silvan_workload::programs::trace::{TraceError, TraceFormat, TracePlace};
@@ -214,7 +214,7 @@ fn ranks_are_compared_with_places() {
     assert_eq!(error.message, "5 ranks do not fit on 4 places");
 }
 
-/// Long lists of what no node needs are passed over, those of what one needs are told by their kind.
+/// Long lists in unused values are skipped; in used values, the error names their kind.
 #[test]
 fn values_of_other_types_are_named() {
     let zeros = format!("[{}0]", "0, ".repeat(10_000));

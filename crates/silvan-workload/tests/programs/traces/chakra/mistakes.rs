@@ -1,4 +1,4 @@
-//! What is wrong with Chakra traces, and how it is named.
+//! Faults of Chakra traces, and their messages.
 
 use silvan_workload::programs::trace::chakra::Chakra;
 use silvan_workload::programs::trace::{TraceFormat, TracePlace};
@@ -183,7 +183,7 @@ fn message_of(ranks: &[Vec<Node>], spelling: fn(&[Node]) -> Vec<u8>) -> String {
     error.message
 }
 
-/// As `int64` stores it.
+/// Returns the number as `int64` stores it.
 const fn negative(number: i64) -> u64 {
     number as u64
 }

@@ -44,7 +44,6 @@ impl Steps {
     }
 }
 
-/// The steps of all layers.
 pub(super) fn steps(
     parallelism: &Parallelism,
     layers: &[Layer<'_>],

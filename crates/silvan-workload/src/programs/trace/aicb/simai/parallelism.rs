@@ -107,8 +107,9 @@ pub(super) struct Parallelism {
     pub stage_bytes: u64,
     /// Ranks of the network's first dimension.
     server: u32,
-    /// The size of an allgather is that of the whole vector, as in SimAI (`MockNcclGroup.cc` divides it by the ranks), not of the
-    /// part of a rank, as in ASTRA-sim (`Ring.cc`). Both give the whole vector of a reduce-scatter.
+    /// True if the size of an allgather is that of the whole vector, as in SimAI (`MockNcclGroup.cc` divides it by the
+    /// ranks). In ASTRA-sim (`Ring.cc`) it is the part of a rank. In both, the size of a reduce-scatter is that of the
+    /// whole vector.
     pub is_simai: bool,
     /// The last layer before the layer that joins dense and sparse features.
     pub last_bottom: usize,
@@ -241,7 +242,7 @@ impl Parallelism {
         Ok(())
     }
 
-    /// The operation and the groups that a word such as `ALLREDUCE_EP` stands for, if the pass has a group.
+    /// Returns the operation and the groups of a word such as `ALLREDUCE_EP`, if the pass has a group.
     pub fn communication(
         &self,
         line: u32,

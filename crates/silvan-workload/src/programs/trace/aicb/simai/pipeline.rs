@@ -1,10 +1,11 @@
 //! The order of the stages of a pipeline in SimAI's texts.
 //!
-//! A text with `pp` above 1 has the layers of one stage, `ga` times: once for each micro-batch. Stages differ in nothing but
-//! their ranks. SimAI computes what stages cost each other: a bubble of `(pp - 1) / (ga vpp)` of the layers' time, and `2 vpp ga`
-//! messages of `pp_comm` bytes (`Layer.cc`, `Layer::report`). Here, stages send these messages to each other and wait for them,
-//! in the order that has this bubble: all micro-batches forwards, then all backwards, by `vpp` parts of a stage in turn (D. Narayanan
-//! et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC 2021, section 2.2).
+//! A text with `pp` above 1 has the layers of one stage, `ga` times: once for each micro-batch. Stages differ only in
+//! their ranks. SimAI computes the cost of stages for each other: a bubble of `(pp - 1) / (ga vpp)` of the layers'
+//! time, and `2 vpp ga` messages of `pp_comm` bytes (`Layer.cc`, `Layer::report`). Here, stages send these messages and
+//! wait for them, in the order that has this bubble: all micro-batches forwards, then all backwards, by `vpp` parts of
+//! a stage in turn (D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+//! Megatron-LM", SC 2021, section 2.2).
 
 use std::ops::Range;
 
@@ -17,10 +18,9 @@ use super::parallelism::Parallelism;
 /// The first layer of a micro-batch in AICB's texts.
 const FIRST: &str = "embedding_layer";
 
-/// How the names of the layers after the last micro-batch begin in AICB's texts.
+/// Prefixes of the names of layers after the last micro-batch in AICB's texts.
 const AFTER: [&str; 2] = ["cross_entropy", "optimizer"];
 
-/// A section for each stage.
 pub(super) fn sections(
     parallelism: &Parallelism,
     layers: &[Layer<'_>],
@@ -82,7 +82,7 @@ fn turns(parallelism: &Parallelism, layers: &[Layer<'_>]) -> Result<Turns, Trace
     }
     let cuts = cuts(&layers[whole.start..whole.start + length], parts as usize);
     let mut order = Vec::new();
-    // A part of the first stage goes on where the last stage has ended, so as many micro-batches follow each other as there are
+    // A part of the first stage continues after the last stage, so as many micro-batches follow each other as there are
     // stages.
     for group in (0..batches).step_by(stages as usize) {
         let end = batches.min(group.saturating_add(stages));
@@ -100,13 +100,12 @@ fn turns(parallelism: &Parallelism, layers: &[Layer<'_>]) -> Result<Turns, Trace
     })
 }
 
-/// Where layers of this name are.
 fn places_of(layers: &[Layer<'_>], name: &str) -> impl Iterator<Item = usize> {
     (0..layers.len()).filter(move |place| layers[*place].name == name)
 }
 
-/// The first layers of the parts of a micro-batch, and its end. Parts have as many layers of the name that comes second, with
-/// which a transformer's layer begins; where that does not come out even, about as many layers, or none.
+/// Returns the first layers of the parts of a micro-batch, and its end. Parts have as many layers of the second name,
+/// with which a transformer's layer begins. If that number is not divisible, they have about as many layers, or none.
 fn cuts(layers: &[Layer<'_>], parts: usize) -> Vec<usize> {
     let name = layers.get(1).unwrap_or(&layers[0]).name;
     let starts: Vec<usize> = places_of(layers, name).collect();

@@ -1,0 +1,1 @@
+"""A twin: a scenario that behaves as a diagnosed subnet does."""
