@@ -19,6 +19,7 @@ class PySilvan(PythonPackage):
     variant("schemes", default=False, description="Congestion-control schemes in Python")
     variant("tune", default=False, description="Searches for settings")
     variant("cluster", default=False, description="Sweeps on Dask")
+    variant("twin", default=False, description="Twin of a real subnet")
     variant("live", default=False, description="Pages of live fabrics")
 
     depends_on("c", type="build")
@@ -41,6 +42,8 @@ class PySilvan(PythonPackage):
     with when("+cluster"):
         depends_on("py-distributed@2025.1:", type=("build", "run"))
         depends_on("py-dask-jobqueue@0.9:", type=("build", "run"))
+    with when("+twin"):
+        depends_on("py-scipy@1.14:", type=("build", "run"))
     with when("+live"):
         depends_on("py-websockets@15:", type=("build", "run"))
 
