@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
-	check-nightly check-drawn check-diagnose check-twin check-tools check-fuzz check-mutants audit check-reproducible coverage check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
+	check-nightly check-drawn check-diagnose check-twin check-tools check-fuzz check-mutants audit check-reproducible check-site coverage check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -243,6 +243,9 @@ $(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp
 	$(PYTHON) -m venv $(VENV)/site
 	$(VENV)/site/bin/pip install --quiet --require-hashes --requirement $<
 	touch $@
+
+check-site: site ## Open the first pages of the site in Chromium: links, scripts, size, phone, axe
+	$(BIN)/python python/tools/check_site.py
 
 # What is built is committed, so that users need no npm to install silvan (docs/decisions/0026-the-viewer.md).
 viewer: ## Build the browser page from viewer/ into python/silvan/viewer/assets; needs npm
