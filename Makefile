@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
-	check-nightly check-drawn check-diagnose check-twin check-tools check-fuzz check-mutants audit check-reproducible check-site coverage check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
+	check-nightly check-drawn check-diagnose check-twin check-tools check-fuzz check-mutants audit check-reproducible check-site coverage check-rows check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ check-mutants: ## Change cc and engine in small ways, and see that a test fails 
 # The third argument is run if `cargo $(1)` exists; otherwise what is missing is said, and fails where CI is set.
 with-cargo = if cargo $(2) $(1) --version >/dev/null 2>&1; then $(3); \
 	else echo "not run: $@ needs cargo-$(1): cargo install cargo-$(1)"; test -z "$$CI"; fi
+
+check-rows: install ## Run the cheap experiments of each paper, and compare with the record (1 minute; RECORD=1 rewrites these rows)
+	$(BIN)/python python/tools/check_rows.py $(if $(RECORD),--record)
 
 check-papers: install ## Run all papers in full, and compare with the record (RECORD=1 rewrites it)
 	$(BIN)/python python/tools/check_papers.py $(if $(RECORD),--record)

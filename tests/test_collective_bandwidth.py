@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,8 @@ import silvan
 RANKS = 8
 
 
-def programs(kind: str, size: int, **keys: object) -> dict[str, object]:
-    program = {"name": kind, "kind": kind, "iterations": 3, **keys}
+def programs(kind: str, size: int, **keys: object) -> dict[str, Any]:
+    program: dict[str, Any] = {"name": kind, "kind": kind, "iterations": 3, **keys}
     if kind != "barrier":
         program["bytes"] = f"{size} B"
     scenario = silvan.Scenario(

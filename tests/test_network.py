@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import silvan
 
-SWITCH = {
+SWITCH: dict[str, Any] = {
     "fabric": {"generator": "single-switch", "hosts": 4},
     "link": {"rate": "100 Gbit/s", "length": "2 m"},
     "packet": {"mtu": "4 KiB"},
@@ -35,7 +37,7 @@ def test_an_unloaded_message_takes_the_closed_form() -> None:
     assert long.time - short.time == 50 * (4096 + overhead) * per_byte
 
 
-def test_a_relay_ends_when_a_program_of_the_same_messages_does(tmp_path) -> None:
+def test_a_relay_ends_when_a_program_of_the_same_messages_does(tmp_path: Path) -> None:
     sizes = [1, 4096, 100_000, 1_000_000]
     lines = ["num_ranks 4"]
     for rank in range(4):
@@ -82,10 +84,10 @@ def test_events_come_in_the_order_of_their_instants_and_bytes_arrive() -> None:
         net.at((step + 1) * 1_000_000, tag=None)
     events = list(net.run_until())
     assert [event.time for event in events] == sorted(event.time for event in events)
-    arrivals = [event for event in events if event.src is not None]
+    arrivals = [event for event in events if event.src]
     assert sum(event.bytes for event in arrivals) == sent
     assert sum(net.host_counters(host)["delivered_bytes"] for host in range(4)) == sent
-    assert {event.time for event in events if event.src is None} == {
+    assert {event.time for event in events if not event.src} == {
         (step + 1) * 1_000_000 for step in range(40)
     }
     assert net.pending == 0
@@ -100,7 +102,7 @@ def test_cutting_a_run_into_steps_changes_no_event() -> None:
     requests(whole)
     requests(cut)
     expected = list(whole.run_until("1 ms"))
-    found = []
+    found: list[silvan.Event] = []
     for end in range(777, 10**9, 7_777_777):
         found += cut.run_until(end)
         assert cut.now == end
@@ -114,7 +116,7 @@ def test_an_event_at_the_end_belongs_to_the_next_call() -> None:
     net.at("1 us", tag="alarm")
     assert list(net.run_until("1 us")) == []
     [event] = net.run_until("2 us")
-    assert (event.time, event.tag, event.src, event.sent) == (1_000_000, "alarm", None, 0)
+    assert (event.time, event.tag, event.src, event.sent) == (1_000_000, "alarm", "", 0)
 
 
 def test_a_loop_that_ends_early_goes_on_later() -> None:
@@ -156,7 +158,9 @@ def test_the_scenarios_own_load_and_control_are_at_work() -> None:
         (lambda net: net.port_counters("nowhere", 1), "no host or switch"),
     ],
 )
-def test_misuse_is_refused_and_changes_nothing(call, message: str) -> None:
+def test_misuse_is_refused_and_changes_nothing(
+    call: Callable[[silvan.Network], object], message: str
+) -> None:
     net = network()
     with pytest.raises(silvan.SilvanError, match=message):
         call(net)
@@ -188,7 +192,7 @@ def test_another_thread_is_refused() -> None:
     assert "another thread" in str(raised[0])
 
 
-def test_a_scheme_in_python_is_refused(tmp_path) -> None:
+def test_a_scheme_in_python_is_refused(tmp_path: Path) -> None:
     scheme = tmp_path / "scheme.py"
     scheme.write_text("def make(setup):\n    raise AssertionError\n", "ascii")
     scenario = silvan.Scenario(

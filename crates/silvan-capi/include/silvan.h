@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What a function returns. The text of the last error of a thread is that of `silvan_last_error`.
+// Result of a function. `silvan_last_error` returns the text of a thread's last error.
 typedef enum silvan_status {
   // Done.
   SILVAN_STATUS_OK = 0,
@@ -28,8 +28,10 @@ typedef enum silvan_status {
   SILVAN_STATUS_INTERNAL = 5,
 } silvan_status;
 
-// A simulation. Drivers have pointers to it that lead nowhere: silvan knows it by their values, so a pointer that is
-// wrong, or of a simulation that has been closed, is an error and nothing worse. It belongs to the thread that opened it.
+// A simulation. It belongs to the thread that opened it.
+//
+// Pointers to it are only identifiers: a wrong pointer, or a pointer to a closed simulation, is an error and nothing
+// worse.
 typedef struct silvan_simulation silvan_simulation;
 
 // A message that has arrived.
@@ -42,9 +44,9 @@ typedef struct silvan_message {
   uint64_t bytes;
   // The tag that the sender gave.
   uint64_t tag;
-  // When it was sent, in picoseconds.
+  // Send time, in picoseconds.
   uint64_t sent_ps;
-  // When the last of it arrived, in picoseconds: now.
+  // Arrival time of the last byte, in picoseconds: now.
   uint64_t arrived_ps;
 } silvan_message;
 
@@ -63,7 +65,7 @@ typedef struct silvan_statistics {
   uint64_t now_ps;
   // Messages that the driver has sent.
   uint64_t messages_sent;
-  // Of these, messages that have arrived.
+  // Messages that have arrived.
   uint64_t messages_arrived;
   // Payload of the messages sent, in bytes.
   uint64_t bytes_sent;
@@ -189,8 +191,8 @@ enum silvan_status silvan_now(const struct silvan_simulation *simulation, uint64
 // `silvan_stop`. The current instant is then that of the last of them. Not from a callback.
 enum silvan_status silvan_run_until_idle(struct silvan_simulation *simulation);
 
-// Runs until an instant in picoseconds since the start, or until a callback calls `silvan_stop`. What happens at the instant
-// itself belongs to the next run. Without effect if the instant has passed. Not from a callback.
+// Runs until an instant in picoseconds since the start, or until a callback calls `silvan_stop`. Events at the instant
+// itself belong to the next run. Without effect if the instant has passed. Not from a callback.
 enum silvan_status silvan_run_until(struct silvan_simulation *simulation,
                                     uint64_t end_ps);
 

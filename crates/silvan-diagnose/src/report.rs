@@ -305,7 +305,7 @@ fn control_report(
     report.switches = switches
         .map(
             |((threshold, marking_rate, packet_size), switches)| SwitchSettings {
-                threshold: u32::from(threshold),
+                threshold,
                 marking_rate,
                 packet_size,
                 switches,

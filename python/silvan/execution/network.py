@@ -28,8 +28,8 @@ class Event:
         The instant, in picoseconds.
     tag : object
         Value that the program gave to :meth:`Network.send` or :meth:`Network.at`.
-    src, dst : str or None
-        Names of the sending and the receiving host; None for an alarm.
+    src, dst : str
+        Names of the sending and the receiving host; empty for an alarm.
     bytes : int
         Payload of the message, in bytes; 0 for an alarm.
     sent : int
@@ -38,8 +38,8 @@ class Event:
 
     time: int
     tag: Any
-    src: str | None
-    dst: str | None
+    src: str
+    dst: str
     bytes: int
     sent: int
 
@@ -96,7 +96,7 @@ class Network:
         self._native = _silvan.Network(scenario._native, number)
         self._names = tuple(self._native.host_names())
         self._numbers = {name: number for number, name in enumerate(self._names)}
-        self._pending: dict[int, tuple[Any, str | None, str | None, int, int]] = {}
+        self._pending: dict[int, tuple[Any, str, str, int, int]] = {}
         self._next_token = 0
         self._thread = get_ident()
 
@@ -168,7 +168,7 @@ class Network:
             raise SimulationError(f"the instant {instant} ps has passed: it is {now} ps")
         token = self._token()
         self._native.alarm(instant - now, token)
-        self._pending[token] = (tag, None, None, 0, now)
+        self._pending[token] = (tag, "", "", 0, now)
 
     def run_until(self, time: SupportsIndex | str | None = None) -> Iterator[Event]:
         """Simulate up to an instant, and give each event when its time has come.
