@@ -317,7 +317,7 @@ impl Server {
         };
         let buffer = rustix::buffer::spare_capacity(ready);
         match epoll::wait(&self.epoll, buffer, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(EmulatorError::socket("waiting for sockets")(error)),
         }
     }

@@ -718,7 +718,7 @@ mod tests {
     #[test]
     fn records_have_completions_polled_a_command_and_inline_data() {
         let bytes = record(3, &[(7, 2), (9, 1)], b"commandata");
-        let parsed = CommandRecord::parse(&bytes).unwrap();
+        let parsed = CommandRecord::parse(&bytes).expect("a whole record");
         assert_eq!(parsed.polled, [(7, 2), (9, 1)]);
         assert_eq!(
             (parsed.command, parsed.inline),

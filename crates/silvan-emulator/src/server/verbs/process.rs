@@ -231,13 +231,13 @@ mod tests {
     use super::*;
 
     fn pair() -> (Process, OwnedFd) {
-        let (own, program) = stream().unwrap();
+        let (own, program) = stream().expect("a pair of sockets");
         let process = Process::new(own, ContextId(1), NodeId::new(0));
         (process, program)
     }
 
     fn answer(program: &OwnedFd, bytes: &[u8]) {
-        rustix::net::send(program, bytes, SendFlags::NOSIGNAL).unwrap();
+        rustix::net::send(program, bytes, SendFlags::NOSIGNAL).expect("the socket takes it");
     }
 
     const FETCHED: Answer = Answer::Fetched {
@@ -254,12 +254,15 @@ mod tests {
             process.read(0x2000, 16, FETCHED);
             assert!(process.flush());
             answer(&program, &vec![0; 8 + length]);
-            let (_, result) = process.receive().unwrap().unwrap();
+            let (_, result) = process
+                .receive()
+                .expect("an answer")
+                .expect("a whole answer");
             assert_eq!(result.is_ok(), is_right, "{length}");
         }
         let (mut process, program) = pair();
         answer(&program, &[0; 8]);
-        assert_eq!(process.receive().unwrap_err(), Errno::PROTO);
+        assert_eq!(process.receive().expect_err("a fault"), Errno::PROTO);
     }
 
     #[test]
@@ -268,8 +271,11 @@ mod tests {
         process.write(0x2000, b"data", Answer::Written { id: TransferId(1) });
         assert!(process.flush());
         answer(&program, &14_i64.to_ne_bytes());
-        let (_, result) = process.receive().unwrap().unwrap();
-        assert_eq!(result.unwrap_err(), Errno::FAULT);
+        let (_, result) = process
+            .receive()
+            .expect("an answer")
+            .expect("a whole answer");
+        assert_eq!(result.expect_err("a fault"), Errno::FAULT);
         drop(program);
         assert!(process.receive().is_err());
     }
