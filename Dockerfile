@@ -14,7 +14,7 @@ RUN python3 -m venv /opt/silvan \
 FROM debian:bookworm-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
-        python3 opensm infiniband-diags ibsim-utils \
+        python3 opensm infiniband-diags ibsim-utils ibverbs-utils perftest \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home silvan
 COPY --from=build /opt/silvan /opt/silvan

@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
-	check-nightly check-drawn check-diagnose check-twin check-tools check-fuzz check-mutants coverage check-papers pages format lint reference viewer figures lock install system clean
+	check-nightly check-drawn check-diagnose check-twin check-tools check-fuzz check-mutants audit check-reproducible check-site coverage check-rows check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,11 @@ check-fuzz: ## Fuzz each target (FUZZ_SECONDS=60, FUZZ_TARGETS=mad); needs cargo
 	@$(call with-cargo,fuzz,+nightly,for target in $(FUZZ_TARGETS); do \
 		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done)
 
+audit: release-setup ## Look for known vulnerabilities in the pinned crates and Python packages; needs network
+	@$(call with-cargo,deny,,cargo deny check)
+	for file in run test site release system; do \
+		$(VENV)/release/bin/pip-audit --no-deps --disable-pip --requirement requirements/$$file.txt || exit 1; done
+
 coverage: ## Print the line coverage of the Rust tests; needs cargo-llvm-cov
 	@$(call with-cargo,llvm-cov,,cargo llvm-cov --workspace --locked --summary-only)
 
@@ -108,6 +113,9 @@ check-mutants: ## Change cc and engine in small ways, and see that a test fails 
 # The third argument is run if `cargo $(1)` exists; otherwise what is missing is said, and fails where CI is set.
 with-cargo = if cargo $(2) $(1) --version >/dev/null 2>&1; then $(3); \
 	else echo "not run: $@ needs cargo-$(1): cargo install cargo-$(1)"; test -z "$$CI"; fi
+
+check-rows: install ## Run the cheap experiments of each paper, and compare with the record (1 minute; RECORD=1 rewrites these rows)
+	$(BIN)/python python/tools/check_rows.py $(if $(RECORD),--record)
 
 check-papers: install ## Run all papers in full, and compare with the record (RECORD=1 rewrites it)
 	$(BIN)/python python/tools/check_papers.py $(if $(RECORD),--record)
@@ -145,15 +153,19 @@ header: ## Generate the C header from crates/silvan-capi
 
 libsilvan: ## Build the C library (target/release/libsilvan.so and .a)
 	cargo build --release --locked -p silvan-capi
+	ln -sf libsilvan.so target/release/libsilvan.so.$(MAJOR)
 
+VERSION_NOW = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+MAJOR = $(firstword $(subst ., ,$(VERSION_NOW)))
 PREFIX ?= /usr/local
 install-libsilvan: libsilvan ## Install the C library and its header (PREFIX=/usr/local, DESTDIR=)
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 644 crates/silvan-capi/include/silvan.h $(DESTDIR)$(PREFIX)/include
-	install -m 755 target/release/libsilvan.so $(DESTDIR)$(PREFIX)/lib
+	install -m 755 target/release/libsilvan.so $(DESTDIR)$(PREFIX)/lib/libsilvan.so.$(VERSION_NOW)
+	ln -sf libsilvan.so.$(VERSION_NOW) $(DESTDIR)$(PREFIX)/lib/libsilvan.so.$(MAJOR)
+	ln -sf libsilvan.so.$(MAJOR) $(DESTDIR)$(PREFIX)/lib/libsilvan.so
 	install -m 644 target/release/libsilvan.a $(DESTDIR)$(PREFIX)/lib
-	sed -e 's|@PREFIX@|$(PREFIX)|' \
-		-e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION_NOW)|' \
 		crates/silvan-capi/silvan.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/silvan.pc
 
 reference: install ## Generate the reference pages
@@ -163,8 +175,11 @@ lock: ## Pin the Python dependencies
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip install --quiet pip-tools
 	$(VENV)/lock/bin/pip-compile $(LOCK) --all-extras --output-file requirements/run.txt pyproject.toml requirements/build.in
+	$(VENV)/lock/bin/pip-compile $(LOCK) --extra figures --extra live --constraint requirements/run.txt --output-file requirements/system.txt pyproject.toml
+	$(VENV)/lock/bin/pip-compile $(LOCK) --constraint requirements/run.txt --output-file requirements/build.txt requirements/build.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/test.txt requirements/test.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/site.txt requirements/site.in
+	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/release.txt requirements/release.in
 
 LOCK := --quiet --generate-hashes --no-strip-extras --no-header --no-emit-index-url \
 	--no-emit-trusted-host --no-emit-find-links --allow-unsafe --resolver backtracking
@@ -191,6 +206,34 @@ wheel: $(VENV)/run.stamp ## Build wheel and sdist into target/wheels, and try th
 	$(BIN)/maturin sdist --out target/wheels 2>/dev/null
 	$(BIN)/python python/tools/check_wheel.py target/wheels/silvan-*.whl
 
+# Both builds have the path of this checkout, which debug information would name.
+check-reproducible: $(VENV)/run.stamp ## Build the wheel twice in fresh folders, and compare the two (PROFILE=release is quicker)
+	for number in 1 2; do \
+		rm -rf target/twice && SOURCE_DATE_EPOCH=$$(git show --no-patch --format=%ct HEAD) CARGO_TARGET_DIR=target/twice \
+			$(BIN)/maturin build --quiet --profile $(PROFILE) --locked --strip --out target/twice-$$number || exit 1; done
+	$(PYTHON) python/tools/same_wheel.py target/twice-1/*.whl target/twice-2/*.whl
+
+versions: ## Write the version of Cargo.toml into all files that state it
+	$(PYTHON) python/tools/versions.py
+
+changelog: ## Move the fragments of changes/ into CHANGELOG.md (VERSION=1.1.0)
+	$(PYTHON) python/tools/changelog.py $(VERSION)
+
+# It publishes nothing. `make release CHECK=1` only checks.
+release: release-setup ## Check, build and tag a release, and print how to publish it (VERSION=1.1.0)
+	$(VENV)/release/bin/python python/tools/release.py $(VERSION) $(if $(CHECK),--check)
+
+rehearsal: release-setup ## Build the files of a release, and try them from an index on this machine (SOURCE=1: the sdist, too)
+	$(VENV)/release/bin/python python/tools/release.py $(VERSION_NOW) --rehearse
+	$(VENV)/release/bin/python python/tools/rehearsal.py $(if $(SOURCE),--source)
+
+release-setup: $(VENV)/release.stamp install
+
+$(VENV)/release.stamp: requirements/release.txt $(VENV)/run.stamp
+	$(PYTHON) -m venv $(VENV)/release
+	$(VENV)/release/bin/pip install --quiet --require-hashes --requirement $<
+	touch $@
+
 # MkDocs counts no warnings, and so fails on none, with --quiet.
 site: test-setup $(VENV)/site.stamp ## Build the documentation site into target/site; every warning is an error
 	rm -rf target/site-pages
@@ -203,6 +246,9 @@ $(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp
 	$(PYTHON) -m venv $(VENV)/site
 	$(VENV)/site/bin/pip install --quiet --require-hashes --requirement $<
 	touch $@
+
+check-site: site ## Open the first pages of the site in Chromium: links, scripts, size, phone, axe
+	$(BIN)/python python/tools/check_site.py
 
 # What is built is committed, so that users need no npm to install silvan (docs/decisions/0026-the-viewer.md).
 viewer: ## Build the browser page from viewer/ into python/silvan/viewer/assets; needs npm

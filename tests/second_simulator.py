@@ -53,6 +53,8 @@ class Control:
 
     threshold: int
     """Bytes on the wire that wait for a Port VL."""
+    hysteresis: int
+    """Bytes by which the threshold is lower in the congestion state."""
     packet_size: int
     marking_rate: int
     victim_mask: str
@@ -239,6 +241,7 @@ class Output:
     waiting: list[int] = field(default_factory=list)
     """Bytes that wait, by lane."""
     unmarked: list[int] = field(default_factory=list)
+    congested: list[bool] = field(default_factory=list)
     """Eligible packets since the last mark, by lane."""
     sent_packets: int = 0
     marked_packets: int = 0
@@ -328,6 +331,7 @@ class Simulator:
             last_input=[0] * model.lanes,
             waiting=[0] * model.lanes,
             unmarked=[0] * model.lanes,
+            congested=[False] * model.lanes,
         )
 
     # Events.
@@ -384,6 +388,10 @@ class Simulator:
         queue = self.queue_of(switch, port, packet.vl, output.port)
         queue.append(packet)
         output.waiting[packet.vl] += packet.wire
+        output.collect_credits(self.now)
+        output.congested[packet.vl] = self.is_congested(
+            output, packet.vl, output.waiting[packet.vl], output.credits[packet.vl]
+        )
         if self.model.queueing == "fifo" and queue[0] is not packet:
             return
         if output.busy_until < self.now:
@@ -623,18 +631,28 @@ class Simulator:
 
     # Congestion control.
 
-    def mark(self, output: Output, packet: Packet) -> None:
-        """Mark a packet that leaves in the congestion state."""
+    def is_congested(self, output: Output, vl: int, waits: int, left: int) -> bool:
+        """Return the state of a Port VL for which so much waits, and which has credits left."""
         control = self.model.control
         if control is None or control.threshold <= 0:
-            return
+            return False
         masked = control.victim_mask == "all" or (
             control.victim_mask == "hosts" and output.peer[0] is None
         )
-        left = output.credits[packet.vl] - blocks(packet.wire)
         root = left >= blocks(self.model.mtu + self.model.header)
-        waits = output.waiting[packet.vl] + packet.wire
-        if waits < control.threshold or not (masked or root):
+        threshold = control.threshold - control.hysteresis * output.congested[vl]
+        return waits >= threshold and (masked or root)
+
+    def mark(self, output: Output, packet: Packet) -> None:
+        """Mark a packet that leaves in the congestion state."""
+        control, vl = self.model.control, packet.vl
+        if control is None:
+            return
+        left = output.credits[vl] - blocks(packet.wire)
+        eligible = self.is_congested(output, vl, output.waiting[vl] + packet.wire, left)
+        output.congested[vl] = eligible
+        output.congested[vl] = self.is_congested(output, vl, output.waiting[vl], left)
+        if not eligible:
             return
         if packet.wire < control.packet_size * BLOCK_BYTES:
             return

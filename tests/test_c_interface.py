@@ -47,8 +47,12 @@ def libraries() -> Path:
     """Build the library as it is released, and return the folder that it is in."""
     command = ["cargo", "build", "--release", "--locked", "--quiet", "--package", "silvan-capi"]
     subprocess.run(command, cwd=ROOT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return target / "release"
+    release = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+    # Drivers look for the name in the library, which an installation makes, too.
+    soname = release / "libsilvan.so.1"
+    if not soname.is_symlink():
+        soname.symlink_to("libsilvan.so")
+    return release
 
 
 def compiled(source: Path, folder: Path, *options: str) -> Path:

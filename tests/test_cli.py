@@ -32,7 +32,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
     assert (outcome.status, outcome.stderr) == (0, "")
     listed = re.findall(r"^  ([a-z]+)  ", outcome.stdout, re.MULTILINE)
     assert listed == [
-        *("example", "validate", "show", "schema", "run", "sweep", "plot", "view"),
+        *("example", "validate", "show", "export", "schema", "run", "sweep", "plot", "view"),
         *("compare", "reproduce"),
         *("saturate", "whatif", "tune", "fit"),
         *("emulate", "route", "ctl"),
@@ -159,9 +159,9 @@ def test_every_option_is_suggested_for_one_letter_less() -> None:
                 assert suggestion(name[:-1], one), (one.name, name)
 
 
-def test_show_prints_the_fabric_for_ibsim(command: Command, incast_file: Path) -> None:
+def test_export_prints_the_fabric_for_ibsim(command: Command, incast_file: Path) -> None:
     """Every cable is at both of its ends: four hosts at one switch."""
-    outcome = command("show", incast_file, "--format", "ibsim")
+    outcome = command("export", incast_file, "--format", "ibsim")
     assert (outcome.status, outcome.stderr) == (0, "")
     lines = outcome.stdout.splitlines()
     hosts = [line for line in lines if line.startswith("Hca\t1 ")]

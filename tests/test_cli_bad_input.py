@@ -585,7 +585,7 @@ def test_the_limit_of_the_time_series_is_the_size_of_its_rows(
         ["sweep", "FILE", "--seeds", "2", "--out", "swept"],
         ["example"],
         ["show", "FILE"],
-        ["show", "FILE", "--format", "ibsim"],
+        ["export", "FILE", "--format", "ibsim"],
         ["validate", "FILE"],
         ["schema"],
         ["dcms", "--example"],

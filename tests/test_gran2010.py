@@ -102,6 +102,7 @@ def _brute(result: Result) -> Numbers:
         500**2 * 8 / slowest("ptrans") / 1e9,
         RANKS * 50 * 256 / slowest("random-access") / 1e9,
         5 * 65536 * 16 / slowest("fft") / 1e9,
+        (2 / 3 * 1e9 + 3 / 2 * 1e6) / slowest("hpl") / 1e9,
     )
 
 
@@ -149,12 +150,30 @@ def test_targets_are_ratios_of_the_slides_table() -> None:
     assert rows.pop("columns") == ["no_congestion", "cc_off", "cc_on"]
     ratios = [one for one in targets if one.startswith("hpcc.") and ".cc_" in one]
     assert len(ratios) == 2 * len(rows)
+    assert len(targets) == 6 * len(rows) + 1
+    assert targets["hpcc.hpl.column_b"].value == 1.79
+    assert targets["hpcc.fft.column_c"].value == 1.36891
     assert targets["hpcc.random_ring_bw.cc_off"].value == pytest.approx(350.356751 / 684.66655)
     assert targets["hpcc.random_access.cc_on"].value == pytest.approx(0.014409549 / 0.015118991)
     assert targets["hpcc.max_pingpong_latency.no_congestion"].value == 0.001957
     for name, one in targets.items():
         if name.endswith(".cc_on"):
             assert one.tol == 0.05, name
+
+
+def test_improvements_are_those_of_columns_b_and_c() -> None:
+    """Oracle: the slides' percentages are those of their own columns, but for what they round."""
+    targets = find_paper("gran2010").targets
+    for name, one in targets.items():
+        if not name.endswith(".improvement"):
+            continue
+        row = name.removesuffix(".improvement")
+        before, after = (targets[f"{row}.column_{column}"].value for column in "bc")
+        assert before
+        assert after
+        assert one.value
+        better = before / after if row.endswith("latency") else after / before
+        assert one.value == pytest.approx(better, rel=0.01), name
 
 
 def test_the_experiments_are_the_slides() -> None:

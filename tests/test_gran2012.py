@@ -198,23 +198,61 @@ def test_figure_5_measures_what_its_targets_say() -> None:
     assert numbers["fig5a.p60.on_over_off"] == pytest.approx(10)
     assert numbers["fig5b.off"] == pytest.approx(13.6)
     assert numbers["fig5b.on"] == pytest.approx(13.0), "the one that is farthest from 13.3"
+    assert numbers["fig5a.p0.on_over_off"] == pytest.approx(9)
+    assert numbers["fig5a.p0.on_over_tmax"] == pytest.approx(4.5 / tmax[0])
+    assert numbers["fig5a.least_gain"] == pytest.approx(10)
+    kept = (10 * 13.3 + 13.0) / 11 / 13.6
+    assert numbers["fig5b.on_over_off"] == pytest.approx(kept)
     total = (8 * 13.3 + 640 * 2.0) / (8 * 13.6 + 640 * 0.2)
     assert numbers["fig5c.p60"] == numbers["fig5c.p100"] == pytest.approx(total)
 
 
+@pytest.mark.parametrize(("peak", "holds"), [(60, True), (70, True), (40, False)])
+def test_the_peaks_of_figure_5_are_judged_by_their_place(peak: int, *, holds: bool) -> None:
+    def rate(case: Case) -> tuple[float, float]:
+        return 13.6, 0.2 if control_of(case) == "off" else tent(case, peak)
+
+    found = verdicts(experiment("fig5"), rate)
+    for name in ("fig5a.peak", "fig5c.peak"):
+        assert found[name] == (holds, f"largest at p = {peak}: {'yes' if holds else 'no'}")
+
+
+def test_percentages_of_table_2_follow_from_its_rates() -> None:
+    rates = {
+        "nohot.cc_off": (2.7, 2.7),
+        "nohot.cc_on": (2.7, 2.7),
+        "hot.cc_off": (13.6, 0.17),
+        "hot.cc_on": (13.3, 2.25),
+    }
+    numbers = measured(experiment("table2"), lambda case: rates[case.label])
+    assert numbers["table2.hot.hotspots_on_over_off"] == pytest.approx(13.3 / 13.6)
+    assert numbers["table2.hot.nonhotspots_on_over_off"] == pytest.approx(2.25 / 0.17)
+    assert numbers["table2.hot.nonhotspots_of_alone"] == pytest.approx(2.25 / 2.7)
+    totals = [8 * hot + 640 * other for hot, other in ((13.3, 2.25), (13.6, 0.17))]
+    assert numbers["table2.total.on_over_off"] == pytest.approx(totals[0] / totals[1])
+
+
 @pytest.mark.parametrize(
-    ("of_tmax", "hotspot_gbps", "holds"),
-    [(0.96, 13.3, (True, True)), (0.94, 13.3, (False, True)), (0.96, 13.2, (True, False))],
+    ("of_tmax", "hotspot_gbps", "uniform_gbps", "holds"),
+    [
+        (0.96, 13.3, 13.3, (True, True)),
+        (0.94, 13.3, 13.3, (False, True)),
+        (0.96, 13.2, 13.3, (True, False)),
+        # A drop of 2.9 % at p = 0, and one of 3.1 %.
+        (0.96, 13.3, 13.2, (True, True)),
+        (0.96, 13.3, 13.17, (True, False)),
+    ],
 )
 def test_figure_8_is_judged_by_its_rules(
-    of_tmax: float, hotspot_gbps: float, holds: tuple[bool, bool]
+    of_tmax: float, hotspot_gbps: float, uniform_gbps: float, holds: tuple[bool, bool]
 ) -> None:
     one = experiment("fig8")
 
     def rate(case: Case) -> tuple[float, float]:
         if control_of(case) == "off":
             return 13.6, 0.1
-        return hotspot_gbps, of_tmax * INJECTION_GBPS * (1 - p_of(case) / 100)
+        hotspot = hotspot_gbps if p_of(case) else uniform_gbps
+        return hotspot, of_tmax * INJECTION_GBPS * (1 - p_of(case) / 100)
 
     found = verdicts(one, rate)
     assert (found["fig8a.high_p"][0], found["fig8b"][0]) == holds
@@ -252,6 +290,26 @@ def test_figure_9_measures_all_hosts() -> None:
     assert numbers["fig9a.10ms.off"] == pytest.approx(everyone(0.3))
     assert numbers["fig9a.2ms.on_over_off"] == pytest.approx(everyone(0.55) / everyone(0.3))
     assert numbers["fig9a.1ms.on_over_off"] == pytest.approx(everyone(0.5) / everyone(0.3))
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "holds"),
+    [
+        (lambda moves: 0.3 + moves / 200, lambda moves: 0.6 + moves / 300, True),
+        # The rate without CC falls; then on/off rises.
+        (lambda moves: 0.6 - moves / 300, lambda moves: 0.9 + moves / 300, False),
+        (lambda moves: 0.3 + moves / 300, lambda moves: 0.3 + moves / 100, False),
+    ],
+)
+def test_figure_9_is_judged_over_the_lifetimes(
+    off: Callable[[int], float], on: Callable[[int], float], *, holds: bool
+) -> None:
+    def rate(case: Case) -> tuple[float, float]:
+        return 13.6, (off if control_of(case) == "off" else on)(moves_of(case))
+
+    for figure in ("fig9a", "fig9b"):
+        found, facts = verdicts(experiment(figure), rate)[f"{figure}.lifetime"]
+        assert found is holds, facts
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -76,3 +77,27 @@ def test_bash_completes(words: str, completed: str) -> None:
     )
     assert done.stderr == ""
     assert sorted(done.stdout.split()) == completed.split()
+
+
+def test_the_shipped_completion_of_bash_completes(tmp_path: Path) -> None:
+    """Oracle: bash itself, with ``silvan`` in the path."""
+    script = ROOT / "packaging" / "data" / "share" / "bash-completion" / "completions" / "silvan"
+    words = silvan_command()
+    program = tmp_path / "silvan"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    program.chmod(0o755)
+    lines = f"""
+        . {shlex.quote(str(script))}
+        COMP_WORDS=(silvan exp); COMP_CWORD=1
+        _silvan_completion silvan
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", lines],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["export", "exporter"]

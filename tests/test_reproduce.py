@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import statistics
+import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -162,6 +164,32 @@ def test_other_scenarios_seeds_and_simulators_have_other_folders(
     assert len(folders) == 4
 
 
+def check_the_bundle(command: Command, folder: Path, words: tuple[str | Path, ...]) -> None:
+    """Oracles: sha256sum, the command inside, and the finished runs that it finds."""
+    outcome = command(*words, "--bundle")
+    assert outcome.status == 0, outcome.stderr
+    archive = folder / "gran2012-quick-table2.tar.gz"
+    first = archive.read_bytes()
+    assert command(*words, "--bundle").status == 0
+    assert archive.read_bytes() == first
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder / "unpacked", filter="data")
+    (root,) = (folder / "unpacked").iterdir()
+    subprocess.run(
+        ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=root, check=True
+    )
+    listed = {line.split("  ")[1] for line in (root / "SHA256SUMS").read_text().splitlines()}
+    files = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    assert files == {*listed, "SHA256SUMS"}
+    assert len(list((root / "scenarios").iterdir())) == 4
+    versions = json.loads((root / "versions.json").read_text())
+    assert versions["command"] == "silvan reproduce gran2012 --only table2 --quick"
+    assert versions["command"] in (root / "README.md").read_text()
+    again = command(*versions["command"].split()[1:], "--out", root, "--dry-run", "--json")
+    plan = json.loads(again.stdout)
+    assert plan["finished"] == plan["runs"] == 4
+
+
 @pytest.mark.slow
 def test_quick_table2(command: Command, tmp_path: Path) -> None:
     words = ("reproduce", "gran2012", "--only", "table2", "--quick", "--json", "--out", tmp_path)
@@ -197,6 +225,8 @@ def test_quick_table2(command: Command, tmp_path: Path) -> None:
 
     again = command(*words)
     assert again.stdout == outcome.stdout
+
+    check_the_bundle(command, tmp_path, words)
 
     # Ten milliseconds are too few for congestion control to do its work: a difference is no error.
     shown = command(*(word for word in words if word != "--json"))

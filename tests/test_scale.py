@@ -47,7 +47,7 @@ def test_what_needs_lids_refuses_a_fabric_without_them(
     large: silvan.Scenario, tmp_path: Path, command: Command
 ) -> None:
     with pytest.raises(silvan.ScenarioError, match=NO_LIDS):
-        large.to_ibsim()
+        large.export("ibsim")
     path = tmp_path / "large.toml"
     path.write_text(LARGE)
     done = command("emulate", path)

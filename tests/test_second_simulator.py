@@ -101,8 +101,10 @@ def draw_control(rng: random.Random, wire: int, lanes: int) -> Control:
     limit = rng.choice([3, 20, 60])
     shape = rng.randrange(4)
     in_band = rng.random() < 0.4
+    threshold = rng.choice([1, 1, wire, wire, 2 * wire + 100, 4 * wire])
     return Control(
-        threshold=rng.choice([1, 1, wire, wire, 2 * wire + 100, 4 * wire]),
+        threshold=threshold,
+        hysteresis=rng.choice([0, 0, min(wire, threshold) - 1, threshold - 1]),
         packet_size=rng.choice([0, 0, 8, 20]),
         marking_rate=rng.choice([0, 0, 1, 3]),
         victim_mask=rng.choice(["none", "hosts", "all"]),
@@ -217,6 +219,7 @@ def control_of(control: Control) -> dict[str, Any]:
             "switch": {
                 "threshold": 15,
                 "threshold-lowest": f"{control.threshold} B",
+                "threshold-hysteresis": f"{control.hysteresis} B",
                 "packet-size": control.packet_size,
                 "marking-rate": control.marking_rate,
                 "marking": "counter",

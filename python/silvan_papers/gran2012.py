@@ -21,23 +21,45 @@ from silvan_papers import (
 )
 from silvan_papers.gran2012_cases import CONTROL, OFF_SEEDS, STUDY
 from silvan_papers.papers import paper
-from silvan_papers.quantities import STEADY_MS, group_rate, measurement, windows_in_words
+from silvan_papers.quantities import (
+    STEADY_MS,
+    Quantity,
+    group_rate,
+    measurement,
+    ratio,
+    windows_in_words,
+)
 
 _ONLY_V_NODES = {"traffic.nodes.c": 0.0, "traffic.nodes.hotspots": 0}
 
 
 def _measure_table2(results: Results) -> list[Measurement]:
     measurements = []
+    totals: dict[str, Quantity] = {}
     for control in ("off", "on"):
         alone, hot = results[f"nohot.cc_{control}"], results[f"hot.cc_{control}"]
         total = group_rate(hot, "all") * hot[0].hosts.num_rows
+        totals[control] = total
         measurements += [
             measurement(f"table2.nohot.cc_{control}", group_rate(alone, "all")),
             measurement(f"table2.hot.cc_{control}.hotspots", group_rate(hot, "hotspots")),
             measurement(f"table2.hot.cc_{control}.nonhotspots", group_rate(hot, "others")),
             measurement(f"table2.total.cc_{control}", total),
         ]
-    return measurements
+
+    def on_over_off(hosts: str) -> Quantity:
+        on, off = (group_rate(results[f"hot.cc_{control}"], hosts) for control in ("on", "off"))
+        return ratio(on, off)
+
+    undisturbed = group_rate(results["nohot.cc_off"], "all")
+    kept = ratio(group_rate(results["hot.cc_on"], "others"), undisturbed)
+    return [
+        *measurements,
+        measurement("table2.hot.hotspots_on_over_off", on_over_off("hotspots")),
+        measurement("table2.hot.nonhotspots_on_over_off", on_over_off("others")),
+        measurement("table2.hot.nonhotspots_of_alone", kept),
+        measurement("table2.total.on_over_off", ratio(totals["on"], totals["off"])),
+    ]
 
 
 def _draw_table2(results: Results, folder: Path) -> Sequence[Path]:

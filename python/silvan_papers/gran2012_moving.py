@@ -93,6 +93,37 @@ def _measure_fig9(figure: str, v_percent: int, results: Results) -> list[Measure
         *measured,
         measurement(f"{figure}.10ms.on_over_off", gain[10]),
         measurement(f"{figure}.1ms.on_over_off", gain[100]),
+        judge(f"{figure}.lifetime", _shorter_lives(storm)),
+    ]
+
+
+def _shorter_lives(storm: Storm) -> list[Clause]:
+    """List what must change as the hotspots move more often."""
+
+    def rates_rise(window: int) -> ClauseResult:
+        curves = {"off": storm.off, "on": storm.on}
+        slopes = {name: trend(mean_curve(curve, window)) for name, curve in curves.items()}
+        facts = ", ".join(
+            f"CC {name} {mean_curve(curve, window)[10]:.3f} to "
+            f"{mean_curve(curve, window)[100]:.3f} Gbit/s"
+            for name, curve in curves.items()
+        )
+        return ClauseResult(min(slopes.values()) > 0, facts)
+
+    def gain_falls(window: int) -> ClauseResult:
+        curve = mean_curve(storm.gain(), window)
+        facts = f"{curve[10]:.2f} to {curve[100]:.2f}"
+        return ClauseResult(trend(curve) < 0 and curve[100] < curve[10], facts)
+
+    return [
+        Clause(
+            "a straight line fitted to the receive rate over the number of moves rises, with CC "
+            "and without",
+            rates_rise,
+        ),
+        Clause(
+            "one fitted to on/off falls, and on/off is smaller at 1 ms than at 10 ms", gain_falls
+        ),
     ]
 
 

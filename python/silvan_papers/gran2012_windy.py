@@ -18,6 +18,7 @@ from silvan.reproduce.experiment import (
 )
 from silvan.reproduce.registry import stated_value
 from silvan.reproduce.shapes import Clause, judge, peak, rises, words
+from silvan.results.receive_rates import FloatArray
 from silvan_papers.gran2012_cases import CONTROLS, P_PERCENT, seeds_of, windy, windy_label
 from silvan_papers.quantities import (
     Quantity,
@@ -40,14 +41,18 @@ _QUICK_NOTE = "fewer values of p, and 5 ms instead of 100 ms, too short for cong
 # Shares of B nodes with numbers in the paper that rest on every p, such as the hotspots' rate. The
 # second line has the p of the paper's ratios of CC on and off.
 _STATED = (25, 100)
-_RATIOS = {25: (10, 60, 100), 100: (0, 10, 60, 90, 100)}
+_RATIOS = {25: (0, 10, 60, 100), 100: (0, 10, 60, 90, 100)}
 
 # Threshold of "very close to the theoretical maximum".
 _VERY_CLOSE = 0.95
-# Table II's drop in the hotspots' rate, which the paper calls small: more would be an effect.
+# Table II's drop in the hotspots' rate, which the paper calls small: more would be an effect. At
+# p = 0 hotspots are hosts like all others, for which the paper states a drop of 3 %.
 _NO_EFFECT = 0.025
+_UNIFORM_EFFECT = 0.03
 # The paper speaks of approximately 60 % and steps by 10.
 _PEAK_SLACK = 10
+# The paper states the range of the gain from here on.
+_LEAST_FROM = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +106,24 @@ def _measure_fig5(results: Results) -> list[Measurement | Verdict]:
     forest = WindyForest.of(results, 25)
     gain, total, of_tmax = forest.gain(), forest.total_gain(), forest.of_tmax()
     high = mean_of([of_tmax[p] for p in of_tmax if p >= 60])
+    kept = mean_of([ratio(forest.on[p].hotspots, forest.off[p].hotspots) for p in forest.on])
     every_p = "the value farthest from the paper's over all p"
     measured: list[Measurement | Verdict] = [
         measurement("fig5a.p0.on", forest.on[0].others),
         measurement("fig5a.p0.off", forest.off[0].others),
         measurement("fig5a.p0.tmax", forest.tmax[0], "computed from the traffic's definition"),
+        measurement("fig5a.p0.on_over_off", gain[0]),
+        measurement("fig5a.p0.on_over_tmax", of_tmax[0]),
         measurement("fig5a.p10.on_over_tmax", of_tmax[10]),
         measurement("fig5a.p10.on_over_off", gain[10]),
         measurement("fig5a.p60.on_over_tmax", high, "mean over p = 60 to 100"),
         measurement("fig5a.p60.on_over_off", gain[60], _peak_note(gain)),
+        measurement("fig5a.least_gain", _least(gain), "the smallest over p = 30 to 100"),
+        judge("fig5a.peak", [_peaks_at_60("non-hotspots' gain", gain)]),
         measurement("fig5c.p60", total[60], _peak_note(total)),
         measurement("fig5c.p100", total[100], _lowest_note(total)),
+        measurement("fig5b.on_over_off", kept, "mean over all p"),
+        judge("fig5c.peak", [_peaks_at_60("total-throughput improvement", total)]),
     ]
     for name, by_p in (("off", forest.off), ("on", forest.on)):
         target = f"fig5b.{name}"
@@ -133,6 +145,7 @@ def _measure_fig8(results: Results) -> list[Measurement | Verdict]:
         judge("fig8b", [_hotspots_unharmed(forest)]),
         measurement("fig8c.peak", total[60], _peak_note(total)),
         measurement("fig8c.ends", ends, "the end that is farther from 1"),
+        judge("fig8c.peak_at", [_peaks_at_60("total-throughput improvement", total)]),
     ]
 
 
@@ -166,16 +179,37 @@ def _hotspots_unharmed(forest: WindyForest) -> Clause:
             p: float(ratio(forest.on[p].hotspots, forest.off[p].hotspots)[window].mean()) - 1
             for p in forest.on
         }
+        uniform = change.pop(0)
         worst = min(change, key=lambda p: change[p])
         return ClauseResult(
-            change[worst] >= -_NO_EFFECT, f"largest change {change[worst]:+.1%}, at p = {worst}"
+            uniform >= -_UNIFORM_EFFECT and change[worst] >= -_NO_EFFECT,
+            f"{uniform:+.1%} at p = 0, else at most {change[worst]:+.1%}, at p = {worst}",
         )
 
     return Clause(
-        f"at every p the hotspots' rate with CC is at most {_NO_EFFECT:.1%} below that without "
-        "(the drop of Table II, which the paper calls small)",
+        f"the hotspots' rate with CC is at most {_NO_EFFECT:.1%} below that without (the drop of "
+        f"Table II, which the paper calls small), and at p = 0, where hotspots are hosts like all "
+        f"others, at most {_UNIFORM_EFFECT:.0%} (the paper's number for these)",
         check,
     )
+
+
+def _least(gain: Mapping[int, Quantity]) -> tuple[FloatArray, FloatArray]:
+    """Take the point with the smallest mean gain from p = 30 % on, window by window."""
+
+    def lowest(window: int) -> FloatArray:
+        rows = (quantity[window] for p, quantity in gain.items() if p >= _LEAST_FROM)
+        return min(rows, key=lambda row: float(row.mean()))
+
+    return lowest(0), lowest(1)
+
+
+def _peaks_at_60(name: str, quantities: Mapping[int, Quantity]) -> Clause:
+    def check(window: int) -> ClauseResult:
+        at = peak(mean_curve(quantities, window))
+        return ClauseResult(abs(at - 60) <= _PEAK_SLACK, f"largest at p = {at}")
+
+    return Clause(f"the {name} is largest within {_PEAK_SLACK} of p = 60", check)
 
 
 def _more_wind(forests: Mapping[int, WindyForest]) -> list[Clause]:

@@ -26,6 +26,7 @@ from silvan_papers.mizero2017_forests import FORESTS
 from silvan_papers.mizero2017_runs import (
     CONTRIBUTORS,
     SENDERS,
+    TICK_S,
     VICTIM,
     Course,
     actions,
@@ -46,11 +47,26 @@ _ALL_FLOWS_S = 28.0
 _SETTLED_S = 2.0
 """Time in which the paper's throughputs settle after the start of a flow (section 4.2)."""
 
+_FOUR_FLOWS_S = 7.25
+"""From when on all four flows of Experiment II have their rates: A-D starts at 7 s."""
+
+_CONGESTED_PART = 0.05
+"""Part of the time in the congestion state from which on PortXmitCongTime grows fast."""
+
 _QUICK = 50
 """A quick look shortens all times of Experiment I by this factor, and the flows with them."""
 
 _SENT_BYTES = 300 * 128 * 2**20
 _STARTS_S: Mapping[int, float] = {0: 0.0, 1: 8.0, 2: 13.0, 3: _ALL_FLOWS_S}
+
+_DROPPED_GBPS = 4.0
+"""Below this rate X-Y has dropped from 7.9 to 2.6 Gbit/s."""
+
+_BETWEEN_GBPS = 32.0
+"""Rate of the cable between the switches."""
+
+_ABOUT_THE_SAME = 0.8
+"""Congestion times of Marking_Rates from 8 to 128 are within this part of each other."""
 
 _FULL_RATE = 0.95
 """Part of the full rate from which on a flow has recovered it."""
@@ -69,7 +85,7 @@ def _case(timer: int, rate: int) -> Case:
     if rate > 0:
         # The contributors share the full rate and are done soon.
         settings["run.duration"] = "240 s"
-    return Case(label(timer, rate), "experiment1", 1, settings, quick=rate in (0, 8, 64, 2048))
+    return Case(label(timer, rate), "experiment1", 1, settings, quick=rate in (0, 8, 64, 128, 2048))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +119,126 @@ def _measure_exp1(results: Results) -> list[Measurement | Verdict]:
         ),
         _duration("exp1.victim_duration.high", results["75-2048"]),
         judge("exp1.75-2048.interswitch_rate", [_waits_only_at_2048(results)]),
+        *_measure_ends(results),
+        *_measure_waiting(results["75-2048"][0]),
+        *_measure_congested(results),
     ]
     return measured
+
+
+def _one(target: str, value: float, note: str = "") -> Measurement:
+    return Measurement(target, (value,), (value,), note)
+
+
+def _measure_ends(results: Results) -> list[Measurement | Verdict]:
+    measured: list[Measurement | Verdict] = []
+    for target, name in (("exp1.75-0.figure3a", "75-0"), ("exp1.300-0.figure3b", "300-0")):
+        run = results[name][0]
+        scale, over_time = _Scale.of(run), course(run)
+        start, end = (completion_s(run, host) * scale.factor for host in ("Y", "D"))
+        rate = over_time.mean(over_time.contributors(), *scale.window(start, end))
+        measured.append(_one(target, rate, "mean from the end of X-Y to that of all flows"))
+    for name in ("75-0", "75-2048"):
+        run = results[name][0]
+        measured.append(_one(f"exp1.{name}.end", completion_s(run, "D") * _Scale.of(run).factor))
+    run = results["75-2048"][0]
+    over_time = course(run)
+    low = over_time.flows_gbps[VICTIM] < _DROPPED_GBPS
+    dropped = over_time.time_s[low & (over_time.time_s * _Scale.of(run).factor > _ALL_FLOWS_S)]
+    measured.append(_one("exp1.75-2048.drop", float(dropped[0]) * _Scale.of(run).factor))
+    return measured
+
+
+def _measure_waiting(run: Result) -> list[Measurement | Verdict]:
+    factor, over_time = _Scale.of(run).factor, course(run)
+    waited_s = over_time.total(over_time.upstream_wait) * TICK_S * factor
+    part = waited_s / (completion_s(run, "D") * factor)
+    return [
+        _one("exp1.75-2048.upstream_wait", waited_s),
+        _one("exp1.75-2048.effective_rate", part * _BETWEEN_GBPS),
+        *(
+            _one(
+                f"exp1.75-2048.wait_{host.lower()}",
+                over_time.total(over_time.host_wait[host]) * factor,
+            )
+            for host in ("X", "A")
+        ),
+    ]
+
+
+def _congested(run: Result) -> float:
+    """Compute how long (S2, 23) is in the congestion state, in seconds at full length."""
+    over_time = course(run)
+    return over_time.total(over_time.root_time_cong) * TICK_S * _Scale.of(run).factor
+
+
+def _measure_congested(results: Results) -> list[Measurement | Verdict]:
+    high = {
+        name: _congested(results[name][0])
+        for timer in TIMERS
+        for name in (label(timer, rate) for rate in RATES[1:])
+        if name in results
+    }
+    mean = float(np.mean(list(high.values())))
+    contributors = {
+        name: _contributors("", results[name]).values[0]
+        for timer in TIMERS
+        for name in (label(timer, 64), label(timer, 128))
+        if name in results
+    }
+
+    def same(_window: int) -> ClauseResult:
+        least, most = min(high, key=high.__getitem__), max(high, key=high.__getitem__)
+        facts = f"{high[least]:.3g} s at {least} to {high[most]:.3g} s at {most}"
+        return ClauseResult(high[least] >= _ABOUT_THE_SAME * high[most], facts)
+
+    def enough(_window: int) -> ClauseResult:
+        least = min(contributors, key=contributors.__getitem__)
+        rate = contributors[least]
+        return ClauseResult(rate >= _FULL_RATE * 8, f"at least {rate:.2f} Gbit/s, at {least}")
+
+    return [
+        *(
+            _one(f"exp1.{timer}-0.cong_time", _congested(results[label(timer, 0)][0]) / mean)
+            for timer in TIMERS
+        ),
+        judge(
+            "exp1.cong_time.high",
+            [Clause(f"the shortest is at least {_ABOUT_THE_SAME:.0%} of the longest", same)],
+        ),
+        judge(
+            "exp1.default",
+            [Clause(f"the contributors get at least {_FULL_RATE:.0%} of 8 Gbit/s", enough)],
+        ),
+        judge("exp1.victim_duration.rises", _duration_rises(results)),
+    ]
+
+
+def _duration_rises(results: Results) -> list[Clause]:
+    rates = {timer: [rate for rate in RATES if label(timer, rate) in results] for timer in TIMERS}
+
+    def seconds(timer: int) -> dict[int, float]:
+        return {rate: _duration("", results[label(timer, rate)]).values[0] for rate in rates[timer]}
+
+    def long_at_high(_window: int) -> ClauseResult:
+        ends = {timer: list(seconds(timer).values())[-1] for timer in TIMERS}
+        facts = ", ".join(f"{timer}: {end:.1f} s" for timer, end in ends.items())
+        return ClauseResult(min(ends.values()) >= 0.9 * 65, facts)
+
+    def sooner(_window: int) -> ClauseResult:
+        first = {
+            timer: next((rate for rate, end in seconds(timer).items() if end >= 60), None)
+            for timer in (TIMERS[0], TIMERS[-1])
+        }
+        facts = ", ".join(f"{timer}: {rate}" for timer, rate in first.items())
+        small, large = first.values()
+        holds = small is not None and (large is None or small <= large)
+        return ClauseResult(holds, facts)
+
+    return [
+        Clause("at the highest Marking_Rate of each CCTI_Timer 58.5 s or more", long_at_high),
+        Clause("the first Marking_Rate with 60 s is no higher at a CCTI_Timer of 75", sooner),
+    ]
 
 
 def _halves(values: Sequence[tuple[float, float]], target: str, note: str) -> Measurement:
@@ -157,7 +291,7 @@ def _waited(run: Result) -> float:
     """Compute the part of the time for which (S1, 15) waits while all flows run."""
     scale, over_time = _Scale.of(run), course(run)
     ticks = over_time.mean(over_time.upstream_wait, *scale.window(30, 40))
-    return ticks * 22e-9
+    return ticks * TICK_S
 
 
 def _measure_exp2(results: Results) -> list[Measurement | Verdict]:
@@ -172,17 +306,64 @@ def _measure_exp2(results: Results) -> list[Measurement | Verdict]:
         values = [_phase_rates(run, flows, phase) for run in (*first, *second)]
         measured.append(_halves(values, target, note))
     measured += [
+        *_measure_counters(first[0]),
+        *_measure_times(first[0], second[0]),
         judge("exp2.scenario1", _scenario1(first[0])),
         judge("exp2.scenario2", _scenario2(second[0])),
     ]
     return measured
 
 
+def _measure_counters(run: Result) -> list[Measurement | Verdict]:
+    """Average counters of (S1, 15) over the parts of scenario 1."""
+    over_time, done = course(run), actions(run)
+    lowered, restored = done.lowered_s[0], done.restored_s[0]
+    ends = {name: _end_s(over_time, name) for name in CONTRIBUTORS}
+    # B-D ends first, because it has started first.
+    three, two, one = (ends[name] for name in CONTRIBUTORS)
+    contributors = over_time.contributors() / len(CONTRIBUTORS)
+    parts = (
+        ("exp2.upstream_wait", over_time.upstream_wait, _FOUR_FLOWS_S, lowered),
+        ("exp2.data.alone", over_time.upstream_data, 2.25, 7),
+        ("exp2.data.both", over_time.upstream_data, _FOUR_FLOWS_S, lowered),
+        ("exp2.data.low", over_time.upstream_data, lowered + 0.25, _end_s(over_time, VICTIM)),
+        ("exp2.data.restored", over_time.upstream_data, restored + 0.25, three),
+        ("exp2.data.two", over_time.upstream_data, three + 0.25, two),
+        ("exp2.data.one", over_time.upstream_data, two + 0.25, one),
+        ("exp2.restored.contributor", contributors, restored + 0.25, three),
+    )
+    # A shortened run ends before the last parts.
+    return [
+        _one(target, over_time.mean(values, start, end), f"mean from {start:g} to {end:g} s")
+        for target, values, start, end in parts
+        if end > start
+    ]
+
+
+def _end_s(over_time: Course, flow: str) -> float:
+    """Give the end of the last interval in which a flow has its rate until the end."""
+    sending = np.flatnonzero(over_time.flows_gbps[flow])
+    return float(over_time.time_s[sending[-1] - 1])
+
+
+def _measure_times(first: Result, second: Result) -> list[Measurement | Verdict]:
+    over_time = course(first)
+    growing = over_time.time_s[over_time.root_time_cong * TICK_S > _CONGESTED_PART]
+    done = actions(first)
+    return [
+        _one("exp2.congested_at", float(growing[0])),
+        _one("exp2.lowered_at", done.lowered_s[0]),
+        _one("exp2.victim_end", completion_s(first, "Y")),
+        _one("exp2.restored_at.12", done.restored_s[0]),
+        _one("exp2.restored_at.6", actions(second).restored_s[0]),
+    ]
+
+
 def _phase_rates(run: Result, flows: Sequence[str], phase: int) -> tuple[float, float]:
     """Average flows before the first action (phase 0) or while it is in force (1)."""
     over_time, done = course(run), actions(run)
     if phase == 0:
-        start, end = 7.25, done.lowered_s[0]
+        start, end = _FOUR_FLOWS_S, done.lowered_s[0]
     else:
         start, end = done.lowered_s[0] + 0.25, done.restored_s[0]
     values = np.mean([over_time.flows_gbps[name] for name in flows], axis=0)

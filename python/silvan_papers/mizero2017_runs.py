@@ -46,6 +46,8 @@ class Course:
         Growth of the upstream port's PortXmitWait, in ticks per second.
     upstream_data : ndarray of float
         Growth of its PortXmitData, in 4-byte words per second.
+    host_wait : Mapping
+        Growth of the PortXmitWait of each sender, in ticks per second, by the host's name.
     """
 
     time_s: FloatArray
@@ -53,6 +55,11 @@ class Course:
     root_time_cong: FloatArray
     upstream_wait: FloatArray
     upstream_data: FloatArray
+    host_wait: Mapping[str, FloatArray]
+
+    def total(self, growth: FloatArray) -> float:
+        """Add up what a counter has grown by, given per second."""
+        return float(growth.sum() * self.time_s[0])
 
     def mean(self, values: FloatArray, start_s: float, end_s: float) -> float:
         """Average over the intervals that lie in a stretch of time; not a number if none does."""
@@ -93,7 +100,7 @@ def course(result: Result) -> Course:
 
     time_s = column("time_ps")[:, 0] / PS_PER_S
     step_s = float(time_s[0])
-    sent = column("xmit_bytes")
+    sent, waited = column("xmit_bytes"), column("xmit_wait_ps")
     packet = result.scenario.packet
     payload = packet.mtu.bytes / (packet.mtu.bytes + packet.header.bytes)
     upstream, root = ports[UPSTREAM], ports[ROOT]
@@ -105,8 +112,9 @@ def course(result: Result) -> Course:
             for flow, host in SENDERS.items()
         },
         root_time_cong=column("xmit_cong_ps")[:, root] / tick_ps / step_s,
-        upstream_wait=column("xmit_wait_ps")[:, upstream] / tick_ps / step_s,
+        upstream_wait=waited[:, upstream] / tick_ps / step_s,
         upstream_data=sent[:, upstream] / 4 / step_s,
+        host_wait={host: waited[:, ports[host, 1]] / tick_ps / step_s for host in SENDERS.values()},
     )
 
 

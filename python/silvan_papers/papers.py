@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 
 from silvan.reproduce.experiment import Experiment
 from silvan.reproduce.registry import Paper
-from silvan.reproduce.targets import Target, read_targets
+from silvan.reproduce.targets import Target, read_targets, read_unmeasured
 
 
 def targets_file(name: str) -> Traversable:
@@ -36,6 +36,8 @@ def paper(
         The paper.
     """
     studies = resources.files("silvan_papers").joinpath("studies", name)
-    targets = {**(more or {}), **read_targets(targets_file(name))}
+    file = targets_file(name)
+    targets = {**(more or {}), **read_targets(file)}
     fit = resources.files("silvan_papers").joinpath("fits", f"{name}.toml")
-    return Paper(name, studies, targets, experiments, fit if fit.is_file() else None)
+    stated = fit if fit.is_file() else None
+    return Paper(name, studies, targets, experiments, stated, read_unmeasured(file))

@@ -38,6 +38,11 @@ _WINDOW_ONLY: Mapping[str, TomlValue] = {"control.ecn.response": "fixed"}
 # Bounds of "fully used" and "high" for a link, and of "under-used" for an idle link.
 _HIGH = 0.9
 _LOW = 0.75
+# What "saturates" asks, and what "most of the bandwidth" does.
+_SATURATED = 0.99
+_MOST = 0.5
+# Jain's index of flows that get "approximately the same".
+_SAME = 0.98
 # Tolerance of "its ideal throughput".
 _IDEAL = 0.02
 # Part of naive marking's distance from one half by which "clearly fairer" is closer.
@@ -62,9 +67,14 @@ def _measured(name: str, results: Results, read: Callable[[Shares], float]) -> M
 
 
 def _measure_fig2(results: Results) -> list[Measurement | Verdict]:
+    def full(window: int) -> ClauseResult:
+        used = float(_shares(results, "fig2", window).root)
+        return ClauseResult(used >= _SATURATED, f"{used:.3f}")
+
     return [
         _measured("fig2.victim_share", results, lambda shares: float(shares.victim)),
         _measured("fig2.interswitch_utilisation", results, lambda one: float(one.interswitch)),
+        judge("fig2.root", [Clause(f"root link at least {_SATURATED} used", full)]),
     ]
 
 
@@ -72,6 +82,10 @@ def _measure_fig3(results: Results) -> list[Measurement | Verdict]:
     def busy(window: int) -> ClauseResult:
         used = float(_shares(results, "fig3b", window).interswitch)
         return ClauseResult(used >= _HIGH, f"{used:.2f}")
+
+    def root(window: int) -> ClauseResult:
+        used = float(_shares(results, "fig3b", window).root)
+        return ClauseResult(_HIGH <= used < _SATURATED, f"{used:.3f}")
 
     def idle(window: int) -> ClauseResult:
         one, five = (
@@ -92,6 +106,10 @@ def _measure_fig3(results: Results) -> list[Measurement | Verdict]:
 
     return [
         judge("fig3b", [Clause(f"inter-switch link at least {_HIGH} used", busy)]),
+        judge(
+            "fig3b.root",
+            [Clause(f"root link at least {_HIGH} used, and less than {_SATURATED}", root)],
+        ),
         judge("fig3c", [Clause(f"inter-switch link at most {_LOW} used", idle)]),
         judge(
             "fig3d",
@@ -118,7 +136,21 @@ def _measure_fig4(results: Results) -> list[Measurement | Verdict]:
             f"local share {proposed:.2f} (by scanning {scan:.2f}) against {naive:.2f}",
         )
 
+    def equal(window: int) -> ClauseResult:
+        groups = Shares.jain_of_groups(results["fig4a"][0], _window(window))
+        facts = ", ".join(f"{name} {index:.3f}" for name, index in groups.items())
+        return ClauseResult(min(groups.values()) >= _SAME, facts)
+
     return [
+        judge(
+            "fig4a.equal",
+            [
+                Clause(
+                    f"Jain's index over the flows of each group at least {_SAME}, local and remote",
+                    equal,
+                )
+            ],
+        ),
         _measured("fig4a.local_share", results, lambda one: float(one.local / one.root)),
         judge(
             "fig4b",
@@ -249,8 +281,54 @@ FIG4 = _experiment(
     _measure_fig4,
 )
 
+
+def _measure_window(results: Results) -> list[Measurement | Verdict]:
+    def used(label: str, window: int) -> float:
+        return float(_shares(results, label, window).root)
+
+    def one(window: int) -> ClauseResult:
+        share = used("window.1", window)
+        return ClauseResult(_MOST < share < _SATURATED, f"{share:.3f}")
+
+    def two(window: int) -> ClauseResult:
+        share = used("window.2", window)
+        return ClauseResult(share >= _SATURATED, f"{share:.3f}")
+
+    return [
+        judge(
+            "window.alone",
+            [
+                Clause(
+                    f"a flow alone with a window of one packet uses more than {_MOST} of its path, "
+                    f"and less than {_SATURATED}",
+                    one,
+                ),
+                Clause(f"with a window of two it uses at least {_SATURATED}", two),
+            ],
+        )
+    ]
+
+
+_ALONE: Mapping[str, TomlValue] = {
+    "fabric.local": 0,
+    "fabric.remote": 1,
+    "traffic.flow": [{"name": "remote-1", "from": "A1", "to": "BC"}],
+}
+
+WINDOW = _experiment(
+    "window",
+    "Section IV-B: windows of one and two packets in an empty network",
+    [
+        _case(f"window.{size}", _ALONE, {**_WINDOW_ONLY, "control.ecn.window": size})
+        for size in (1, 2)
+    ],
+    {"window.1": "Window of 1", "window.2": "Window of 2"},
+    _measure_window,
+)
+
 EXPERIMENTS = (
     FIG2,
+    WINDOW,
     FIG3,
     FIG4,
     santos2003_recovery.FIG5,

@@ -96,7 +96,7 @@ def _measure(results: Results) -> list[Measurement | Verdict]:
         note = f"packets delivered differ from the formula by at most {one.largest_difference:.1f}"
         return Measurement(target, (one.simulated_ms,), (one.time_ms,), note)
 
-    return [measured("fig5.fimd_ms", "FIMD"), measured("fig5.lipd_ms", "LIPD")]
+    return [measured(f"fig5.{name.lower()}_ms", name) for name in ("FIMD", "LIPD", "AIMD")]
 
 
 def _draw(results: Results, folder: Path) -> Sequence[Path]:

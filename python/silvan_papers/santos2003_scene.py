@@ -24,6 +24,9 @@ STUDY = "two-switches"
 
 # Table I: what a link carries, and what headers add to it.
 _LINK_GBPS = 8.0
+PACKET_MS = 2.068e-3
+"""Time of a packet on a link of Table I, in milliseconds."""
+
 _WIRE_PER_PAYLOAD = 2068 / 2048
 _START_STEP_US = 100
 
@@ -136,6 +139,18 @@ class Shares:
         contending = _contending(result)
         jain = np.array([jain_index(row[contending]) for row in gbps])
         return times_ms, cls(*_groups(result, gbps), jain)
+
+    @staticmethod
+    def jain_of_groups(result: Result, window: Window) -> dict[str, float]:
+        """Compute Jain's index over the local flows, and over the remote ones."""
+        times_ps, delivered_bytes = class_delivered(result)
+        inside = (times_ps > window.start_ps) & (times_ps <= window.end_ps)
+        total = delivered_bytes[inside].sum(axis=0)
+        names = _names(result)
+        return {
+            kind: float(jain_index(total[[name.startswith(kind) for name in names]]))
+            for kind in ("local", "remote")
+        }
 
     @property
     def local(self) -> FloatArray:

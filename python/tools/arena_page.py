@@ -617,7 +617,7 @@ def main(written: str) -> int:
         "ratio": lambda scheme, case: ratio(facts, scheme, case),
         "cost": lambda what: {"runs": f"{made[0]:,}", "hours": f"{made[1]:.1f}"}[what],
     }
-    notes = notes_of(ROOT / "python" / "silvan" / "arena" / "arena.toml")
+    notes = notes_of(ROOT / "python" / "silvan" / "comparing" / "arena" / "arena.toml")
     comparison = docs / "comparison.md"
     pages = {
         docs / DATA: script(data(facts, made, notes)),

@@ -60,6 +60,7 @@ NAMES = ["a", "b", "c", "d", "left", "right"]
 PACKETS = 10
 WORDS = PACKETS * (2048 + 26 - 2) // 4
 """A message of 20 KiB: payload and headers of its packets without the VCRC, in words."""
+LIST_DEVICES = "import pyverbs.device as d; print([x.name for x in d.get_device_list()])"
 TREE = """\
 name = "check-tools-tree"
 
@@ -366,11 +367,7 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
     trace = str(lids["a"]), str(lids["c"])
     checks.cell("ibstat", lambda: status("ibstat", f"Base lid: {lids['a']}\n"))
     checks.cell("ibstatus", lambda: status("ibstatus", f"\t 0x{lids['a']:x}\n"))
-    checks.cell(
-        "ibv_devinfo",
-        lambda: "No IB devices" in running.run("ibv_devinfo", check=False, timeout_s=60).stderr,
-        known="there are no verbs, so it finds no device",
-    )
+    checks.cell("ibv_devinfo", lambda: status("ibv_devinfo", f"port_lid:\t\t{lids['a']}\n"))
     checks.cell("ibnetdiscover -p", discovered)
     checks.cell("iblinkinfo -l", linked)
     checks.cell("perfquery", counted)
@@ -415,11 +412,7 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
     checks.cell("pcp-pmda-infiniband (pmdaib)", agent_of_pcp)
     checks.cell(
         "pyverbs, get_device_list",
-        lambda: (
-            text("/usr/bin/python3", "-c", "import pyverbs.device as d; print(d.get_device_list())")
-            == "[]\n"
-        ),
-        known="there are no verbs, so it finds no device",
+        lambda: "silvan0" in text("/usr/bin/python3", "-c", LIST_DEVICES),
     )
 
 

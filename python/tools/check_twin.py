@@ -39,6 +39,10 @@ from silvan.planning.changes import stated  # noqa: E402
 from silvan.results.result import Result  # noqa: E402
 
 TIMES = {"run.duration": "300 ms", "run.warm-up": "100 ms"}
+TIME_SCALE = "0.1"
+INTERVAL = "5 s"
+"""Half a simulated second, at a pace that a busy machine keeps."""
+
 LEAST_GAIN_GBPS = 0.2
 """Smaller gains are not compared."""
 
@@ -87,7 +91,8 @@ def verdict(report: Mapping[str, Any]) -> tuple[set[str], set[str]]:
 def live_report(scenario: Path, twin: Path) -> dict[str, Any]:
     """Diagnose a live fabric, and write its twin."""
     silvan = [sys.executable, "-m", "silvan"]
-    words = [*silvan, "emulate", str(scenario), "--", *silvan, "diagnose", "--json"]
+    emulated = [*silvan, "emulate", str(scenario), "--time-scale", TIME_SCALE]
+    words = [*emulated, "--", *silvan, "diagnose", "--json", "--interval", INTERVAL]
     done = subprocess.run(
         [*words, "--scenario", str(twin)],
         capture_output=True,
@@ -96,7 +101,8 @@ def live_report(scenario: Path, twin: Path) -> dict[str, Any]:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     if done.returncode not in (0, 1):
-        raise DiagnosisError(done.stderr.strip().splitlines()[0])
+        errors = (line for line in done.stderr.splitlines() if line.startswith("error: "))
+        raise DiagnosisError(next(errors, "the command has failed").removeprefix("error: "))
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 

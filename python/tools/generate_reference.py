@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +30,13 @@ from silvan.results.measures import CLEARED, GROUPS, Measure
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-MANUAL = ROOT / "packaging" / "data" / "share" / "man" / "man1"
+SHARE = ROOT / "packaging" / "data" / "share"
+MANUAL = SHARE / "man" / "man1"
+COMPLETIONS = {
+    "bash": "bash-completion/completions/silvan",
+    "zsh": "zsh/site-functions/_silvan",
+}
+"""Where shells look for completions below ``share``."""
 
 
 def cli_page() -> str:
@@ -163,9 +171,18 @@ def pages() -> dict[Path, str]:
     return {
         **{REFERENCE / name: text for name, text in reference.items()},
         **{MANUAL / name: text for name, text in manual_pages().items()},
+        **{SHARE / place: completion(shell) for shell, place in COMPLETIONS.items()},
         ROOT / "docs" / "reproductions" / "README.md": reproduced.page(),
         reproduced.README: reproduced.readme(),
     }
+
+
+def completion(shell: str) -> str:
+    """Return the script by which a shell completes the words of ``silvan``."""
+    environment = {**os.environ, "_SILVAN_COMPLETE": f"source_{shell}"}
+    command = [sys.executable, "-m", "silvan"]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return f"{done.stdout.strip()}\n"
 
 
 def main() -> int:

@@ -54,6 +54,7 @@ def numbers(reproduction: dict[str, Any]) -> str:
             *(f"| `{name}` | {NOT_RUN} | {NOT_RUN} | |" for name in left_out),
             "",
             *_notes(targets),
+            *_unmeasured(reproduction["paper"]),
         ]
     )
 
@@ -101,6 +102,14 @@ def _notes(targets: list[dict[str, Any]]) -> Iterator[str]:
 
 def _bold_if(text: str, *, wrong: bool) -> str:
     return f"**{text}**" if wrong else text
+
+
+def _unmeasured(paper: str) -> Iterator[str]:
+    """List the paper's numbers that no simulation gives."""
+    stated = find_paper(paper).unmeasured
+    if stated:
+        yield from ("", "| stated, not measured | why |", "|---|---|")
+        yield from (f"| `{one.id}`: {one.what} | {one.why} |" for one in stated)
 
 
 def _yes_or_no(value: bool) -> str:  # noqa: FBT001 - there is nothing else to say

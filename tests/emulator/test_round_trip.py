@@ -60,7 +60,7 @@ def test_a_discovered_fabric_is_the_same(
     file = tmp_path / "ibnetdiscover.txt"
     file.write_text(served.tool("ibnetdiscover", *group))
     loaded = silvan.Scenario(fabric={"file": str(file), "routing": "min-hop"})
-    assert blocks(loaded.to_ibsim()) == blocks(original.to_ibsim())
+    assert blocks(loaded.export("ibsim")) == blocks(original.export("ibsim"))
     # LIDs, port GUIDs, widths and speeds, too: both look the same to discovery.
     again = serve(loaded.to_toml()).tool("ibnetdiscover", *group)
     assert blocks(again) == blocks(file.read_text())

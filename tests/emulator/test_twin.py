@@ -30,11 +30,11 @@ mtu = "4 KiB"
 message = "4 KiB"
 [[traffic.incast]]
 to = "host-0000"
-from = ["host-0001", "host-0003"]
+from = ["host-0001", "host-0003", "host-0004"]
 [[traffic.flow]]
-from = "host-0004"
+from = "host-0005"
 to = "host-0002"
-load = "0.6 Gbit/s"
+load = "1 Gbit/s"
 [vl]
 data-vls = 2
 [control]
@@ -43,7 +43,7 @@ scheme = "ib-cc"
 switch = { marking-rate = 31, threshold = 15 }
 adapter = { ccti-increase = 0, ccti-timer = 77 }
 """
-"""Two hosts send to one, and a third is held up on the cable that one of them needs."""
+"""Three hosts send to one, and a fourth is held up on the cable that two of them need."""
 
 
 def test_the_twin_of_a_live_fabric_has_what_was_set(serve: Serve, tmp_path: Path) -> None:
@@ -62,9 +62,11 @@ def test_the_twin_of_a_live_fabric_has_what_was_set(serve: Serve, tmp_path: Path
     assert (switch["marking-rate"], switch["threshold"]) == (31, 15)
     assert (adapter["ccti-increase"], adapter["ccti-timer"]) == (0, 77)
     flows = {(flow["from"], flow["to"]) for flow in whole["traffic"]["flow"]}
-    # Notifications name the receivers of the contributors.
-    assert {("host-0001", "host-0000"), ("host-0003", "host-0000")} <= flows
-    assert ("host-0004", "host-0002") in flows
+    (tree,) = report["trees"]
+    assert tree["peer"] == "host-0000:1"
+    assert ("host-0001", "host-0000") in flows
+    # Hosts of one switch that send equally much cannot be told apart without marks.
+    assert len({source for source, target in flows if target == "host-0000"}) >= 3
     cables = whole["fabric"]["cable"]
     assert {(cable["width"], cable["speed"]) for cable in cables} == {("1x", "SDR")}
     assert report["twin"]["agreement"]["median"] <= 0.05
@@ -82,18 +84,16 @@ def test_a_change_that_helps_the_twin_helps_the_fabric(serve: Serve, tmp_path: P
     chosen = [one for one in changes(twin) if one.kind == "throttle"]
     _, outcome = try_changes(twin, chosen, seeds=1)
     rate = outcome.apply.splitlines()[1].rpartition(": ")[2]
-    throttled = FABRIC.replace('"host-0003"]', f'"host-0003"]\nload = "{rate}"')
+    throttled = FABRIC.replace('"host-0004"]', f'"host-0004"]\nload = "{rate}"')
     again = tmp_path / "again.toml"
     fabric = serve(throttled)
     fabric.run(*command, str(again), check=False)
     after = read_record(again)
     assert after is not None
-    assert after["roots"] == []
-    sent = (one["ports"]["host-0004:1"]["gbps"] for one in (record, after))
+    sent = (one["ports"]["host-0005:1"]["gbps"] for one in (record, after))
     before_gbps, after_gbps = sent
     assert after_gbps - before_gbps > 0.1
-    # The twin cannot know the demand of the victim, so what it predicts is an upper limit.
-    assert outcome.regained_gbps >= 0.75 * (after_gbps - before_gbps)
+    assert outcome.regained_gbps == pytest.approx(after_gbps - before_gbps, rel=0.25)
 
 
 def test_the_twin_counts_as_the_live_fabric_does(serve: Serve, tmp_path: Path) -> None:

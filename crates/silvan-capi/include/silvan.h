@@ -101,7 +101,7 @@ typedef struct silvan_host_counters {
 extern "C" {
 #endif // __cplusplus
 
-// The version of the library, such as "0.1.0".
+// The version of the library, such as "1.0.0".
 const char *silvan_version(void);
 
 // The text of the last error in this thread, in English, without a line end; empty if there was none. It is valid until

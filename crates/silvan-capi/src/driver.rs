@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::rc::Rc;
 
 use silvan_core::{HostId, Span, Time};
-use silvan_workload::programs::{Driver, Request};
+use silvan_workload::programs::{Driver, Request, SendQueue};
 
 use crate::types::{Message, OnArrival, OnTimer, Simulation};
 
@@ -131,6 +131,8 @@ impl Shared {
             from: HostId::new(message.from as usize),
             to: HostId::new(message.to as usize),
             bytes: message.bytes,
+            sl: None,
+            queue: SendQueue::default(),
             token,
         });
         true

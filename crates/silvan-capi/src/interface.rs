@@ -89,7 +89,7 @@ unsafe fn open_scenario(
     unsafe { put(simulation, opened, "simulation") }
 }
 
-/// The version of the library, such as "0.1.0".
+/// The version of the library, such as "1.0.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn silvan_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");

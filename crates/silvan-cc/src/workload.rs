@@ -357,4 +357,17 @@ pub trait Workload {
     ) {
         let _ = (src, offer, transit, now, wake);
     }
+
+    /// Tells that the packet `offer` of host `src` was discarded by `now`; only a live fabric tells. Its payload is
+    /// unknown. `in_order` says that only the last packets of messages are told to be delivered.
+    fn on_lost(
+        &mut self,
+        src: HostId,
+        offer: &Offer,
+        in_order: bool,
+        now: Time,
+        wake: &mut Vec<HostId>,
+    ) {
+        let _ = (src, offer, in_order, now, wake);
+    }
 }

@@ -162,6 +162,9 @@ impl Resident for MockSwitch {
         outputs.into_iter().for_each(each);
     }
 
+    /// Packets leave at once.
+    fn sending_outputs(&self, _: PortId, _: &mut dyn FnMut(PortId)) {}
+
     fn mark_input(&mut self, input: PortId, _: Vl) {
         for packet in self.packets.iter_mut().filter(|packet| packet.0 == input) {
             packet.2 = true;

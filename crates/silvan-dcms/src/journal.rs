@@ -136,6 +136,14 @@ pub enum JournalError {
         /// The fault.
         why: String,
     },
+    /// Another version of silvan has written it.
+    #[error(
+        "the journal has version {found}, this silvan reads {VERSION}: restore with the silvan that wrote it"
+    )]
+    Version {
+        /// Version of the journal.
+        found: u32,
+    },
 }
 
 /// The first record.
@@ -145,6 +153,12 @@ struct Header {
     version: u32,
     /// Records that follow.
     changes: usize,
+}
+
+/// The part of the first record that every version has.
+#[derive(Deserialize)]
+struct Form {
+    version: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -317,16 +331,11 @@ fn parse(bytes: &[u8]) -> Result<BTreeMap<Target, Change>, JournalError> {
         line: 1,
         why: "it is not complete".to_owned(),
     })?;
-    let header: Header = record(1, first)?;
-    if header.version != VERSION {
-        return Err(JournalError::Content {
-            line: 1,
-            why: format!(
-                "version {}; this silvan reads version {VERSION}",
-                header.version
-            ),
-        });
+    let Form { version } = record(1, first)?;
+    if version != VERSION {
+        return Err(JournalError::Version { found: version });
     }
+    let header: Header = record(1, first)?;
     let mut changes = BTreeMap::new();
     for (line, bytes) in (2..).zip(entries) {
         let entry: Entry = record(line, bytes)?;

@@ -23,6 +23,7 @@ mod subnet;
 mod sysfs;
 mod tables;
 mod umad;
+mod verbs;
 mod view;
 mod wire;
 

@@ -11,6 +11,8 @@ const LONGEST_STEP: u64 = 1_000_000_000;
 const SHORTEST_STEP: u64 = 1_000_000;
 /// Lag from which on simulated time is made to catch up: less is not worth a step.
 const GRAIN: Duration = Duration::from_millis(1);
+/// The same while programs wait for messages.
+const FINE_GRAIN: Duration = Duration::from_micros(20);
 /// Largest lag that simulated time makes up for; beyond it, simulated time falls behind
 /// permanently. A busy machine delays a thread by less than a second, which is soon made up for.
 const MOST_LAG: Duration = Duration::from_secs(1);
@@ -114,15 +116,21 @@ impl Pace {
         self.simulated.saturating_add(self.scaled(passed))
     }
 
-    /// The end of the next step, `None` if simulated time is about where it should be.
-    pub fn next_step(&mut self, now: Instant, simulated: Time) -> Option<Time> {
+    /// The end of the next step, `None` if simulated time is about where it should be: more exactly if programs wait for it.
+    pub fn next_step(
+        &mut self,
+        now: Instant,
+        simulated: Time,
+        is_waited_for: bool,
+    ) -> Option<Time> {
         if now.saturating_duration_since(self.window.0) >= WINDOW {
             let passed = simulated.since(self.window.1).as_secs_f64();
             self.speed = passed / now.saturating_duration_since(self.window.0).as_secs_f64();
             self.window = (now, simulated);
         }
         let behind = self.lag(now, simulated);
-        let little = !self.catching_up && behind < self.scaled(GRAIN);
+        let grain = if is_waited_for { FINE_GRAIN } else { GRAIN };
+        let little = !self.catching_up && behind < self.scaled(grain);
         if behind.is_zero() || little {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The files of `/sys/class/infiniband` and `/sys/class/infiniband_mad`, as the kernel's documentation of
+//! The files of `/sys/class/infiniband`, `infiniband_mad` and `infiniband_verbs`, as the kernel's documentation of
 //! its ABI describes them, of one node. Their text is that of the instant of reading.
 //!
 //! Counters are those of the performance management agent: the kernel, too, reads them there.
@@ -13,9 +13,12 @@ use silvan_mad::smp::{
 use silvan_mad::{ATTRIBUTE_BYTE, Class, FieldLocation, MAD_LEN, Method, Packet, Status};
 
 use crate::subnet::{Arrival, Subnet};
+use crate::verbs;
 
 /// Name of the one device of a node.
 const DEVICE: &str = "silvan0";
+/// Name of its file for RDMA programs.
+const VERBS_DEVICE: &str = "uverbs0";
 /// GIDs that a port shows; the first is in use.
 const GIDS: usize = 8;
 /// PortCounters and PortCountersExtended count in words and packets.
@@ -200,6 +203,7 @@ impl Sysfs<'_> {
             ];
             files.extend(names.map(|name| format!("{folder}/{name}")));
             files.extend((0..GIDS).map(|gid| format!("{folder}/gids/{gid}")));
+            files.extend((0..GIDS).map(|gid| format!("{folder}/gid_attrs/types/{gid}")));
             files.extend((0..self.p_keys(port)).map(|key| format!("{folder}/pkeys/{key}")));
             let counters = COUNTERS.iter();
             files.extend(counters.map(|(name, ..)| format!("{folder}/counters/{name}")));
@@ -208,6 +212,12 @@ impl Sysfs<'_> {
             files.extend(counters.map(|name| format!("{folder}/hw_counters/{name}")));
         }
         files.push("infiniband_mad/abi_version".to_owned());
+        files.push("infiniband_verbs/abi_version".to_owned());
+        if self.has_verbs() {
+            files.push(format!("{device}/device/modalias"));
+            let names = ["abi_version", "dev", "device/modalias", "ibdev"];
+            files.extend(names.map(|name| format!("infiniband_verbs/{VERBS_DEVICE}/{name}")));
+        }
         for (number, _) in self.ports().iter().enumerate() {
             for kind in ["umad", "issm"] {
                 let names = ["dev", "ibdev", "port"];
@@ -215,6 +225,11 @@ impl Sysfs<'_> {
             }
         }
         files
+    }
+
+    /// Returns true if RDMA programs can open the node: adapters only.
+    pub fn has_verbs(&self) -> bool {
+        self.subnet.state(self.node).switch.is_none()
     }
 
     /// Number of the port that the files `umadN` and `issmN` of this number have.
@@ -228,6 +243,7 @@ impl Sysfs<'_> {
         let mut text = match parts.as_slice() {
             ["infiniband", device, rest @ ..] if *device == DEVICE => match rest {
                 [name] => self.of_device(name)?,
+                ["device", "modalias"] if self.has_verbs() => verbs::MODALIAS.to_owned(),
                 ["ports", port, rest @ ..] => {
                     let port: u8 = port.parse().ok()?;
                     self.ports().contains(&port).then_some(())?;
@@ -236,6 +252,17 @@ impl Sysfs<'_> {
                 _ => return None,
             },
             ["infiniband_mad", "abi_version"] => "5".to_owned(),
+            ["infiniband_verbs", "abi_version"] => verbs::VERBS_ABI.to_owned(),
+            ["infiniband_verbs", device, rest @ ..] if *device == VERBS_DEVICE => {
+                self.has_verbs().then_some(())?;
+                match rest {
+                    ["abi_version"] => verbs::PROVIDER_ABI.to_owned(),
+                    ["dev"] => format!("231:{}", verbs::MINOR),
+                    ["device", "modalias"] => verbs::MODALIAS.to_owned(),
+                    ["ibdev"] => DEVICE.to_owned(),
+                    _ => return None,
+                }
+            }
             ["infiniband_mad", device, name] => self.of_mad_device(device, name)?,
             _ => return None,
         };
@@ -297,6 +324,10 @@ impl Sysfs<'_> {
                     1..GIDS => groups(&[Guid::new(0); 2]),
                     _ => return None,
                 }
+            }
+            ["gid_attrs", "types", index] => {
+                let index: usize = index.parse().ok()?;
+                (index < GIDS).then_some("IB/RoCE v1")?.to_owned()
             }
             ["pkeys", index] => {
                 let index: usize = index.parse().ok()?;

@@ -32,6 +32,8 @@ pub(crate) enum Operation {
     Tree,
     /// Requests the text of a file of sysfs, by its path.
     Read,
+    /// It becomes `uverbsN`, whose number follows; answered with the stream for memory, completions and events.
+    OpenVerbs,
 }
 
 impl Operation {
@@ -42,6 +44,7 @@ impl Operation {
             3 => Self::Ioctl,
             4 => Self::Tree,
             5 => Self::Read,
+            6 => Self::OpenVerbs,
             _ => return None,
         })
     }

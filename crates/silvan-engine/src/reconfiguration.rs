@@ -60,6 +60,8 @@ pub(crate) struct Reconfiguration {
     counts: Vec<Discards>,
     /// Payload of discarded packets.
     pub payload: u64,
+    /// Data packets discarded that the workload does not know of; recorded where discards do not end the run.
+    lost: Vec<Packet>,
 }
 
 /// The routes as they are set, those over closed ports included.
@@ -184,6 +186,10 @@ impl Plane {
             if let Some(reordering) = &mut self.reordering {
                 reordering.lost(born, packet);
             }
+            let is_recorded = packet.destination() == self.no_destination();
+            if self.reconfiguration.discards && !is_recorded {
+                self.reconfiguration.lost.push(*packet);
+            }
             self.reconfiguration.payload += u64::from(packet.wire()) - u64::from(self.header);
         }
     }
@@ -213,8 +219,12 @@ impl Plane {
     /// Marks the packets on the cable to this input as lost.
     fn divert_heads(&mut self, input: u32) {
         let no_destination = self.no_destination();
+        let Reconfiguration { discards, lost, .. } = &mut self.reconfiguration;
         self.events.for_each_head_mut(|port, packet| {
             if port == input {
+                if *discards && !packet.is(CONTROL) && packet.destination() != no_destination {
+                    lost.push(*packet);
+                }
                 packet.divert(no_destination);
             }
         });
@@ -229,6 +239,25 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Otherwise they end the run, as in a fabric with checked tables.
     pub fn discard_unroutable(&mut self, discard: bool) {
         self.plane.reconfiguration.discards = discard;
+    }
+
+    /// Tells the workload which packets were discarded.
+    pub fn settle_losses(&mut self) {
+        if self.plane.reconfiguration.lost.is_empty() {
+            return;
+        }
+        let now = self.now;
+        for packet in std::mem::take(&mut self.plane.reconfiguration.lost) {
+            let offer = self.plane.offer_of(&packet);
+            self.workload.on_lost(
+                HostId::new(packet.source() as usize),
+                &offer,
+                self.whole_messages,
+                time(now),
+                &mut self.woken,
+            );
+        }
+        self.wake_all(now);
     }
 }
 

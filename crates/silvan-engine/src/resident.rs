@@ -88,6 +88,15 @@ impl Resident for ResidentView<'_> {
         }
     }
 
+    fn sending_outputs(&self, input: PortId, each: &mut dyn FnMut(PortId)) {
+        self.plane.known_port(input);
+        for output in self.element(input) {
+            if self.plane.outs[output as usize].free_at >= self.now {
+                each(PortId::new(output as usize));
+            }
+        }
+    }
+
     fn mark_input(&mut self, input: PortId, vl: Vl) {
         self.plane.known_lane(input, vl);
         let local = u32::from(self.plane.ins[input.index()].local);

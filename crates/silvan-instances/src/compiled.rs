@@ -396,6 +396,7 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Load> {
 
     forward_mut! {
         break_deadlock() -> usize;
+        settle_losses();
         set_routes(switch: NodeId, routes: &[(HostId, Option<PortNumber>)]);
         set_vl_arbitration(port: PortId, tables: &VlArbitration) -> Result<(), BuildError>;
         set_sl_to_vl(switch: NodeId, input: PortNumber, output: PortNumber, vls: &[u8; 16]);

@@ -219,6 +219,9 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// the number of packets, 0 if there is no deadlock.
     fn break_deadlock(&mut self) -> usize;
 
+    /// Tells the load which packets were discarded since the last call.
+    fn settle_losses(&mut self);
+
     /// Sets or removes the forwarding entries of a switch for some hosts.
     ///
     /// # Panics

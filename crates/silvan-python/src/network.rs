@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use silvan_core::{HostId, PortCounters, PortNumber, Span, Time};
 use silvan_instances::Fastest;
 use silvan_sim::{Session, has_route};
-use silvan_workload::programs::{Driver, LARGEST_MESSAGE, Request};
+use silvan_workload::programs::{Driver, LARGEST_MESSAGE, Request, SendQueue};
 
 use crate::errors::{argument_error, run_error};
 use crate::scenario::Scenario;
@@ -99,6 +99,8 @@ impl Network {
             from,
             to,
             bytes,
+            sl: None,
+            queue: SendQueue::default(),
             token,
         });
         Ok(())

@@ -1,6 +1,7 @@
 //! Open files: sockets as umad and issm files, and files in memory with the text of sysfs.
 
 use std::ffi::{CString, c_int, c_ulong, c_void};
+use std::os::fd::OwnedFd;
 
 use libc::{size_t, ssize_t};
 
@@ -9,12 +10,19 @@ use crate::{fail, real};
 
 /// Longest record of a socket; longer ones are carried by a file in memory.
 const LONGEST_RECORD: usize = 64 << 10;
+/// Major number of InfiniBand's devices.
+const MAJOR: u32 = 231;
 /// The shortest header and datagram.
 const LEAST_WRITTEN: usize = 56 + 24;
 
 /// Opens umadN or issmN.
 pub(crate) fn open(operation: u32, number: u8, flags: c_int) -> Result<c_int, c_int> {
     let (connection, _) = fabric::request(operation, &[number])?;
+    Ok(into_program(connection, flags))
+}
+
+/// Gives a connection to the program, as a file that it has opened with these flags.
+pub(crate) fn into_program(connection: OwnedFd, flags: c_int) -> c_int {
     let fd = fabric::into_raw(connection);
     let forever = libc::timeval {
         tv_sec: 0,
@@ -31,7 +39,32 @@ pub(crate) fn open(operation: u32, number: u8, flags: c_int) -> Result<c_int, c_
             fcntl(fd, libc::F_SETFD, 0);
         }
     }
-    Ok(fd)
+    fd
+}
+
+/// Makes the description of a file one of a device.
+///
+/// # Safety
+///
+/// The buffer is a `struct stat`.
+pub(crate) unsafe fn describe(buffer: *mut c_void, minor: u32) {
+    // SAFETY: as above; `stat` and `stat64` are the same where files have 64-bit sizes.
+    let about = unsafe { &mut *buffer.cast::<libc::stat>() };
+    about.st_mode = about.st_mode & !libc::S_IFMT | libc::S_IFCHR;
+    about.st_rdev = libc::makedev(MAJOR, minor);
+}
+
+/// The same for a `struct statx`.
+///
+/// # Safety
+///
+/// The buffer is one.
+pub(crate) unsafe fn describe_extended(buffer: *mut c_void, minor: u32) {
+    // SAFETY: as above.
+    let about = unsafe { &mut *buffer.cast::<libc::statx>() };
+    about.stx_mode = about.stx_mode & !(libc::S_IFMT as u16) | libc::S_IFCHR as u16;
+    about.stx_rdev_major = MAJOR;
+    about.stx_rdev_minor = minor;
 }
 
 /// A file in memory, whose name says of which file of sysfs it has the text.
@@ -132,13 +165,22 @@ pub(crate) unsafe fn ioctl(name: &[u8], request: c_ulong, argument: *mut c_void)
 struct Control([u8; 24]);
 
 /// A record of one piece, with the descriptors beside it.
-struct Record {
-    length: ssize_t,
-    file: Option<c_int>,
+pub(crate) struct Record {
+    pub length: ssize_t,
+    pub file: Option<c_int>,
 }
 
 /// Receives a record, or shows the next one if `flags` has MSG_PEEK.
-unsafe fn receive(fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int) -> Record {
+///
+/// # Safety
+///
+/// The buffer has room for `count` bytes.
+pub(crate) unsafe fn receive(
+    fd: c_int,
+    buffer: *mut c_void,
+    count: size_t,
+    flags: c_int,
+) -> Record {
     let mut piece = libc::iovec {
         iov_base: buffer,
         iov_len: count,
@@ -214,6 +256,16 @@ pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, count: size_t) -> s
     if count < LEAST_WRITTEN {
         return fail::<i8>(libc::EINVAL).into();
     }
+    // SAFETY: as above.
+    unsafe { send(fd, buffer, count) }
+}
+
+/// Sends a record, by a file in memory if it is long.
+///
+/// # Safety
+///
+/// The buffer has `count` bytes.
+pub(crate) unsafe fn send(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
     loop {
         // SAFETY: as above.
         let sent = unsafe {

@@ -2,19 +2,27 @@
 
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::real;
+use crate::{device, real};
 
 pub(crate) const OPEN_MAD: u32 = 1;
 pub(crate) const OPEN_ISSM: u32 = 2;
 pub(crate) const IOCTL: u32 = 3;
 const TREE: u32 = 4;
 const READ: u32 = 5;
+pub(crate) const OPEN_VERBS: u32 = 6;
 
 /// Prefix of the names of this library's sockets.
 pub(crate) const NAME: &[u8] = b"silvan-file-";
+/// Variables by which launchers of MPI tell a process its rank.
+const RANKS: [&str; 4] = [
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PMI_RANK",
+    "SLURM_PROCID",
+];
 /// Longest wait for the server.
 const PATIENCE_S: libc::time_t = 60;
 /// Room for an answer.
@@ -41,42 +49,78 @@ fn address(name: &[u8]) -> Result<(libc::sockaddr_un, libc::socklen_t), c_int> {
     Ok((address, length as libc::socklen_t))
 }
 
+/// Name of this program's node: by its rank one of `SIM_HOSTS`, else `SIM_HOST`.
+fn node() -> Vec<u8> {
+    let hosts = std::env::var_os("SIM_HOSTS").map(|hosts| hosts.into_vec());
+    let rank = RANKS
+        .iter()
+        .find_map(|name| std::env::var(name).ok()?.parse().ok());
+    if let (Some(hosts), Some(rank)) = (hosts, rank) {
+        let hosts: Vec<&[u8]> = hosts.split(|&byte| byte == b',').collect();
+        let rank: usize = rank;
+        return hosts[rank % hosts.len()].to_vec();
+    }
+    std::env::var_os("SIM_HOST").unwrap_or_default().into_vec()
+}
+
+/// An answer of the server.
+pub(crate) struct Answer {
+    pub connection: OwnedFd,
+    pub data: Vec<u8>,
+    /// Descriptor that came with it.
+    pub file: Option<OwnedFd>,
+}
+
 /// Sends a request. Gives the connection and the answer's data.
 ///
 /// # Errors
 ///
 /// An error number.
 pub(crate) fn request(operation: u32, data: &[u8]) -> Result<(OwnedFd, Vec<u8>), c_int> {
+    ask(operation, data).map(|answer| (answer.connection, answer.data))
+}
+
+/// Sends a request.
+///
+/// # Errors
+///
+/// An error number.
+pub(crate) fn ask(operation: u32, data: &[u8]) -> Result<Answer, c_int> {
     let base = std::env::var_os("IBSIM_SOCKNAME");
     let base = base.as_ref().map_or(&b"sim"[..], |name| name.as_bytes());
     // The final zero belongs to the name.
     let server = address(&[base, b":umad\0"].concat())?;
-    let node = std::env::var_os("SIM_HOST").unwrap_or_default();
-    let node = node.as_bytes();
+    let node = node();
     let connection = connect(&server)?;
     let mut record = operation.to_ne_bytes().to_vec();
     record.extend((node.len() as u32).to_ne_bytes());
-    record.extend(node);
+    record.extend(&node);
     record.extend(data);
     let fd = connection.as_raw_fd();
     let mut answer = vec![0; ANSWER];
-    // SAFETY: the buffers have the lengths given.
-    let length = unsafe {
+    // SAFETY: the buffers have the lengths given; a descriptor that comes is owned from here on.
+    let (length, file) = unsafe {
         let flags = libc::MSG_NOSIGNAL;
         // A server that refuses has answered already, and closed its end. If the request came after that, the kernel
         // reports a reset once, before the answer.
         libc::send(fd, record.as_ptr().cast(), record.len(), flags);
-        loop {
-            let length = libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), 0);
-            if length >= 0 || !matches!(last_error(), libc::EINTR | libc::ECONNRESET) {
-                break length;
+        let received = loop {
+            let received = device::receive(fd, answer.as_mut_ptr().cast(), answer.len(), 0);
+            if received.length >= 0 || !matches!(last_error(), libc::EINTR | libc::ECONNRESET) {
+                break received;
             }
-        }
+        };
+        let file = received.file.map(|file| OwnedFd::from_raw_fd(file));
+        (received.length, file)
     };
     let length = usize::try_from(length).map_err(|_| last_error())?;
     let (error, rest) = answer[..length].split_first_chunk().ok_or(libc::EIO)?;
     match c_int::from_ne_bytes(*error) {
-        0 => Ok((connection, rest.to_vec())),
+        0 => Ok(Answer {
+            data: rest.to_vec(),
+            connection,
+            file,
+        }),
         error => Err(error),
     }
 }

@@ -1,12 +1,13 @@
 //! The preload library of the live fabric: programs that have it see the simulated fabric where the kernel
-//! shows its InfiniBand adapters: `/dev/infiniband/umadN` and `issmN`, `/sys/class/infiniband` and
-//! `/sys/class/infiniband_mad`.
+//! shows its InfiniBand adapters: `/dev/infiniband/umadN`, `issmN` and `uverbsN`, `/sys/class/infiniband`,
+//! `/sys/class/infiniband_mad` and `/sys/class/infiniband_verbs`.
 //!
 //! An open umad file is a socket to the server, whose records are what the program writes and reads. So
 //! poll, select, epoll, fork and close need nothing here, and the server has all state. Files of sysfs are
 //! files in memory with the text of the instant; their folders are real ones, that the server has made.
 //!
-//! Environment: `IBSIM_SOCKNAME` names the fabric, `SIM_HOST` the host or switch.
+//! Environment: `IBSIM_SOCKNAME` names the fabric, `SIM_HOST` the host or switch. `SIM_HOSTS` lists hosts for the ranks of
+//! an MPI job in turn.
 //!
 //! Every function here replaces one of libc, whose contract its callers keep: pointers are valid for it.
 //! Functions with variable arguments have one more parameter, which the calling conventions of x86-64 and
@@ -22,6 +23,7 @@ mod device;
 mod fabric;
 mod paths;
 mod real;
+mod verbs;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -35,6 +37,11 @@ static KINDS: [AtomicU8; 1 << 16] = [const { AtomicU8::new(0) }; 1 << 16];
 const MAD: u8 = 1;
 const ISSM: u8 = 2;
 const TEXT: u8 = 3;
+const VERBS: u8 = 4;
+/// Protocol of netlink by which rdma-core asks for devices first.
+const NETLINK_RDMA: c_int = 20;
+/// A completion channel, or asynchronous events.
+const CHANNEL: u8 = 5;
 
 fn kind(fd: c_int) -> u8 {
     let entry = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
@@ -67,6 +74,10 @@ unsafe fn open_location(location: Location, flags: c_int, mode: mode_t) -> c_int
         },
         Location::IsSm(number) => match device::open(fabric::OPEN_ISSM, number, flags) {
             Ok(fd) => (0, fd, ISSM),
+            Err(error) => (error, -1, 0),
+        },
+        Location::Verbs(number) => match verbs::open(number, flags) {
+            Ok(fd) => (0, fd, VERBS),
             Err(error) => (error, -1, 0),
         },
         Location::Class { name, real } => {
@@ -192,21 +203,6 @@ macro_rules! renaming {
 type Filter = *const c_void;
 
 renaming! {
-    stat(@path, buffer: *mut c_void) -> c_int = stat;
-    stat64(@path, buffer: *mut c_void) -> c_int = stat64;
-    lstat(@path, buffer: *mut c_void) -> c_int = lstat;
-    lstat64(@path, buffer: *mut c_void) -> c_int = lstat64;
-    __xstat(version: c_int, @path, buffer: *mut c_void) -> c_int = xstat;
-    __xstat64(version: c_int, @path, buffer: *mut c_void) -> c_int = xstat64;
-    __lxstat(version: c_int, @path, buffer: *mut c_void) -> c_int = lxstat;
-    __lxstat64(version: c_int, @path, buffer: *mut c_void) -> c_int = lxstat64;
-    fstatat(folder: c_int, @path, buffer: *mut c_void, flags: c_int) -> c_int = fstatat;
-    fstatat64(folder: c_int, @path, buffer: *mut c_void, flags: c_int) -> c_int = fstatat64;
-    __fxstatat(version: c_int, folder: c_int, @path, buffer: *mut c_void, flags: c_int)
-        -> c_int = fxstatat;
-    __fxstatat64(version: c_int, folder: c_int, @path, buffer: *mut c_void, flags: c_int)
-        -> c_int = fxstatat64;
-    statx(folder: c_int, @path, flags: c_int, mask: c_uint, buffer: *mut c_void) -> c_int = statx;
     access(@path, mode: c_int) -> c_int = access;
     euidaccess(@path, mode: c_int) -> c_int = euidaccess;
     eaccess(@path, mode: c_int) -> c_int = eaccess;
@@ -216,6 +212,106 @@ renaming! {
     opendir(@path) -> *mut DIR = opendir;
     scandir(@path, list: *mut c_void, filter: Filter, order: Filter) -> c_int = scandir;
     scandir64(@path, list: *mut c_void, filter: Filter, order: Filter) -> c_int = scandir64;
+}
+
+/// Functions that say what a file is: a device, if it is one of the fabric's.
+macro_rules! describing {
+    ($($name:ident($($before:ident: $before_type:ty,)* @path, @buffer $(, $after:ident: $type:ty)*)
+        = $real:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of libc.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $($before: $before_type,)* path: *const c_char, buffer: *mut c_void $(, $after: $type)*
+        ) -> c_int {
+            // SAFETY: the caller keeps the contract of libc's function; the other path ends with a zero.
+            unsafe {
+                let Some(location) = locate(path) else {
+                    return (real::$real())($($before,)* path, buffer $(, $after)*);
+                };
+                let path = location.real();
+                let result = (real::$real())($($before,)* path.as_ptr(), buffer $(, $after)*);
+                if let Some(minor) = location.minor().filter(|_| result == 0) {
+                    device::describe(buffer, minor);
+                }
+                result
+            }
+        }
+    )*};
+}
+
+describing! {
+    stat(@path, @buffer) = stat;
+    stat64(@path, @buffer) = stat64;
+    lstat(@path, @buffer) = lstat;
+    lstat64(@path, @buffer) = lstat64;
+    __xstat(version: c_int, @path, @buffer) = xstat;
+    __xstat64(version: c_int, @path, @buffer) = xstat64;
+    __lxstat(version: c_int, @path, @buffer) = lxstat;
+    __lxstat64(version: c_int, @path, @buffer) = lxstat64;
+    fstatat(folder: c_int, @path, @buffer, flags: c_int) = fstatat;
+    fstatat64(folder: c_int, @path, @buffer, flags: c_int) = fstatat64;
+    __fxstatat(version: c_int, folder: c_int, @path, @buffer, flags: c_int) = fxstatat;
+    __fxstatat64(version: c_int, folder: c_int, @path, @buffer, flags: c_int) = fxstatat64;
+}
+
+/// The same for open files.
+macro_rules! describing_open {
+    ($($name:ident($($before:ident: $before_type:ty,)* @fd) = $real:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of libc.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $($before: $before_type,)* fd: c_int, buffer: *mut c_void
+        ) -> c_int {
+            // SAFETY: the caller keeps the contract of libc's function.
+            unsafe {
+                let result = (real::$real())($($before,)* fd, buffer);
+                if result == 0 && kind(fd) == VERBS {
+                    device::describe(buffer, verbs::minor(fd));
+                }
+                result
+            }
+        }
+    )*};
+}
+
+describing_open! {
+    fstat(@fd) = fstat;
+    fstat64(@fd) = fstat64;
+    __fxstat(version: c_int, @fd) = fxstat;
+    __fxstat64(version: c_int, @fd) = fxstat64;
+}
+
+/// `socket` of libc: there is no netlink for RDMA, so that rdma-core looks for devices in sysfs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    if domain == libc::AF_NETLINK && protocol == NETLINK_RDMA && paths::is_attached() {
+        return fail(libc::EPROTONOSUPPORT);
+    }
+    // SAFETY: the caller keeps the contract of libc's function.
+    unsafe { (real::socket())(domain, kind, protocol) }
+}
+
+/// `statx` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statx(
+    folder: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mask: c_uint,
+    buffer: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller keeps the contract of libc's function; the other path ends with a zero.
+    unsafe {
+        let Some(location) = locate(path) else {
+            return (real::statx())(folder, path, flags, mask, buffer);
+        };
+        let path = location.real();
+        let result = (real::statx())(folder, path.as_ptr(), flags, mask, buffer);
+        if let Some(minor) = location.minor().filter(|_| result == 0) {
+            device::describe_extended(buffer, minor);
+        }
+        result
+    }
 }
 
 /// `chdir` of libc: the folder of the server's becomes the current one.
@@ -261,6 +357,9 @@ pub unsafe extern "C" fn getcwd(buffer: *mut c_char, size: size_t) -> *mut c_cha
 /// `close` of libc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    if matches!(kind(fd), VERBS | CHANNEL) {
+        verbs::release(fd);
+    }
     set_kind(fd, 0);
     // SAFETY: the caller keeps the contract of libc's function.
     unsafe { (real::close())(fd) }
@@ -282,7 +381,9 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> 
     match kind(fd) {
         // SAFETY: the caller's buffer has room for so many bytes.
         MAD => unsafe { device::read(fd, buffer, count) },
-        ISSM => fail(libc::EINVAL),
+        ISSM | VERBS => fail(libc::EINVAL),
+        // SAFETY: as above.
+        CHANNEL => unsafe { verbs::read(fd, buffer, count) },
         // SAFETY: the caller keeps the contract of libc's function.
         _ => unsafe { (real::read())(fd, buffer, count) },
     }
@@ -299,6 +400,8 @@ pub unsafe extern "C" fn __read_chk(
     match kind(fd) {
         // SAFETY: the caller's buffer has this room.
         MAD if count <= room => unsafe { device::read(fd, buffer, count) },
+        // SAFETY: as above.
+        CHANNEL if count <= room => unsafe { verbs::read(fd, buffer, count) },
         // SAFETY: the caller keeps the contract of libc's function.
         _ => unsafe { (real::read_chk())(fd, buffer, count, room) },
     }
@@ -310,6 +413,8 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, count: size_t) 
     match kind(fd) {
         // SAFETY: the caller's buffer has so many bytes.
         MAD => unsafe { device::write(fd, buffer, count) },
+        // SAFETY: as above.
+        VERBS => unsafe { verbs::write(fd, buffer, count) },
         ISSM => fail(libc::EINVAL),
         // SAFETY: the caller keeps the contract of libc's function.
         _ => unsafe { (real::write())(fd, buffer, count) },
@@ -360,6 +465,9 @@ seeks! {
 /// `ioctl` of libc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    if kind(fd) == VERBS {
+        return verbs::ioctl();
+    }
     if device::is_umad_ioctl(request) {
         if let Some(name) = device::name_of(fd) {
             // SAFETY: the caller's argument has the length that the request names.
@@ -373,6 +481,9 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
 fn copy_kind(from: c_int, to: c_int) -> c_int {
     if to >= 0 {
         set_kind(to, kind(from));
+        if matches!(kind(from), VERBS | CHANNEL) {
+            verbs::duplicate(from, to);
+        }
     }
     to
 }

@@ -15,6 +15,8 @@ pub(crate) enum Location {
     Mad(u8),
     /// `issmN`.
     IsSm(u8),
+    /// `uverbsN`.
+    Verbs(u8),
     /// A file or folder of sysfs: its path below `/sys/class`, and its substitute.
     Class { name: Vec<u8>, real: CString },
     /// Another file of the folder of devices.
@@ -79,9 +81,25 @@ impl Location {
         match self {
             Self::Mad(number) => device(format!("/dev/infiniband/umad{number}")),
             Self::IsSm(number) => device(format!("/dev/infiniband/issm{number}")),
+            Self::Verbs(number) => device(format!("/dev/infiniband/uverbs{number}")),
             Self::Class { real, .. } | Self::Other { real } => real.clone(),
         }
     }
+
+    /// The minor number, if it is a device.
+    pub fn minor(&self) -> Option<u32> {
+        match self {
+            Self::Mad(number) => Some(u32::from(*number)),
+            Self::IsSm(number) => Some(64 + u32::from(*number)),
+            Self::Verbs(number) => Some(192 + u32::from(*number)),
+            Self::Class { .. } | Self::Other { .. } => None,
+        }
+    }
+}
+
+/// Returns true if there is a fabric for this program.
+pub(crate) fn is_attached() -> bool {
+    root().is_ok()
 }
 
 /// Returns the location of a program's path; `None` outside the fabric or without a fabric.
@@ -196,9 +214,10 @@ fn of_bytes(path: &[u8]) -> Option<Location> {
         Err(libc::EACCES) => CString::default(),
         Err(_) => return None,
     };
-    Some(match (number("umad"), number("issm")) {
-        (Some(number), _) => Location::Mad(number),
-        (_, Some(number)) => Location::IsSm(number),
+    Some(match (number("umad"), number("issm"), number("uverbs")) {
+        (Some(number), ..) => Location::Mad(number),
+        (_, Some(number), _) => Location::IsSm(number),
+        (.., Some(number)) => Location::Verbs(number),
         _ => Location::Other { real },
     })
 }

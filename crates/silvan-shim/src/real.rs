@@ -59,6 +59,11 @@ real! {
     fstatat64 = c"fstatat64": (c_int, Path, Buffer, c_int) -> c_int;
     fxstatat = c"__fxstatat": (c_int, c_int, Path, Buffer, c_int) -> c_int;
     fxstatat64 = c"__fxstatat64": (c_int, c_int, Path, Buffer, c_int) -> c_int;
+    fstat = c"fstat": (c_int, Buffer) -> c_int;
+    fstat64 = c"fstat64": (c_int, Buffer) -> c_int;
+    fxstat = c"__fxstat": (c_int, c_int, Buffer) -> c_int;
+    fxstat64 = c"__fxstat64": (c_int, c_int, Buffer) -> c_int;
+    socket = c"socket": (c_int, c_int, c_int) -> c_int;
     statx = c"statx": (c_int, Path, c_int, c_uint, Buffer) -> c_int;
     access = c"access": (Path, c_int) -> c_int;
     euidaccess = c"euidaccess": (Path, c_int) -> c_int;

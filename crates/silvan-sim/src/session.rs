@@ -56,7 +56,7 @@ pub struct SessionTotals {
 /// use silvan_instances::Fastest;
 /// use silvan_scenario::Scenario;
 /// use silvan_sim::{Pause, Session};
-/// use silvan_workload::programs::{Driver, Request};
+/// use silvan_workload::programs::{Driver, Request, SendQueue};
 ///
 /// /// Sends each message back until it has crossed the fabric four times.
 /// #[derive(Debug)]
@@ -67,7 +67,8 @@ pub struct SessionTotals {
 ///         let [one, other] = [HostId::new(0), HostId::new(1)];
 ///         let (from, to) = if token % 2 == 0 { (one, other) } else { (other, one) };
 ///         if token < 4 {
-///             requests.push(Request::Send { from, to, bytes: 8, token: token + 1 });
+///             let queue = SendQueue::default();
+///             requests.push(Request::Send { from, to, bytes: 8, sl: None, queue, token: token + 1 });
 ///         }
 ///     }
 /// }

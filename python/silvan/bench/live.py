@@ -193,7 +193,7 @@ def _ibsim(scenario: Scenario, sockname: str) -> Iterator[None]:
     nodes = facts["hosts"] + facts["switches"]
     with scratch_folder("bench") as folder:
         net = folder / "net"
-        net.write_text(scenario.to_ibsim())
+        net.write_text(scenario.export("ibsim"))
         room = ("-N", nodes + 1, "-S", facts["switches"] + 1, "-P", 2 * nodes + 64 * nodes)
         with child(
             ["ibsim", "-s", "-n", *map(str, room), net.name],

@@ -16,6 +16,7 @@ from silvan.cli import (
     diagnose,
     emulate,
     example,
+    export,
     exporter,
     fit,
     inspect,
@@ -76,6 +77,7 @@ _SUBNET = "Real subnet"
 app.command("example", rich_help_panel=_SIMULATE)(example.example)
 app.command("validate", rich_help_panel=_SIMULATE)(inspect.validate)
 app.command("show", rich_help_panel=_SIMULATE)(inspect.show)
+app.command("export", rich_help_panel=_SIMULATE)(export.export)
 app.command("schema", rich_help_panel=_SIMULATE)(inspect.schema)
 app.command("plug-ins", rich_help_panel=_SIMULATE)(plug_ins.plug_ins)
 app.command("run", rich_help_panel=_SIMULATE)(ended_in_order(run.run))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from silvan._silvan import scheme_names, scheme_tables
 from silvan.cli.options import AsJson, Assignments, ScenarioPath, Scheme, load
@@ -91,28 +88,10 @@ def _fact(key: str, value: object) -> str:
     return f"{name}: {value:.2f}" if isinstance(value, float) else f"{name}: {value}"
 
 
-class Format(StrEnum):
-    """Output formats of ``show``."""
-
-    TOML = "toml"
-    IBSIM = "ibsim"
-
-
-ShowFormat = Annotated[
-    Format,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="toml: the scenario; ibsim: its fabric as a net file that ibsim serves.",
-    ),
-]
-
-
 def show(
     scenario: ScenarioPath,
     set_: Assignments = None,
     scheme: Scheme = None,
-    format_: ShowFormat = Format.TOML,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -121,9 +100,7 @@ def show(
     Defaults of congestion-control schemes that are not in force are left out.
     """
     loaded = load(scenario, set_, scheme)
-    if format_ is Format.IBSIM:
-        put(loaded.to_ibsim().rstrip())
-    elif as_json:
+    if as_json:
         put_json(loaded.to_dict())
     else:
         put(_in_force(loaded))

@@ -58,6 +58,13 @@ def reproduce(
             "--quick", help="Fewer points, short runs, one seed: a preview, not a reproduction."
         ),
     ] = False,
+    bundle: Annotated[
+        bool,
+        typer.Option(
+            "--bundle",
+            help="Write one archive with report, figures, tables, scenarios, versions and hashes.",
+        ),
+    ] = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -71,6 +78,7 @@ def reproduce(
     from silvan.folders import require_writable
     from silvan.inputs.toml_text import parse_assignments
     from silvan.reproduce import experiments
+    from silvan.reproduce.bundle import write_bundle
     from silvan.reproduce.plan import make_plan
     from silvan.reproduce.reproduction import claim_folder, stem, write_manifest
     from silvan.viewer.report import write_report
@@ -98,6 +106,9 @@ def reproduce(
     report = write_report(reproduction_report(manifest), figures / f"{stem('report', only)}.html")
     note(f"wrote {manifest}")
     note(f"wrote {report}")
+    if bundle:
+        words = _command(paper, only, seeds, set_ or [], quick=quick)
+        note(f"wrote {write_bundle(outcomes, figures, (manifest, report), words)}")
     rows = {
         outcome.id: [row for row in outcome.rows if row.target.id.startswith(only)]
         for outcome in outcomes
@@ -107,6 +118,17 @@ def reproduce(
         return
     for outcome in outcomes:
         _put_tables(outcome, rows[outcome.id], change=plan.change)
+
+
+def _command(
+    paper: str, only: str, seeds: int | None, assignments: Sequence[str], *, quick: bool
+) -> list[str]:
+    """Return the words of the command that gives these results anywhere."""
+    words = ["silvan", "reproduce", paper]
+    words += ["--only", only] if only else []
+    words += ["--seeds", str(seeds)] if seeds is not None else []
+    words += [word for one in assignments for word in ("--set", one)]
+    return [*words, *(["--quick"] if quick else [])]
 
 
 def _put_plan(plan: ReproductionPlan, root: Path, *, as_json: bool) -> None:

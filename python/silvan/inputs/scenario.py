@@ -513,18 +513,37 @@ class Scenario:
         """
         return "".join(f"{_PLUG_IN}{one}\n" for one in self._origins) + self._native.to_toml()
 
-    def to_ibsim(self) -> str:
-        """Write the fabric as a net file that ibsim serves.
+    def export(self, name: str) -> str:
+        """Write the fabric in the format of another program.
 
-        GUIDs are kept; ibsim knows no links faster than QDR and gives LIDs through a subnet manager
-        only.
+        Parameters
+        ----------
+        name : str
+            ``slurm-tree`` and ``slurm-block`` (Slurm's ``topology.conf``), ``topograph``,
+            ``graphml``, ``ibsim``, ``root-guids`` and ``cn-guids`` (OpenSM), ``ns-3`` or ``htsim``.
+
+        Returns
+        -------
+        str
+            The text of a file.
 
         Raises
         ------
-        ScenarioError
-            If the fabric has more nodes than there are LIDs.
+        SilvanError
+            There is no such format, or it cannot describe the fabric.
+
+        Examples
+        --------
+        >>> import silvan
+        >>> pair = silvan.Scenario(fabric={"generator": "single-switch", "hosts": 2})
+        >>> print(pair.export("slurm-block"), end="")
+        # Slurm's topology.conf for TopologyPlugin=topology/block
+        BlockName=switch-00 Nodes=host-[0000-0001]
+        BlockSizes=2
         """
-        return self._native.ibsim_net()
+        from silvan.inputs.exports.formats import export
+
+        return export(self, name)
 
     def to_networkx(self) -> Any:
         """Give the fabric as a graph of networkx.

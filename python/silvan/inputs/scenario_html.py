@@ -52,7 +52,7 @@ def scenario_html(scenario: Scenario) -> str:
 
 def _fabric_figure(scenario: Scenario) -> str:
     """Draw a small fabric: hosts at the bottom, switches above by their distance from a host."""
-    hosts, neighbours = _cables(scenario.to_ibsim())
+    hosts, neighbours = _cables(scenario.export("ibsim"))
     rows: list[list[str]] = []
     row, seen, ends = hosts, set(hosts), frozenset(hosts)
     while row:

@@ -122,7 +122,9 @@ class RingFile:
         if (version := one("pragma user_version")) != _VERSION:
             raise DiagnosisError(
                 f"{self._path}: ring file of version {version}, and {_VERSION} can be read",
-                "name another file",
+                "a newer silvan has written it: use that one, or name another file"
+                if version > _VERSION
+                else "name another file",
             )
         if self._file.execute("pragma quick_check(1)").fetchone() != ("ok",):
             raise self._damaged()

@@ -12,7 +12,7 @@ from silvan.reproduce.experiment import (
     compare,
 )
 from silvan.reproduce.registry import Paper, experiments, find_paper, papers, study
-from silvan.reproduce.targets import Target, read_targets
+from silvan.reproduce.targets import Target, Unmeasured, read_targets, read_unmeasured
 
 __all__ = [
     "Case",
@@ -24,11 +24,13 @@ __all__ = [
     "ShapeRow",
     "Target",
     "TargetRow",
+    "Unmeasured",
     "Verdict",
     "compare",
     "experiments",
     "find_paper",
     "papers",
     "read_targets",
+    "read_unmeasured",
     "study",
 ]

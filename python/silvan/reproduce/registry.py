@@ -18,7 +18,7 @@ from importlib.resources.abc import Traversable
 from silvan.errors import SilvanError
 from silvan.inputs.scenario import Scenario
 from silvan.reproduce.experiment import Experiment
-from silvan.reproduce.targets import Target
+from silvan.reproduce.targets import Target, Unmeasured
 
 GROUP = "silvan.papers"
 """Group of the entry points of papers."""
@@ -43,6 +43,8 @@ class Paper:
         The experiments in the paper's order.
     fit : Traversable, optional
         File that says which of its unstated parameters ``silvan fit`` fits, and to what.
+    unmeasured : tuple of Unmeasured
+        The paper's numbers that no simulation gives, in the paper's order.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Paper:
     targets: Mapping[str, Target]
     experiments: tuple[Experiment, ...]
     fit: Traversable | None = None
+    unmeasured: tuple[Unmeasured, ...] = ()
 
 
 def papers() -> tuple[str, ...]:

@@ -35,6 +35,42 @@ class Target:
     calibrate: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Unmeasured:
+    """A number that a paper states and no simulation gives.
+
+    Attributes
+    ----------
+    id : str
+        Experiment and quantity, joined by dots.
+    what : str
+        The statement, with its number.
+    why : str
+        Why no run measures it.
+    """
+
+    id: str
+    what: str
+    why: str
+
+
+def read_unmeasured(file: Traversable) -> tuple[Unmeasured, ...]:
+    """Read the statements without a measurement, a table ``[[unmeasured]]`` for each.
+
+    Parameters
+    ----------
+    file : Traversable
+        The file of the targets.
+
+    Returns
+    -------
+    tuple of Unmeasured
+        The statements in the order of the file.
+    """
+    entries = tomllib.loads(file.read_text("utf-8")).get("unmeasured", [])
+    return tuple(Unmeasured(**entry) for entry in entries)
+
+
 def read_targets(file: Traversable) -> dict[str, Target]:
     """Read the targets of a paper from a TOML file with a table ``[[target]]`` for each.
 

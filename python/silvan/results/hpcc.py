@@ -32,11 +32,14 @@ class Numbers:
     natural_ring_bw, random_ring_bw : float
         In MB/s per rank and direction.
     ptrans : float
-        Matrix over the time of its messages, in GB/s.
+        Matrix over the time of its messages and of `ptrans-compute`, in GB/s.
     random_access : float
-        Updates over the time of their messages, in billions a second.
+        Updates over the time of their messages and of `access-compute`, in billions a second.
     fft : float
-        Operations over the time of the messages, in Gflop/s.
+        Operations over the time of the messages and of `fft-compute`, in Gflop/s.
+    hpl : float
+        Operations over the time of the messages and of `hpl-compute`, in Gflop/s; without HPL
+        not a number.
     """
 
     min_pingpong_latency: float
@@ -52,6 +55,7 @@ class Numbers:
     ptrans: float
     random_access: float
     fft: float
+    hpl: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,15 @@ def numbers(result: Result) -> Numbers:
         rows**2 * _SMALL / _slowest(table, "ptrans") / 1e9,
         updates / _slowest(table, "random-access") / 1e9,
         5 * length * float(np.log2(length)) / _slowest(table, "fft") / 1e9,
+        _hpl(table, int(str(section["hpl-rows"]))),
     )
+
+
+def _hpl(table: pa.Table, rows: int) -> float:
+    """Divide the operations, as HPL counts them, by their time."""
+    if rows == 0:
+        return float("nan")
+    return (2 / 3 * rows**3 + 3 / 2 * rows**2) / _slowest(table, "hpl") / 1e9
 
 
 def _geometric_mean(values: FloatArray) -> float:

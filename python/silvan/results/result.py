@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from silvan import _silvan
-from silvan.errors import OutputError, SilvanError, checked_argument, one_line
+from silvan.errors import OutputError, ScenarioError, SilvanError, checked_argument, one_line
 from silvan.folders import (
     MANIFEST,
     Origin,
@@ -427,6 +428,7 @@ class Result:
         import pyarrow as pa
 
         folder = _folder(directory)
+        manifest: Any = None
         try:
             require_regular(folder / MANIFEST)
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -450,6 +452,10 @@ class Result:
             reason = f"its {MANIFEST} is no JSON: {error}"
         except RecursionError:
             reason = f"its {MANIFEST} is nested too deeply"
+        except ScenarioError as error:
+            if _newer_version(manifest) is None:
+                raise
+            reason = str(error)
         except (AttributeError, KeyError, TypeError):
             reason = f"its {MANIFEST} lacks a key or has one of another type"
         except (OSError, ValueError, pa.ArrowException) as error:
@@ -457,6 +463,8 @@ class Result:
         hint = (
             "name a folder that silvan run --out or Result.write made; if it is damaged, run again"
         )
+        if newer := _newer_version(manifest):
+            hint = f"silvan {newer} has written it, this is {_silvan.version()}: install {newer}"
         if (report := folder / "report.html").exists():
             hint = f"it is the folder of a sweep; {report} has its figures"
         if inner := results_below(folder, "*"):
@@ -470,6 +478,17 @@ class Result:
         from silvan.results.result_html import result_html
 
         return result_html(self)
+
+
+def _newer_version(manifest: Any) -> str | None:
+    """Return the version that has written a manifest, if it is newer than this one."""
+    found = manifest.get("version") if isinstance(manifest, dict) else None
+    if not isinstance(found, str) or not re.fullmatch(r"\d{1,9}(\.\d{1,9}){2}", found):
+        return None
+    numbers = [
+        [int(part) for part in re.findall(r"\d+", one)[:3]] for one in (found, _silvan.version())
+    ]
+    return found if numbers[0] > numbers[1] else None
 
 
 def _shape(table: pa.Table) -> dict[str, Any]:

@@ -29,7 +29,7 @@ hooks! {
     ///     }
     /// }
     ///
-    /// let switch = OneOf::Ecn(EcnSwitch::new(Marking::Naive, 4, 1));
+    /// let switch = OneOf::Ecn(EcnSwitch::new(Marking::Naive, 8, 4, 1));
     /// assert!(switch.needs_buffer_full());
     /// ```
     ///

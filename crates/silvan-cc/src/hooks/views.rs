@@ -117,6 +117,8 @@ pub trait Resident {
     /// Calls `each` for every output port of the switch for which at least one packet waits in
     /// the buffer of this input.
     fn outputs_of(&self, input: PortId, vl: Vl, each: &mut dyn FnMut(PortId));
+    /// Calls `each` for every output port of the switch of `input` that is sending: the tail of its last packet has not left.
+    fn sending_outputs(&self, input: PortId, each: &mut dyn FnMut(PortId));
     /// Marks every waiting packet of this input buffer.
     fn mark_input(&mut self, input: PortId, vl: Vl);
     /// Marks every packet that waits anywhere in the switch for this output Port VL.

@@ -162,6 +162,7 @@ impl Subnet {
         self.move_lid(node, before);
         if let (true, Some(host)) = (wanted.client_reregister, self.fabric.nodes[node].as_host()) {
             self.plane.mark_paths_stale(host);
+            self.reregistered.insert(node);
         }
     }
 

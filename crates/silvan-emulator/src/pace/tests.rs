@@ -33,7 +33,7 @@ impl Clock {
     /// Does what the server does until the wall clock shows `end`.
     fn run(&mut self, pace: &mut Pace, end: f64) {
         while self.wall < end {
-            match pace.next_step(self.now(), self.simulated) {
+            match pace.next_step(self.now(), self.simulated, false) {
                 Some(until) => {
                     let step = until.since(self.simulated);
                     let taken = (step.as_secs_f64() * self.cost).max(1e-7);
@@ -76,7 +76,7 @@ fn steps_are_few_while_there_is_little_to_do() {
     let mut steps = 0;
     for tick in 0..10_000 {
         let now = start + Duration::from_micros(100 * tick);
-        while let Some(until) = pace.next_step(now, simulated) {
+        while let Some(until) = pace.next_step(now, simulated, false) {
             simulated = until;
             steps += 1;
         }
@@ -114,7 +114,7 @@ fn a_pause_stops_simulated_time() {
     // The speed from before the pause does not count now.
     assert!((pace.speed() - 1.0).abs() < 1e-9);
     clock.wall += 0.005;
-    assert!(pace.next_step(clock.now(), Time::ZERO).is_some());
+    assert!(pace.next_step(clock.now(), Time::ZERO, false).is_some());
     assert!(pace.given_up() < 1e-9);
 }
 

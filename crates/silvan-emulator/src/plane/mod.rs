@@ -151,6 +151,7 @@ impl DataPlane {
                 return Ok(changes);
             }
             self.advance(end)?;
+            self.engine.settle_losses();
         }
     }
 
@@ -315,10 +316,18 @@ impl DataPlane {
         true
     }
 
-    /// All that sends, by class.
+    /// All that sends, by class; the driver once something of it has arrived.
     pub fn senders(&self) -> Vec<Sender> {
         let classes = (0..).zip(self.engine.classes());
+        let programs = self.engine.programs();
+        // The driver is the last job.
+        let driver = programs.filter(|programs| programs.is_driven());
+        let driver = driver.and_then(|programs| programs.jobs().last());
+        let driver = driver.map(|job| job.class);
+        let is_shown =
+            |class| driver != Some(class) || self.engine.class(class).delivered_bytes > 0;
         classes
+            .filter(|(class, _)| is_shown(*class))
             .map(|(class, name)| {
                 let program = self.program(class);
                 Sender {

@@ -18,6 +18,7 @@ use rustix::net::{
 
 use super::notices::Notices;
 use super::sockets::{Address, AllowedUsers, unix_name};
+use super::verbs::RdmaPrograms;
 use crate::clients::Clients;
 use crate::error::EmulatorError;
 use crate::sysfs::Sysfs;
@@ -47,6 +48,14 @@ enum Role {
     },
     /// A file that marks a port as that of a subnet manager.
     IsSm { client: u16 },
+    /// A file of an RDMA program, the process's.
+    Verbs { process: u64 },
+}
+
+/// All that requests of programs need.
+pub(super) struct Fabric<'a> {
+    pub clients: &'a mut Clients,
+    pub rdma: Option<&'a mut RdmaPrograms>,
 }
 
 #[derive(Debug)]
@@ -137,47 +146,55 @@ impl Files {
         &mut self,
         number: u32,
         flags: EventFlags,
-        clients: &mut Clients,
-    ) -> Option<EventFlags> {
+        fabric: &mut Fabric<'_>,
+    ) -> Result<Option<EventFlags>, EmulatorError> {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return Ok(None);
+        };
         let mut going = true;
         if flags.contains(EventFlags::OUT) {
-            going = self.connections.get_mut(&number)?.flush();
+            going = connection.flush();
         }
         for _ in 0..TURN {
-            if !going {
+            let Some(connection) = self.connections.get(&number).filter(|_| going) else {
                 break;
-            }
-            let connection = self.connections.get(&number)?;
+            };
             match receive(&connection.socket) {
-                Ok(Some(record)) => going = self.record(number, &record, clients),
+                Ok(Some(record)) => going = self.record(number, &record, fabric)?,
                 Ok(None) => break,
                 Err(_) => going = false,
             }
         }
         if going {
-            let waits = !self.connections.get(&number)?.waiting.is_empty();
-            return Some(if waits {
+            return Ok(Some(if self.waits(number) {
                 EventFlags::IN | EventFlags::OUT
             } else {
                 EventFlags::IN
-            });
+            }));
         }
-        self.close(number, clients);
-        None
+        self.close(number, fabric)?;
+        Ok(None)
     }
 
     /// Ends a connection, and detaches its program.
-    pub fn close(&mut self, number: u32, clients: &mut Clients) {
+    pub fn close(&mut self, number: u32, fabric: &mut Fabric<'_>) -> Result<(), EmulatorError> {
         let Some(connection) = self.connections.remove(&number) else {
-            return;
+            return Ok(());
         };
         if self.names.get(&connection.name) == Some(&number) {
             self.names.remove(&connection.name);
         }
-        if let Role::Mad { client, .. } | Role::IsSm { client } = connection.role {
-            self.of_clients.remove(&client);
-            clients.disconnect(client);
+        match (connection.role, &mut fabric.rdma) {
+            (Role::Mad { client, .. } | Role::IsSm { client }, _) => {
+                self.of_clients.remove(&client);
+                fabric.clients.disconnect(client);
+            }
+            (Role::Verbs { process }, Some(rdma)) => {
+                rdma.close(process, &mut fabric.clients.subnet)?;
+            }
+            _ => {}
         }
+        Ok(())
     }
 
     /// Sends a message to a program, if it is attached by a file. Gives its connection, and whether it goes on;
@@ -199,9 +216,15 @@ impl Files {
     }
 
     /// Handles a record; `false` if the connection ends.
-    fn record(&mut self, number: u32, record: &[u8], clients: &mut Clients) -> bool {
+    fn record(
+        &mut self,
+        number: u32,
+        record: &[u8],
+        fabric: &mut Fabric<'_>,
+    ) -> Result<bool, EmulatorError> {
+        let Fabric { clients, rdma } = fabric;
         let Some(connection) = self.connections.get_mut(&number) else {
-            return false;
+            return Ok(false);
         };
         match connection.role {
             Role::Mad {
@@ -211,14 +234,24 @@ impl Files {
                     Some(written) => clients.written(client, written),
                     None => clients.traffic.dropped += 1,
                 }
-                return true;
+                return Ok(true);
             }
-            Role::IsSm { .. } => return true,
+            Role::IsSm { .. } => return Ok(true),
+            Role::Verbs { process } => {
+                let answer = match rdma {
+                    Some(rdma) => rdma.command(process, record, &mut clients.subnet)?,
+                    None => None,
+                };
+                return Ok(answer.is_some_and(|answer| connection.send(answer)));
+            }
             Role::New => {}
         }
         let Some(hello) = Hello::parse(record) else {
-            return false;
+            return Ok(false);
         };
+        if hello.operation == Operation::OpenVerbs {
+            return Ok(self.open_verbs(number, &hello, fabric));
+        }
         let stays = matches!(hello.operation, Operation::OpenMad | Operation::OpenIsSm);
         let answer = match hello.operation {
             Operation::OpenMad | Operation::OpenIsSm => self
@@ -227,6 +260,7 @@ impl Files {
             Operation::Ioctl => self.ioctl(number, &hello.data, clients),
             Operation::Tree => self.tree(&hello.node, clients),
             Operation::Read => read(&hello, clients),
+            Operation::OpenVerbs => Err(Errno::INVAL),
         };
         let (error, data) = match answer {
             Ok(data) => (0, data),
@@ -234,11 +268,36 @@ impl Files {
         };
         let mut reply = error.to_ne_bytes().to_vec();
         reply.extend(data);
-        self.connections
+        Ok(self
+            .connections
             .get_mut(&number)
             .is_some_and(|connection| connection.send(reply))
             && stays
-            && error == 0
+            && error == 0)
+    }
+
+    /// Opens the adapter of a host for an RDMA program; `false` if the connection ends.
+    fn open_verbs(&mut self, number: u32, hello: &Hello, fabric: &mut Fabric<'_>) -> bool {
+        let Fabric { clients, rdma } = fabric;
+        let opened = match (clients.node_or_default(&hello.node), rdma) {
+            (Some(node), Some(rdma)) if hello.data == [0] => rdma.open(&clients.subnet, node),
+            _ => Err(Errno::NODEV),
+        };
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return false;
+        };
+        match opened {
+            Ok(opened) => {
+                connection.role = Role::Verbs {
+                    process: opened.process,
+                };
+                send_with_file(&connection.socket, &[0; 4], &opened.stream).is_ok()
+            }
+            Err(error) => {
+                connection.send(error.raw_os_error().to_ne_bytes().to_vec());
+                false
+            }
+        }
     }
 
     fn open_device(
@@ -390,11 +449,16 @@ fn transmit(socket: &OwnedFd, record: &[u8]) -> Result<(), Errno> {
     let file = rustix::fs::memfd_create("silvan-mad", rustix::fs::MemfdFlags::CLOEXEC)?;
     let mut file = fs::File::from(file);
     file.write_all(record).map_err(|_| Errno::IO)?;
+    send_with_file(socket, &record[..1], file)
+}
+
+/// Sends a record with a descriptor beside it.
+fn send_with_file(socket: &OwnedFd, record: &[u8], file: impl AsFd) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let files = [file.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&files));
-    let first = [IoSlice::new(&record[..1])];
+    let first = [IoSlice::new(record)];
     rustix::net::sendmsg(socket, &first, &mut control, SendFlags::NOSIGNAL).map(drop)
 }
 
@@ -505,12 +569,19 @@ pub(crate) fn write_tree(files: &mut Sysfs<'_>, root: &Path) -> std::io::Result<
             break;
         }
         for kind in ["umad", "issm"] {
-            let path = devices.join(format!("{kind}{number}"));
-            fs::write(&path, "")?;
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+            write_device(&devices.join(format!("{kind}{number}")))?;
         }
     }
+    if files.has_verbs() {
+        write_device(&devices.join("uverbs0"))?;
+    }
     Ok(())
+}
+
+/// Writes a file that stands for a device.
+fn write_device(path: &Path) -> std::io::Result<()> {
+    fs::write(path, "")?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
 }
 
 impl Drop for Folder {

@@ -7,6 +7,7 @@ mod files;
 mod notices;
 mod sessions;
 pub(crate) mod sockets;
+mod verbs;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -25,12 +26,15 @@ use crate::error::EmulatorError;
 use crate::faults::{FaultSchedule, Timetable};
 use crate::pace::Pace;
 use crate::subnet::{Setup, Start, Subnet};
+use crate::verbs::Fates;
 use crate::view::FoundTrees;
 use crate::wire::{CONTROL_LEN, Message};
-use files::Files;
+use files::{Fabric, Files};
 pub use notices::Notices;
+use rustix::io::Errno;
 use sessions::{ControlSessions, Counter};
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
+use verbs::RdmaPrograms;
 
 /// Longest sleep, and so the longest time until the server notices a request to stop.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
@@ -38,6 +42,10 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(1);
 /// Tick while no packets move.
 const QUIET_TICK: Duration = Duration::from_millis(10);
+/// The same while RDMA programs wait for messages.
+const SHORT_TICK: Duration = Duration::from_micros(20);
+/// Time between two checks of the ports of hosts with RDMA programs.
+const PORT_CHECK: Duration = Duration::from_millis(5);
 /// Time between two checks for clients that have disconnected, and two samples of rates.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
 /// Maximum datagrams received from one socket before the others.
@@ -52,6 +60,7 @@ const LISTENER: u64 = 1;
 const CHANNEL: u64 = 1 << 32;
 const SESSION: u64 = 2 << 32;
 const FILE: u64 = 3 << 32;
+const STREAM: u64 = 4 << 32;
 const FILES: u64 = 2;
 
 /// Options of a server.
@@ -105,6 +114,8 @@ pub struct Server {
     sessions: ControlSessions,
     files: Files,
     clients: Clients,
+    /// RDMA programs; `None` where another driver sends.
+    rdma: Option<RdmaPrograms>,
     /// Messages while they are being sent; empty between, and kept for its room.
     sending: Vec<(u16, Message)>,
     pace: Pace,
@@ -169,7 +180,19 @@ impl Server {
         for (socket, token) in fixed {
             watch(&epoll, socket, token)?;
         }
-        let subnet = Subnet::new(engines, scenario, options.setup, driver)?;
+        let (driver, rdma) = match driver {
+            Some(driver) => (driver, None),
+            None => {
+                let fates = Fates::default();
+                let shared = epoll
+                    .try_clone()
+                    .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+                    .map_err(EmulatorError::socket("waiting for sockets"))?;
+                let programs = RdmaPrograms::new(shared, STREAM, fates.clone());
+                (Box::new(fates) as Box<dyn Driver>, Some(programs))
+            }
+        };
+        let subnet = Subnet::new(engines, scenario, options.setup, Some(driver))?;
         let faults = Timetable::new(scenario.faults(), options.faults.as_ref(), &subnet.fabric)
             .map_err(EmulatorError::Faults)?;
         let mut clients = Clients::new(subnet, options.host.as_deref())?;
@@ -188,6 +211,7 @@ impl Server {
             sessions,
             files,
             clients,
+            rdma,
             sending: Vec::new(),
             pace,
             rates: CounterRates::default(),
@@ -216,24 +240,31 @@ impl Server {
         let simulated = self.clients.subnet.now();
         self.pace.start(Instant::now(), simulated);
         let mut housekeeping = Instant::now();
+        let mut ports_checked = housekeeping;
         let mut quit = false;
         let mut ready = Vec::with_capacity(256);
         while !stop.load(Ordering::Relaxed) && !quit {
             let sleep = self.step()?;
             self.clients.come_due();
-            self.deliver();
+            self.deliver()?;
             self.wait(&mut ready, sleep)?;
             for event in ready.drain(..) {
-                self.serve(event, &mut quit);
+                self.serve(event, &mut quit)?;
             }
             let now = Instant::now();
+            if let Some(rdma) = &mut self.rdma {
+                if now.duration_since(ports_checked) >= PORT_CHECK {
+                    ports_checked = now;
+                    rdma.check_ports(&mut self.clients.subnet)?;
+                }
+            }
             if now.duration_since(housekeeping) >= HOUSEKEEPING {
                 housekeeping = now;
                 self.rates.sample(&self.clients);
                 self.clients.flush_traps();
                 self.clients.expire();
-                self.deliver();
-                self.drop_gone();
+                self.deliver()?;
+                self.drop_gone()?;
             }
         }
         Ok(())
@@ -249,7 +280,15 @@ impl Server {
                 self.options.notices.changed(change);
             }
         }
-        let Some(until) = self.pace.next_step(now, simulated) else {
+        let is_waited_for = match &self.rdma {
+            Some(rdma) if rdma.is_copying() => return Ok(TICK),
+            Some(rdma) => rdma.waits(),
+            None => false,
+        };
+        let Some(until) = self.pace.next_step(now, simulated, is_waited_for) else {
+            if is_waited_for && !self.pace.is_paused() {
+                return Ok(SHORT_TICK);
+            }
             if self.pace.is_paused() {
                 return Ok(LONGEST_SLEEP);
             }
@@ -257,8 +296,14 @@ impl Server {
             let quiet = std::mem::replace(&mut self.events, events) == events;
             return Ok(if quiet { QUIET_TICK } else { TICK });
         };
-        let until = self.faults.next().map_or(until, |time| until.min(time));
+        let mut until = self.faults.next().map_or(until, |time| until.min(time));
+        if let Some(timer) = self.rdma.as_ref().and_then(RdmaPrograms::next_timer) {
+            until = until.min(timer.max(simulated));
+        }
         self.clients.subnet.step(until)?;
+        if let Some(rdma) = &mut self.rdma {
+            rdma.collect_fates(&mut self.clients.subnet)?;
+        }
         // A driver may have stopped the step.
         let reached = self.clients.subnet.now();
         self.pace.stepped(reached.since(simulated), now.elapsed());
@@ -277,12 +322,12 @@ impl Server {
         }
     }
 
-    fn serve(&mut self, event: epoll::Event, quit: &mut bool) {
+    fn serve(&mut self, event: epoll::Event, quit: &mut bool) -> Result<(), EmulatorError> {
         let token = event.data.u64();
         let number = token as u32;
         match token & !u64::from(u32::MAX) {
             0 if token == CONTROL => self.serve_control(),
-            0 if token == FILES => self.accept_files(),
+            0 if token == FILES => self.accept_files()?,
             0 => {
                 let Options {
                     controllers,
@@ -298,26 +343,45 @@ impl Server {
                     }
                 }
             }
-            CHANNEL => self.serve_channel(number as u16, event.flags),
+            CHANNEL => self.serve_channel(number as u16, event.flags)?,
             FILE => {
-                let next = self.files.serve(number, event.flags, &mut self.clients);
+                let mut fabric = Fabric {
+                    clients: &mut self.clients,
+                    rdma: self.rdma.as_mut(),
+                };
+                let next = self.files.serve(number, event.flags, &mut fabric)?;
                 self.watch_file(number, next);
+            }
+            STREAM => {
+                if let Some(rdma) = &mut self.rdma {
+                    let subnet = &mut self.clients.subnet;
+                    rdma.serve(number.into(), event.flags, subnet)?;
+                }
             }
             _ => self.serve_session(number, quit),
         }
-        self.deliver();
+        self.deliver()
     }
 
-    fn accept_files(&mut self) {
+    fn accept_files(&mut self) -> Result<(), EmulatorError> {
         let Options { users, notices, .. } = &self.options;
         for file in self.files.accept(users, notices) {
             let Some(socket) = self.files.socket(file) else {
                 continue;
             };
             if watch(&self.epoll, socket, FILE | u64::from(file)).is_err() {
-                self.files.close(file, &mut self.clients);
+                self.close_file(file)?;
             }
         }
+        Ok(())
+    }
+
+    fn close_file(&mut self, file: u32) -> Result<(), EmulatorError> {
+        let mut fabric = Fabric {
+            clients: &mut self.clients,
+            rdma: self.rdma.as_mut(),
+        };
+        self.files.close(file, &mut fabric)
     }
 
     fn watch_file(&self, file: u32, flags: Option<epoll::EventFlags>) {
@@ -439,7 +503,11 @@ impl Server {
         }
     }
 
-    fn serve_channel(&mut self, client: u16, flags: epoll::EventFlags) {
+    fn serve_channel(
+        &mut self,
+        client: u16,
+        flags: epoll::EventFlags,
+    ) -> Result<(), EmulatorError> {
         if flags.contains(epoll::EventFlags::OUT) {
             if let Some(channel) = self.channels.get_mut(&client) {
                 let sent = channel.flush();
@@ -449,7 +517,7 @@ impl Server {
         let mut buffer = [0; 2 * crate::wire::DATA_LEN];
         for _ in 0..TURN {
             let Some(channel) = self.channels.get(&client) else {
-                return;
+                return Ok(());
             };
             let allowed = match self.options.address {
                 Address::Unix(_) => Some(&self.options.users),
@@ -459,7 +527,7 @@ impl Server {
                 Received::Datagram(len, _) => {
                     self.clients.datagram(client, &buffer[..len]);
                     // The client continues with the answer while the next one is computed.
-                    self.deliver();
+                    self.deliver()?;
                 }
                 Received::Foreign(user, _) => {
                     self.options.notices.refused(user, "send datagrams");
@@ -467,15 +535,16 @@ impl Server {
                 }
                 Received::Gone => {
                     self.drop_client(client);
-                    return;
+                    return Ok(());
                 }
-                Received::Empty => return,
+                Received::Empty => return Ok(()),
             }
         }
+        Ok(())
     }
 
     /// Sends what is to be sent.
-    fn deliver(&mut self) {
+    fn deliver(&mut self) -> Result<(), EmulatorError> {
         // Clients that have gone make others get their requests back, so that there may be more.
         while !self.clients.outbox.is_empty() {
             let room = std::mem::take(&mut self.sending);
@@ -486,7 +555,7 @@ impl Server {
                     self.after(client, sent);
                 } else if let Some((file, going)) = self.files.send(client, &message) {
                     if !going {
-                        self.files.close(file, &mut self.clients);
+                        self.close_file(file)?;
                     } else if self.files.waits(file) {
                         let both = epoll::EventFlags::IN | epoll::EventFlags::OUT;
                         self.watch_file(file, Some(both));
@@ -495,6 +564,7 @@ impl Server {
             }
             self.sending = sending;
         }
+        Ok(())
     }
 
     /// Waits for a client that takes nothing more, and forgets one that has gone.
@@ -530,7 +600,7 @@ impl Server {
     }
 
     /// Forgets clients that have been killed.
-    fn drop_gone(&mut self) {
+    fn drop_gone(&mut self) -> Result<(), EmulatorError> {
         let address = &self.options.address;
         let channels = self.channels.iter();
         let gone = channels.filter(|(_, channel)| !address.is_alive(channel.id));
@@ -538,7 +608,7 @@ impl Server {
         for client in gone {
             self.drop_client(client);
         }
-        self.deliver();
+        self.deliver()
     }
 
     /// Name of the node that programs are attached to which name none.

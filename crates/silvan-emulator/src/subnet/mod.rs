@@ -9,7 +9,7 @@ mod node;
 mod power;
 mod routes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,6 +97,8 @@ pub(crate) struct Subnet {
     pub routes_version: u64,
     /// Ports whose link has come up, waiting for a subnet manager to make it Active.
     pub came_up: Vec<PortId>,
+    /// Hosts whose clients have to register again, for RDMA programs.
+    pub reregistered: BTreeSet<NodeId>,
     /// Switches that have a trap to send.
     pub traps: Vec<NodeId>,
     /// Congestion control as it was set, by switch and host.
@@ -145,6 +147,7 @@ impl Subnet {
             has_tables: configured,
             routes_version: 1,
             came_up: Vec::new(),
+            reregistered: BTreeSet::new(),
             traps: Vec::new(),
             start,
             devices,

@@ -15,7 +15,7 @@ use silvan_mad::congestion::{
 };
 use silvan_scenario::Override;
 use silvan_sim::{ColumnData, RunOutput, Session, run};
-use silvan_workload::programs::{Driver, Request};
+use silvan_workload::programs::{Driver, Request, SendQueue};
 
 use super::*;
 use crate::command::{ControlSession, CounterRates};
@@ -214,6 +214,8 @@ fn ping(token: u32) -> Request {
         from,
         to,
         bytes: 1 + 1500 * u64::from(token),
+        sl: None,
+        queue: SendQueue::default(),
         token,
     }
 }
@@ -601,4 +603,111 @@ kind = "barrier"
         sender(&clients, "sound").program,
         Some(ProgramState::Done(_))
     ));
+}
+
+/// Records what becomes of messages.
+#[derive(Clone, Debug, Default)]
+struct Recorder(Arc<Mutex<Vec<(&'static str, u32)>>>);
+
+impl Driver for Recorder {
+    fn notify(&mut self, token: u32, _now: Time, _requests: &mut Vec<Request>) {
+        self.0.lock().unwrap().push(("arrived", token));
+    }
+
+    fn departed(&mut self, token: u32, _now: Time, _requests: &mut Vec<Request>) {
+        self.0.lock().unwrap().push(("departed", token));
+    }
+
+    fn lost(&mut self, token: u32, _now: Time, _requests: &mut Vec<Request>) {
+        self.0.lock().unwrap().push(("lost", token));
+    }
+}
+
+fn message_to(to: usize, bytes: u64, number: u32, token: u32) -> Request {
+    Request::Send {
+        from: HostId::new(0),
+        to: HostId::new(to),
+        bytes,
+        sl: None,
+        queue: SendQueue {
+            number,
+            responds: false,
+        },
+        token,
+    }
+}
+
+/// Messages under way to a host whose cable is cut are lost, once each; others arrive, and so do later ones.
+#[test]
+fn a_driver_is_told_of_lost_messages_once() {
+    let scenario = scenario("[fabric]\ngenerator = \"single-switch\"\nhosts = 4\n", &[]);
+    let recorder = Recorder::default();
+    let mut clients = live(&scenario, Some(Box::new(recorder.clone())));
+    let mut pace = Pace::new(1.0, Instant::now(), Time::ZERO);
+    let mut command = |clients: &mut Clients, line: &str| {
+        let mut session = ControlSession {
+            clients,
+            pace: &mut pace,
+            rates: &CounterRates::default(),
+            trees: &mut FoundTrees::default(),
+            now: Instant::now(),
+            quit: &mut false,
+        };
+        let answer: Value = serde_json::from_slice(&session.answer(line)).unwrap();
+        assert!(answer["error"].is_null(), "{answer}");
+    };
+    let step = |clients: &mut Clients, us: u64| {
+        clients.subnet.step(at_us(us)).unwrap();
+        clients.come_due();
+    };
+    let log = || std::mem::take(&mut *recorder.0.lock().unwrap());
+    step(&mut clients, 1);
+    let mut requests = vec![
+        message_to(1, 4 << 20, 1, 0),
+        message_to(1, 4 << 20, 2, 1),
+        message_to(2, 100, 1, 2),
+    ];
+    clients.subnet.plane.request(&mut requests).unwrap();
+    step(&mut clients, 20);
+    assert_eq!(log(), [("departed", 2), ("arrived", 2)]);
+    command(&mut clients, r#"{"do": "cut", "port": "host-0001"}"#);
+    step(&mut clients, 40);
+    assert_eq!(log(), [("lost", 0), ("lost", 1)]);
+    command(&mut clients, r#"{"do": "restore", "port": "host-0001"}"#);
+    let mut requests = vec![message_to(1, 64 << 10, 1, 3), message_to(3, 0, 1, 4)];
+    clients.subnet.plane.request(&mut requests).unwrap();
+    for ms in 1..40 {
+        step(&mut clients, ms * 1000);
+    }
+    let mut outcome = log();
+    outcome.sort_unstable();
+    let expected = [
+        ("arrived", 3),
+        ("arrived", 4),
+        ("departed", 3),
+        ("departed", 4),
+    ];
+    assert_eq!(outcome, expected);
+    clients.subnet.plane.engine.audit().unwrap();
+}
+
+/// Oracle: fairness. A long message does not hold back a short one of another queue between the same hosts.
+#[test]
+fn queues_of_a_driver_take_turns() {
+    let text = "[fabric]\ngenerator = \"single-switch\"\nhosts = 4\n";
+    let scenario = scenario(text, &[]);
+    for (number, first) in [(1, 0), (2, 1)] {
+        let recorder = Recorder::default();
+        let mut clients = live(&scenario, Some(Box::new(recorder.clone())));
+        let mut requests = vec![message_to(1, 1 << 20, 1, 0), message_to(1, 100, number, 1)];
+        clients.subnet.plane.request(&mut requests).unwrap();
+        clients.subnet.step(at_us(2_000)).unwrap();
+        let log = recorder.0.lock().unwrap();
+        let arrived: Vec<u32> = log
+            .iter()
+            .filter(|(what, _)| *what == "arrived")
+            .map(|(_, token)| *token)
+            .collect();
+        assert_eq!(arrived, [first, 1 - first]);
+    }
 }

@@ -181,17 +181,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Notifies the workload of a delivery. The hosts that have something to send because of it are in `woken`.
     pub(crate) fn notify_workload(&mut self, now: u64, packet: &Packet) {
-        let host = packet.destination();
-        let routing = &self.plane.routing;
-        let class = routing.class_of(packet.source(), host, packet.sl_bits());
-        let offer = Offer {
-            dst: HostId::new(host as usize),
-            bytes: u32::from(packet.wire()) - self.plane.header,
-            sl: service_level(class),
-            class: packet.class(),
-            last: packet.is(LAST),
-            behind: 0,
-        };
+        let offer = self.plane.offer_of(packet);
         self.workload.on_delivered(
             HostId::new(packet.source() as usize),
             &offer,
@@ -207,6 +197,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl Plane {
+    /// The packet as its workload has offered it, without what was behind it.
+    pub(crate) fn offer_of(&self, packet: &Packet) -> Offer {
+        let host = packet.destination();
+        let class = self
+            .routing
+            .class_of(packet.source(), host, packet.sl_bits());
+        Offer {
+            dst: HostId::new(host as usize),
+            bytes: u32::from(packet.wire()) - self.header,
+            sl: service_level(class),
+            class: packet.class(),
+            last: packet.is(LAST),
+            behind: 0,
+        }
+    }
+
     /// Schedules when the traffic of its source is notified of a delivered packet.
     pub fn schedule_arrived(&mut self, done: u64, packet: Packet) {
         let source = packet.source();

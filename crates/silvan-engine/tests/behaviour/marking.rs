@@ -39,6 +39,7 @@ fn switch(
             lowest_bytes: 1,
             highest_bytes: 100_000,
         },
+        hysteresis_bytes: 0,
         marking_mode,
     };
     IbSwitch::new(&parameters, &routed.switch_ports(), 1, 42).unwrap()
@@ -160,6 +161,7 @@ fn a_port_marks_from_its_threshold_on() {
             lowest_bytes,
             highest_bytes: 1_000_000,
         },
+        hysteresis_bytes: 0,
         marking_mode: MarkingMode::Counter,
     };
     // Four packets meet at once: one goes, three wait. Queued with itself each finds 1, 3, 2, 1

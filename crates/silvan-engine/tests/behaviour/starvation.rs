@@ -35,6 +35,7 @@ fn starve(
             lowest_bytes: threshold,
             highest_bytes: u32::MAX - 1,
         },
+        hysteresis_bytes: 0,
         marking_mode: MarkingMode::Counter,
     };
     let mut control = IbSwitch::new(&parameters, &routed.switch_ports(), 1, 0).unwrap();

@@ -1,6 +1,7 @@
 //! The benchmarks GPCNeT and HPCC.
 
 use silvan_fabric::Fabric;
+use silvan_workload::programs::Placement;
 use silvan_workload::programs::gpcnet::{Gpcnet, Test};
 use silvan_workload::programs::hpcc::Hpcc;
 use silvan_workload::programs::section::{GpcnetSection, HpccSection};
@@ -80,13 +81,33 @@ pub(super) fn hpcc_of(section: &HpccSection, fabric: &Fabric) -> Result<Hpcc, Sc
         ("bandwidth-rings", section.bandwidth_rings),
         ("ptrans-rows", section.ptrans_rows),
         ("access-rounds", section.access_rounds),
+        ("hpl-rows", section.hpl_rows),
     ];
     if let Some((name, _)) = counts.iter().find(|(_, count)| *count > MOST_ITERATIONS) {
         let error = ScenarioError::new(key.key(name), "this is too many");
         return Err(error.with_hint("write e.g. 30"));
     }
-    span(Some(section.settle), &key.key("settle"))?;
+    for (name, time) in [
+        ("settle", section.settle),
+        ("ptrans-compute", section.ptrans_compute),
+        ("access-compute", section.access_compute),
+        ("fft-compute", section.fft_compute),
+        ("hpl-compute", section.hpl_compute),
+    ] {
+        span(Some(time), &key.key(name))?;
+    }
     size(section.bandwidth_bytes, &key.key("bandwidth-bytes"))?;
+    if section.hpl_block == 0 {
+        let error = ScenarioError::new(key.key("hpl-block"), "a panel has no columns");
+        return Err(error.with_hint("80 is that of the benchmark's own input file"));
+    }
+    if !matches!(section.placement, Placement::Block | Placement::Cyclic) {
+        let message = "the ranks of HPCC are dealt to its hosts in blocks or in turn";
+        let error = ScenarioError::new(key.key("placement"), message);
+        return Err(
+            error.with_hint("write \"block\" or \"cyclic\", and list the hosts in another order")
+        );
+    }
     let hpcc = Hpcc {
         hosts: hosts(fabric, &section.hosts, section.ranks_per_host, &key)?,
         keys: section.clone(),

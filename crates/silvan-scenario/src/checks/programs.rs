@@ -94,6 +94,7 @@ fn check_messaging(section: &Messaging) -> Result<(), ScenarioError> {
         let error = ScenarioError::new(at("traffic.messaging").key(key), "it is zero");
         return Err(error.with_hint(format!("write e.g. {example}")));
     }
+    span(Some(section.gap), &at("traffic.messaging").key("gap"))?;
     let per_byte = [
         ("overhead-per-byte", section.overhead_per_byte),
         ("eager-per-byte", section.eager_per_byte),

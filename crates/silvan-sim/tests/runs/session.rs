@@ -7,7 +7,7 @@ use silvan_instances::{Fastest, Shared};
 use silvan_model::{EngineError, Engines};
 use silvan_scenario::Scenario;
 use silvan_sim::{Pause, RunError, Session, has_route};
-use silvan_workload::programs::{Driver, Request};
+use silvan_workload::programs::{Driver, Request, SendQueue};
 
 use crate::on_ddr;
 
@@ -34,6 +34,8 @@ fn send(from: usize, to: usize, bytes: u64, token: u32) -> Request {
         from,
         to,
         bytes,
+        sl: None,
+        queue: SendQueue::default(),
         token,
     }
 }

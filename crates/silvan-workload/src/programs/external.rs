@@ -6,6 +6,7 @@
 //!
 //! The result depends on the order of requests only: timers at one instant expire in the order of their requests.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use silvan_core::{HostId, Sl, Span, Time};
@@ -15,6 +16,16 @@ use crate::programs::spec::{JobSpec, Script};
 
 /// Bytes of a driver's largest message: 64 bits count those of all that are pending.
 pub const LARGEST_MESSAGE: u64 = 1 << 48;
+
+/// Queue of a host for messages to one other host. Messages of a queue are sent one after the other; queues take turns,
+/// packet by packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SendQueue {
+    /// Number that tells queues between two hosts apart.
+    pub number: u32,
+    /// True for answers, which do not wait for requests of the same number.
+    pub responds: bool,
+}
 
 /// Request of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +38,10 @@ pub enum Request {
         to: HostId,
         /// Size in bytes; a message of 0 bytes takes a packet without payload.
         bytes: u64,
+        /// Its service level; `None` for the driver's.
+        sl: Option<Sl>,
+        /// The queue that it waits in.
+        queue: SendQueue,
         /// Number by which the driver knows the message.
         token: u32,
     },
@@ -47,6 +62,25 @@ pub trait Driver: Debug + Send {
     /// All of a message has arrived, or the time of a timer has come, at `now`; adds what is to be done next to
     /// `requests`.
     fn notify(&mut self, token: u32, now: Time, requests: &mut Vec<Request>);
+
+    /// The last packet of a message has left its host, by `now`: this is noticed with the arrival of any packet of the host.
+    fn departed(&mut self, token: u32, now: Time, requests: &mut Vec<Request>) {
+        let _ = (token, now, requests);
+    }
+
+    /// A packet of a message was discarded, or of another message between the same hosts on the same service level that was
+    /// under way at the same time. The message does not arrive. Only a live fabric discards packets.
+    fn lost(&mut self, token: u32, now: Time, requests: &mut Vec<Request>) {
+        let _ = (token, now, requests);
+    }
+}
+
+/// A message of the driver in the fabric.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    flow: u32,
+    token: u32,
+    is_lost: bool,
 }
 
 /// The driver of a run, and what it has requested.
@@ -55,6 +89,8 @@ pub(crate) struct External {
     driver: Box<dyn Driver>,
     job: usize,
     requests: Vec<Request>,
+    /// Messages in the fabric, by place.
+    in_flight: BTreeMap<u32, InFlight>,
     pauses_when_idle: bool,
     is_stopped: bool,
 }
@@ -85,6 +121,7 @@ impl Programs {
             driver,
             job,
             requests: Vec::new(),
+            in_flight: BTreeMap::new(),
             pauses_when_idle: false,
             is_stopped: false,
         }));
@@ -134,11 +171,71 @@ impl Programs {
 
     /// A message of the driver has arrived, or one of its timers has gone off.
     pub(crate) fn notify_driver(&mut self, token: u32, now: Time) {
+        self.with_driver(now, |driver, requests| driver.notify(token, now, requests));
+    }
+
+    /// Returns true if packets of this class are the driver's.
+    pub(crate) fn is_of_driver(&self, class: u16) -> bool {
+        let external = self.external.as_ref();
+        external.is_some_and(|external| self.jobs[external.job].class == class)
+    }
+
+    /// A message of the driver enters the fabric.
+    pub(crate) fn note_launched(&mut self, place: u32, flow: u32) {
+        let token = self.message(place).source_token;
+        if let Some(external) = &mut self.external {
+            let message = InFlight {
+                flow,
+                token,
+                is_lost: false,
+            };
+            external.in_flight.insert(place, message);
+        }
+    }
+
+    /// All of a message has left its host.
+    pub(crate) fn note_departed(&mut self, place: u32, now: Time) {
+        let external = self.external.as_ref();
+        let message = external.and_then(|external| external.in_flight.get(&place));
+        if let Some(&InFlight { token, is_lost, .. }) = message {
+            if !is_lost {
+                self.with_driver(now, |driver, requests| {
+                    driver.departed(token, now, requests)
+                });
+            }
+        }
+    }
+
+    /// Messages of a flow do not arrive: those that are under way.
+    pub(crate) fn lose_messages(&mut self, flow: u32, now: Time) {
+        let Some(external) = &mut self.external else {
+            return;
+        };
+        let messages = external.in_flight.values_mut();
+        let lost = messages.filter(|message| message.flow == flow && !message.is_lost);
+        let tokens = lost.map(|message| {
+            message.is_lost = true;
+            message.token
+        });
+        for token in tokens.collect::<Vec<_>>() {
+            self.with_driver(now, |driver, requests| driver.lost(token, now, requests));
+        }
+    }
+
+    /// A message has left the fabric. Returns true if the driver knows it as lost.
+    pub(crate) fn take_lost(&mut self, place: u32) -> bool {
+        let external = self.external.as_mut();
+        let message = external.and_then(|external| external.in_flight.remove(&place));
+        message.is_some_and(|message| message.is_lost)
+    }
+
+    /// Notifies the driver, and takes its requests.
+    fn with_driver(&mut self, now: Time, notify: impl FnOnce(&mut dyn Driver, &mut Vec<Request>)) {
         let Some(external) = &mut self.external else {
             return;
         };
         let mut requests = std::mem::take(&mut external.requests);
-        external.driver.notify(token, now, &mut requests);
+        notify(&mut *external.driver, &mut requests);
         self.take_requests(&mut requests, now);
         if let Some(external) = &mut self.external {
             external.requests = requests;
@@ -157,10 +254,12 @@ impl Programs {
                     from,
                     to,
                     bytes,
+                    sl,
+                    queue,
                     token,
                 } => {
-                    let rank = first + from.index() as u32;
-                    self.access(rank, token, to.index() as u32, bytes, false, now);
+                    let ranks = (first + from.index() as u32, first + to.index() as u32);
+                    self.put(ranks, token, bytes, (sl, queue), now);
                 }
                 Request::Timer { delay, token } => {
                     let at = now.saturating_add(delay);

@@ -14,8 +14,8 @@ pub(crate) struct Sent {
     pub message: u32,
 }
 
-/// Packets from one host to another on one service level, which arrive in order. If packets may
-/// overtake each other (adaptive routing), a message is complete when as many packets have arrived
+/// Packets of the driver or of programs from one host to another on one service level, which arrive in order. If packets
+/// may overtake each other (adaptive routing), a message is complete when as many packets have arrived
 /// as had been sent with its last packet.
 #[derive(Clone, Debug, Default)]
 struct Flow {
@@ -32,8 +32,8 @@ pub(crate) struct Flows {
     by_target: Vec<Vec<(u64, u32)>>,
 }
 
-fn key(from: HostId, sl: Sl) -> u64 {
-    (from.index() as u64) << 4 | u64::from(sl.as_u8())
+fn key(from: HostId, sl: Sl, of_driver: bool) -> u64 {
+    (from.index() as u64) << 5 | u64::from(of_driver) << 4 | u64::from(sl.as_u8())
 }
 
 impl Flows {
@@ -50,8 +50,8 @@ impl Flows {
     }
 
     /// The number of a flow.
-    pub fn number(&mut self, from: HostId, to: HostId, sl: Sl) -> u32 {
-        let key = key(from, sl);
+    pub fn number(&mut self, from: HostId, to: HostId, sl: Sl, of_driver: bool) -> u32 {
+        let key = key(from, sl, of_driver);
         let known = &mut self.by_target[to.index()];
         match known.binary_search_by_key(&key, |entry| entry.0) {
             Ok(place) => known[place].1,
@@ -69,11 +69,23 @@ impl Flows {
         self.flows[sent.flow as usize].whole.push_back(sent);
     }
 
-    /// Counts a packet that has arrived, with all before it if it completes a message.
-    pub fn delivered(&mut self, from: HostId, offer: &Offer, completes: bool) -> Option<u32> {
+    /// The flow of a packet.
+    pub fn of_packet(&self, from: HostId, offer: &Offer, of_driver: bool) -> Option<u32> {
         let known = &self.by_target[offer.dst.index()];
-        let place = known.binary_search_by_key(&key(from, offer.sl), |entry| entry.0);
-        let number = known[place.ok()?].1;
+        let key = key(from, offer.sl, of_driver);
+        let place = known.binary_search_by_key(&key, |entry| entry.0);
+        Some(known[place.ok()?].1)
+    }
+
+    /// Counts a packet that has arrived or was lost, with all before it if it completes a message.
+    pub fn delivered(
+        &mut self,
+        from: HostId,
+        offer: &Offer,
+        of_driver: bool,
+        completes: bool,
+    ) -> Option<u32> {
+        let number = self.of_packet(from, offer, of_driver)?;
         let flow = &mut self.flows[number as usize];
         flow.delivered = match flow.whole.front() {
             Some(sent) if completes => sent.packets,

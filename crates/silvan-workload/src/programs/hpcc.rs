@@ -1,24 +1,28 @@
 //! The communication of the HPC Challenge benchmark (P. Luszczek et al., 2005; version 1.4).
 //!
 //! Latency and bandwidth are those of its `bench_lat_bw`: ping-pong between all ordered pairs of ranks, one pair after
-//! the other, and exchange with both neighbours in the naturally ordered ring and in random rings. PTRANS,
-//! MPIRandomAccess and MPIFFT consist of their messages only, without computation:
+//! the other, and exchange with both neighbours in the naturally ordered ring and in random rings. The other tests consist
+//! of their messages; keys give the time of computation, which is divided among the steps:
 //!
 //! - PTRANS adds a matrix's transpose to another matrix. Ranks form a grid, as square as possible; each sends the parts
 //!   of its blocks that other ranks need.
 //! - MPIRandomAccess updates words of a table that is spread over all ranks. Updates are collected by rank; when 1024
 //!   wait, the largest collection leaves. Here all ranks send at once, to partners drawn for each round.
 //! - MPIFFT transposes its vector three times, each an all-to-all.
+//! - HPL factorizes a matrix that is dealt to the grid in blocks ([`hpl`]).
 
 use std::sync::Arc;
 
 use crate::traffic::rng::{Purpose, shuffle, stream};
-use silvan_core::{HostId, Time};
+use silvan_core::{HostId, Span, Time};
 
 use crate::programs::collective;
 use crate::programs::op::{Group, Op, Steps};
+use crate::programs::plan::Placement;
 use crate::programs::section::HpccSection;
 use crate::programs::spec::{JobSpec, Script};
+
+mod hpl;
 
 /// A benchmark run.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +37,7 @@ pub struct Hpcc {
 pub const SMALL: u64 = 8;
 
 /// Names of the tests, as the benchmark's labels.
-pub const TESTS: [&str; 7] = [
+pub const TESTS: [&str; 8] = [
     "ping-pong-latency",
     "ping-pong-bandwidth",
     "ring-latency",
@@ -41,6 +45,7 @@ pub const TESTS: [&str; 7] = [
     "ptrans",
     "random-access",
     "fft",
+    "hpl",
 ];
 
 /// Name of the job and of its traffic class.
@@ -77,6 +82,8 @@ enum Phase {
     Transpose,
     Access,
     Fft,
+    /// Panel of HPL.
+    Panel(u32),
 }
 
 impl Hpcc {
@@ -89,7 +96,10 @@ impl Hpcc {
     pub fn job(&self, seed: u64, class: u16) -> JobSpec {
         let phases: Arc<[Phase]> = self.phases().into();
         let ranks = (0..self.ranks()).map(|me| {
-            let host = self.hosts[(me / self.keys.ranks_per_host) as usize];
+            let host = match self.keys.placement {
+                Placement::Cyclic => self.hosts[me as usize % self.hosts.len()],
+                _ => self.hosts[(me / self.keys.ranks_per_host) as usize],
+            };
             let steps = Rank {
                 spec: self.clone(),
                 phases: Arc::clone(&phases),
@@ -146,6 +156,7 @@ impl Hpcc {
             }));
         }
         phases.extend([Phase::Transpose, Phase::Access, Phase::Fft]);
+        phases.extend((0..self.panels()).map(Phase::Panel));
         phases
     }
 
@@ -343,8 +354,15 @@ impl Rank {
         out.push(Op::End { label, index: 0 });
     }
 
+    fn compute(&self, out: &mut Vec<Op>, span: Span) {
+        if !span.is_zero() {
+            out.push(Op::Compute(span));
+        }
+    }
+
     fn transpose(&self, out: &mut Vec<Op>) {
         let tag = 4;
+        self.compute(out, self.spec.keys.ptrans_compute);
         for from in 0..self.spec.ranks() {
             let bytes = self.spec.transposed(from)[self.me as usize];
             if bytes > 0 {
@@ -370,6 +388,7 @@ impl Rank {
         let most_rings = keys.latency_rings.max(keys.bandwidth_rings);
         for round in 0..self.spec.keys.access_rounds {
             let (from, to) = self.neighbours(1 + most_rings + round);
+            self.compute(out, keys.access_compute);
             out.push(Op::Receive {
                 from: Some(from),
                 bytes,
@@ -382,7 +401,10 @@ impl Rank {
     fn fft(&self, out: &mut Vec<Op>) {
         let n = u64::from(self.spec.ranks());
         let all = Group::all(self.spec.ranks());
-        for _ in 0..3 {
+        const TRANSPOSITIONS: u64 = 3;
+        for _ in 0..TRANSPOSITIONS {
+            let part = self.spec.keys.fft_compute.as_ps() / TRANSPOSITIONS;
+            self.compute(out, Span::from_ps(part));
             collective::pairwise::alltoall(
                 out,
                 all,
@@ -422,6 +444,7 @@ impl Steps for Rank {
             Phase::Transpose => self.measured(out, 4, |out| self.transpose(out)),
             Phase::Access => self.measured(out, 5, |out| self.access(out)),
             Phase::Fft => self.measured(out, 6, |out| self.fft(out)),
+            Phase::Panel(panel) => self.panel(out, panel),
         }
         true
     }

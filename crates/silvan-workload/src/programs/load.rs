@@ -345,11 +345,27 @@ impl Workload for Load {
         let is_of_programs = self.is_of_programs(offer.class);
         match &mut self.programs {
             Some(programs) if is_of_programs => {
-                programs.ranks.change(Some(src), wake, |programs| {
+                programs.ranks.change(Some((src, now)), wake, |programs| {
                     programs.delivered(src, offer, transit.completes, now);
                 });
             }
             _ => self.traffic.on_delivered(src, offer, transit, now, wake),
+        }
+    }
+
+    fn on_lost(
+        &mut self,
+        src: HostId,
+        offer: &Offer,
+        in_order: bool,
+        now: Time,
+        wake: &mut Vec<HostId>,
+    ) {
+        let is_of_programs = self.is_of_programs(offer.class);
+        if let Some(programs) = self.programs.as_mut().filter(|_| is_of_programs) {
+            programs.ranks.change(Some((src, now)), wake, |programs| {
+                programs.lost(src, offer, in_order, now);
+            });
         }
     }
 }

@@ -138,18 +138,18 @@ impl Ranks {
 
     /// Lets the ranks continue and collects their new messages.
     ///
-    /// First the ranks process the messages that the host `sent` has sent. New messages go into the mail, and their
-    /// hosts are added to `wake`.
+    /// First the ranks process the messages that a host has sent by an instant (`sent`). New messages go into the mail, and
+    /// their hosts are added to `wake`.
     pub fn change(
         &mut self,
-        sent: Option<HostId>,
+        sent: Option<(HostId, Time)>,
         wake: &mut Vec<HostId>,
         change: impl FnOnce(&mut Programs),
     ) {
         match self {
             Self::Own { programs, mail } => {
-                if let Some(host) = sent {
-                    programs.note_sent(&mut mail[host.index()].sent);
+                if let Some((host, now)) = sent {
+                    programs.note_sent(&mut mail[host.index()].sent, now);
                 }
                 change(programs);
                 for (host, launch) in programs.launched.drain(..) {
@@ -160,8 +160,8 @@ impl Ranks {
             Self::Shared { shared, .. } => {
                 let mut programs = lock(&shared.lent);
                 let programs = programs.as_mut().expect("programs that are lent");
-                if let Some(host) = sent {
-                    programs.note_sent(&mut lock(&shared.mail[host.index()]).sent);
+                if let Some((host, now)) = sent {
+                    programs.note_sent(&mut lock(&shared.mail[host.index()]).sent, now);
                 }
                 change(programs);
                 for (host, launch) in programs.launched.drain(..) {

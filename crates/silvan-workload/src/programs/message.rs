@@ -54,6 +54,8 @@ pub(crate) struct Message {
     pub begin: Time,
     /// Parts of the stage that have not arrived.
     pub parts: u32,
+    /// When the memories of both hosts have moved the bytes of the stage.
+    pub moved: Time,
     /// True for a send whose bytes the target reads.
     pub is_read: bool,
 }

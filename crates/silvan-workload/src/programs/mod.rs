@@ -34,6 +34,7 @@ mod scheduled;
 pub mod section;
 mod senders;
 mod sequence;
+mod shares;
 mod spec;
 mod stream;
 pub mod trace;
@@ -41,7 +42,7 @@ pub mod training;
 
 pub use detail::{MessageRecord, StepRecord};
 pub use error::Fault;
-pub use external::{Driver, LARGEST_MESSAGE, Request};
+pub use external::{Driver, LARGEST_MESSAGE, Request, SendQueue};
 pub use load::Load;
 pub use matching::{Arrived, Matcher, Posted};
 pub use op::{Group, Op, Repeated, Steps};

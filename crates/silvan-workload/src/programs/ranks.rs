@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use silvan_cc::workload::Offer;
-use silvan_core::{Bytes, HostId, Span, Time};
+use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
 use crate::programs::collective::split;
 use crate::programs::detail::Detail;
 use crate::programs::error::Fault;
-use crate::programs::external::External;
+use crate::programs::external::{External, SendQueue};
 use crate::programs::flows::{Flows, Sent};
 use crate::programs::matching::{Arrived, Matcher, Posted};
 use crate::programs::message::{Message, Messages, Stage};
@@ -17,6 +17,7 @@ use crate::programs::rank::{Rank, RankTotals, Reads, Work};
 use crate::programs::record::{Mark, OpTimes};
 use crate::programs::section::{Messaging, Rendezvous, Striping};
 use crate::programs::senders::{Launch, Payload, QueuePair};
+use crate::programs::shares::Shares;
 use crate::programs::spec::JobSpec;
 
 /// A group of ranks that only talk to each other.
@@ -24,7 +25,7 @@ use crate::programs::spec::JobSpec;
 pub(crate) struct Job {
     pub name: String,
     pub class: u16,
-    pub sl: silvan_core::Sl,
+    pub sl: Sl,
     pub start: Time,
     pub background: bool,
     pub labels: Vec<String>,
@@ -50,7 +51,9 @@ pub(crate) enum TimerKind {
     Task(u32),
     /// A message between ranks of a host is there.
     Local(u32),
-    /// A message from another host has passed the adapter.
+    /// A message has waited for the gap of its host.
+    Leave(u32),
+    /// A message from another host has passed the adapter, and is in memory.
     Passed(u32),
     /// A rank is ready for the data of an announced message.
     Answer(u32),
@@ -76,6 +79,7 @@ pub struct Programs {
     pub(crate) jobs: Vec<Job>,
     pub(crate) ranks: Vec<Rank>,
     messages: Messages,
+    shares: Shares,
     pub(crate) payload: Payload,
     pub(crate) flows: Flows,
     timers: BinaryHeap<Reverse<Timer>>,
@@ -120,6 +124,7 @@ impl Programs {
             jobs: Vec::with_capacity(jobs.len()),
             ranks: Vec::new(),
             messages: Messages::default(),
+            shares: Shares::new(hosts),
             payload,
             flows: Flows::new(hosts),
             timers: BinaryHeap::new(),
@@ -213,13 +218,37 @@ impl Programs {
     }
 
     /// Takes in which messages have been sent completely; those of a flow in order.
-    pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>) {
-        sent.drain(..).for_each(|sent| self.flows.note_sent(sent));
+    pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>, now: Time) {
+        for sent in sent.drain(..) {
+            self.flows.note_sent(sent);
+            self.note_departed(sent.message, now);
+        }
     }
 
     /// Takes in that a packet has arrived, which completes its message or is counted.
     pub(crate) fn delivered(&mut self, from: HostId, offer: &Offer, completes: bool, now: Time) {
-        if let Some(flow) = self.flows.delivered(from, offer, completes) {
+        let of_driver = self.is_of_driver(offer.class);
+        let flow = self.flows.delivered(from, offer, of_driver, completes);
+        self.take_whole(flow, now);
+    }
+
+    /// Takes in that a packet was discarded. Messages of programs with such a packet never arrive.
+    pub(crate) fn lost(&mut self, from: HostId, offer: &Offer, in_order: bool, now: Time) {
+        if !self.is_of_driver(offer.class) {
+            return;
+        }
+        if let Some(flow) = self.flows.of_packet(from, offer, true) {
+            self.lose_messages(flow, now);
+        }
+        // It counts as all others: what is sent later must not wait for it.
+        if offer.last || !in_order {
+            let flow = self.flows.delivered(from, offer, true, in_order);
+            self.take_whole(flow, now);
+        }
+    }
+
+    fn take_whole(&mut self, flow: Option<u32>, now: Time) {
+        if let Some(flow) = flow {
             while let Some(message) = self.flows.take_whole(flow) {
                 self.arrived(message, now);
             }
@@ -247,6 +276,7 @@ impl Programs {
                 TimerKind::Begin => self.start_schedule(timer.rank, timer.at),
                 TimerKind::Task(cpu) => self.task_done(timer.rank, cpu, timer.at),
                 TimerKind::Local(message) => self.advance_message(message, timer.at),
+                TimerKind::Leave(message) => self.leave(message, timer.at),
                 TimerKind::Passed(message) => self.advance_message(message, timer.at),
                 TimerKind::Answer(message) => self.answer(message, timer.at),
                 TimerKind::External(token) => self.notify_driver(token, timer.at),
@@ -256,37 +286,81 @@ impl Programs {
         }
     }
 
-    /// Sends a stage of a message on its way.
-    pub(crate) fn launch(&mut self, slot: u32, now: Time) {
-        let message = self.messages.at(slot);
-        let bytes = if message.stage.is_control() {
+    /// Payload of a stage of a message.
+    fn stage_bytes(&self, message: &Message) -> u64 {
+        if message.stage.is_control() {
             self.messaging.control.as_u64()
         } else {
             message.bytes
+        }
+    }
+
+    /// Sends a stage of a message on its way, when its host may.
+    pub(crate) fn launch(&mut self, slot: u32, now: Time) {
+        if self.messaging.gap.is_zero() {
+            return self.leave(slot, now);
+        }
+        let (from, _) = self.messages.at(slot).way();
+        let host = self.ranks[from as usize].host;
+        match self.shares.start(host, now, self.messaging.gap) {
+            start if start > now => self.set_timer(from, start, TimerKind::Leave(slot)),
+            _ => self.leave(slot, now),
+        }
+    }
+
+    /// When a stage of a message is at another rank of its host.
+    fn copied(&mut self, slot: u32, now: Time) -> Time {
+        let message = self.messages.at(slot);
+        let bytes = self.stage_bytes(message);
+        let is_control = message.stage.is_control();
+        let (from, _) = message.way();
+        let sender = &mut self.ranks[from as usize];
+        let copied = self.messaging.local_rate.span_for(Bytes::from_bytes(bytes));
+        sender.copies_end = sender.copies_end.max(now).saturating_add(copied);
+        let mut end = sender.copies_end;
+        if let Some(rate) = self.messaging.memory_rate.filter(|_| !is_control) {
+            end = end.max(self.shares.copy(sender.host, now, bytes, rate));
+        }
+        end.saturating_add(self.messaging.local_latency)
+    }
+
+    /// Sends a stage of a message on the service level of its job, by the queue of its two ranks.
+    fn leave(&mut self, slot: u32, now: Time) {
+        let responds = self.messages.at(slot).stage == Stage::GetReply;
+        let queue = SendQueue {
+            number: 0,
+            responds,
         };
+        self.launch_on(slot, (None, queue), now);
+    }
+
+    /// Copies a stage of a message to a rank of the same host, or gives it to the adapter, on this service level or its job's, and
+    /// by this queue.
+    fn launch_on(&mut self, slot: u32, (sl, queue): (Option<Sl>, SendQueue), now: Time) {
+        let message = self.messages.at(slot);
+        let bytes = self.stage_bytes(message);
         let (from, to) = message.way();
         let (sender, receiver) = (&self.ranks[from as usize], &self.ranks[to as usize]);
-        let (source, target) = (sender.host, receiver.host);
-        if source == target {
-            let copied = self.messaging.local_rate.span_for(Bytes::from_bytes(bytes));
-            let sender = &mut self.ranks[from as usize];
-            sender.copies_end = sender.copies_end.max(now).saturating_add(copied);
-            let latency = self.messaging.local_latency;
-            let at = sender.copies_end.saturating_add(latency);
-            self.set_timer(from, at, TimerKind::Local(slot));
-            return;
+        if sender.host == receiver.host {
+            let at = self.copied(slot, now);
+            return self.set_timer(from, at, TimerKind::Local(slot));
+        }
+        let is_control = message.stage.is_control();
+        let mut moved = now;
+        if let Some(rate) = self.messaging.memory_rate.filter(|_| !is_control) {
+            for host in [sender.host, receiver.host] {
+                moved = moved.max(self.shares.go_through(host, now, bytes, rate));
+            }
         }
         let job = &mut self.jobs[sender.job as usize];
         job.pending += 1;
-        let (sl, class) = (job.sl, job.class);
+        let (sl, class) = (sl.unwrap_or(job.sl), job.class);
+        let of_driver = self.is_of_driver(class);
         let (first, parts) = self.rails_for(slot, bytes);
         let message = self.messages.at_mut(slot);
         message.parts = parts;
-        let queue_pair = QueuePair {
-            from,
-            to,
-            responds: message.stage == Stage::GetReply,
-        };
+        message.moved = moved;
+        let queue_pair = QueuePair { from, to, queue };
         for part in 0..parts {
             let rail = (first + part) as usize;
             let adapter = |rank: u32| self.ranks[rank as usize].adapter(rail);
@@ -296,11 +370,14 @@ impl Programs {
                 message: slot,
                 queue_pair,
                 bytes: split(bytes, parts, part),
-                flow: self.flows.number(source, target, sl),
+                flow: self.flows.number(source, target, sl, of_driver),
                 to: target,
                 sl,
                 class,
             };
+            if of_driver {
+                self.note_launched(slot, launch.flow);
+            }
             self.launched.push((source, launch));
         }
     }
@@ -340,12 +417,16 @@ impl Programs {
             return;
         }
         let job = self.ranks[message.source as usize].job;
-        match self.messaging.latency {
-            Span::ZERO => self.advance_message(slot, now),
-            latency => {
-                let (_, receiver) = self.messages.at(slot).way();
-                self.set_timer(receiver, now + latency, TimerKind::Passed(slot));
-            }
+        let (_, receiver) = message.way();
+        let at = now
+            .max(message.moved)
+            .saturating_add(self.messaging.latency);
+        if self.take_lost(slot) {
+            self.messages.remove(slot);
+        } else if at > now {
+            self.set_timer(receiver, at, TimerKind::Passed(slot));
+        } else {
+            self.advance_message(slot, now);
         }
         self.fire_timers(now);
         self.jobs[job as usize].pending -= 1;
@@ -489,6 +570,7 @@ impl Programs {
             target_token: 0,
             begin: now,
             parts: 1,
+            moved: now,
             is_read: !eager && self.messaging.rendezvous == Rendezvous::Read,
         });
         self.count_send(rank, bytes);
@@ -525,13 +607,38 @@ impl Programs {
         now: Time,
     ) {
         let other = self.first_of(rank) + other;
-        let (stage, source, target) = if read {
-            (Stage::GetRequest, other, rank)
-        } else {
-            (Stage::Put, rank, other)
-        };
+        if !read {
+            let way = (None, SendQueue::default());
+            return self.put((rank, other), token, bytes, way, now);
+        }
         let slot = self.messages.add(Message {
-            stage,
+            stage: Stage::GetRequest,
+            source: other,
+            target: rank,
+            tag: 0,
+            bytes,
+            source_token: token,
+            target_token: token,
+            begin: now,
+            parts: 1,
+            moved: now,
+            is_read: false,
+        });
+        self.count_send(rank, bytes);
+        self.launch(slot, now);
+    }
+
+    /// Puts bytes into another rank's memory, on this service level or the job's.
+    pub(crate) fn put(
+        &mut self,
+        (source, target): (u32, u32),
+        token: u32,
+        bytes: u64,
+        way: (Option<Sl>, SendQueue),
+        now: Time,
+    ) {
+        let slot = self.messages.add(Message {
+            stage: Stage::Put,
             source,
             target,
             tag: 0,
@@ -540,10 +647,11 @@ impl Programs {
             target_token: token,
             begin: now,
             parts: 1,
+            moved: now,
             is_read: false,
         });
-        self.count_send(rank, bytes);
-        self.launch(slot, now);
+        self.count_send(source, bytes);
+        self.launch_on(slot, way, now);
     }
 
     fn count_send(&mut self, rank: u32, bytes: u64) {

@@ -53,6 +53,16 @@ pub struct Messaging {
     /// Rate at which a rank copies messages to others of its host.
     #[schemars(with = "schema::RateText")]
     pub local_rate: Rate,
+    /// Least time from the start of a message, request or answer to the start of the next one that any rank of the same host sends
+    /// (g of LogGP, shared by the ranks of a host). It keeps no processor busy.
+    #[schemars(with = "schema::SpanText")]
+    pub gap: Span,
+    /// Rate of the memory of a host, which its ranks share. Bytes that leave or arrive go through it once, bytes of a copy between
+    /// ranks twice, in the order in which messages start. A message is complete when its bytes are through the memories of both
+    /// hosts. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::RateText>")]
+    pub memory_rate: Option<Rate>,
     /// Protocol of announced messages.
     pub rendezvous: Rendezvous,
     /// Messages that a rank reads at once, with `rendezvous = "read"`; further messages wait, in the order of their
@@ -134,6 +144,8 @@ impl Default for Messaging {
             latency: Span::ZERO,
             local_latency: Span::from_ns(300),
             local_rate: LOCAL_RATE,
+            gap: Span::ZERO,
+            memory_rate: None,
             rendezvous: Rendezvous::Write,
             // The limit of a queue pair of ConnectX adapters (max_qp_rd_atom), here that of a rank.
             reads_in_flight: 16,
@@ -348,7 +360,7 @@ impl Default for GpcnetSection {
 }
 
 /// The communication of the HPC Challenge benchmark: latency and bandwidth by ping-pong and in rings,
-/// and the messages of PTRANS, MPIRandomAccess and MPIFFT.
+/// and the messages of PTRANS, MPIRandomAccess, MPIFFT and HPL, with computing where a key says so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct HpccSection {
@@ -358,6 +370,8 @@ pub struct HpccSection {
     /// Ranks on each host.
     #[schemars(range(min = 1))]
     pub ranks_per_host: u32,
+    /// How ranks are dealt to hosts: `block` or `cyclic`.
+    pub placement: Placement,
     /// Time before the first test.
     #[schemars(with = "schema::SpanText")]
     pub settle: Span,
@@ -371,29 +385,55 @@ pub struct HpccSection {
     /// Rows of PTRANS's matrix of 8-byte numbers.
     #[schemars(range(max = 1_048_576))]
     pub ptrans_rows: u32,
+    /// Computing of a rank in PTRANS.
+    #[schemars(with = "schema::SpanText")]
+    pub ptrans_compute: Span,
     /// Messages of each rank in MPIRandomAccess.
     #[schemars(range(max = 1_048_576))]
     pub access_rounds: u32,
+    /// Computing of a rank before each of these messages.
+    #[schemars(with = "schema::SpanText")]
+    pub access_compute: Span,
     /// Complex numbers of MPIFFT's vector.
     pub fft_length: u32,
+    /// Computing of a rank in MPIFFT, a third of it before each transposition.
+    #[schemars(with = "schema::SpanText")]
+    pub fft_compute: Span,
+    /// Rows of HPL's matrix of 8-byte numbers; 0 leaves HPL out.
+    #[schemars(range(max = 1_048_576))]
+    pub hpl_rows: u32,
+    /// Columns of a panel of HPL (NB).
+    #[schemars(range(min = 1))]
+    pub hpl_block: u32,
+    /// Computing of a rank in HPL. Each panel takes a part as large as that of its operations.
+    #[schemars(with = "schema::SpanText")]
+    pub hpl_compute: Span,
     /// Service level.
     #[schemars(with = "schema::SlNumber")]
     pub sl: Sl,
 }
 
 impl Default for HpccSection {
-    /// Sizes and rings of `bench_lat_bw`; a problem of 32 MB for the others.
+    /// Sizes and rings of `bench_lat_bw`; a problem of 32 MB for the others, without computing; no HPL.
     fn default() -> Self {
         Self {
             hosts: Selection::All,
             ranks_per_host: 1,
+            placement: Placement::Block,
             settle: Span::from_ms(5),
             latency_rings: 30,
             bandwidth_rings: 10,
             bandwidth_bytes: Bytes::from_bytes(2_000_000),
             ptrans_rows: 2000,
+            ptrans_compute: Span::ZERO,
             access_rounds: 1000,
+            access_compute: Span::ZERO,
             fft_length: 1 << 20,
+            fft_compute: Span::ZERO,
+            hpl_rows: 0,
+            // That of the input file that comes with HPCC.
+            hpl_block: 80,
+            hpl_compute: Span::ZERO,
             sl: Sl::ZERO,
         }
     }

@@ -6,6 +6,7 @@ use std::ops::Bound;
 use silvan_cc::workload::{Chosen, Gate, Offer, Poll, Progress};
 use silvan_core::{Bytes, HostId, Sl, Time};
 
+use crate::programs::external::SendQueue;
 use crate::programs::flows::Sent;
 
 /// No message, where one could be.
@@ -39,8 +40,8 @@ pub(crate) struct QueuePair {
     pub from: u32,
     /// The receiving rank.
     pub to: u32,
-    /// True for answers to reads: a responder does not wait for its requester.
-    pub responds: bool,
+    /// Number and direction: a responder does not wait for its requester.
+    pub queue: SendQueue,
 }
 
 /// A message that a rank sends on its way.
@@ -329,7 +330,8 @@ impl Senders {
             }
             let number = |pair: QueuePair| {
                 let ranks = u64::from(pair.from) << 32 | u64::from(pair.to);
-                [ranks, u64::from(pair.responds)]
+                let SendQueue { number, responds } = pair.queue;
+                [ranks, u64::from(number) << 1 | u64::from(responds)]
             };
             progress.turns.push(host as u64);
             progress.turns.extend(number(queue.last));

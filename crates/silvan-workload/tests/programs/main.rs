@@ -11,6 +11,7 @@ mod goal_law;
 mod hpcc;
 mod logp;
 mod matching;
+mod shares;
 mod trace_law;
 mod traces;
 mod wrong;

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from silvan.errors import DiagnosisError
 from silvan.execution.simulation import simulate
@@ -364,17 +365,49 @@ def _link(gbps: float, stated: Sequence[Any] | None) -> tuple[str, str, str | No
 
 
 def _tables(subnet: Subnet) -> dict[str, str]:
-    """Write the forwarding tables by LID, as a switch has them."""
+    """Write the forwarding tables by LID, as a switch has them.
+
+    Routes to switches carry management only, and are the shortest.
+    """
     hosts = subnet.hosts
     nodes = subnet.nodes
-    lids = np.array([node["lid"] for node in nodes[:hosts]], int)
+    lids = np.array([node["lid"] for node in nodes], int)
     routes = np.frombuffer(subnet.routes, np.uint8).reshape(-1, hosts)
+    to_switches = _switch_routes(subnet)
     tables = {}
-    for node, row in zip(nodes[hosts:], routes, strict=True):
+    for place, (node, row) in enumerate(zip(nodes[hosts:], routes, strict=True)):
         table = np.full(int(lids.max(initial=0)) + 1, 255, np.uint8)
-        table[lids] = np.where(row == 0, 255, row)
+        table[lids[hosts:]] = to_switches[place]
+        table[lids[:hosts]] = np.where(row == 0, 255, row)
         tables[str(node["name"])] = table.tobytes().hex()
     return tables
+
+
+def _switch_routes(subnet: Subnet) -> npt.NDArray[np.uint8]:
+    """Return the port of each switch towards each other switch, 255 if there is none."""
+    hosts, count = subnet.hosts, len(subnet.nodes) - subnet.hosts
+    ports = subnet.ports
+    owners = ports[:, 0].astype(int)
+    neighbours: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    for owner, peer in zip(owners, ports[:, 2], strict=True):
+        if owner >= hosts and peer < len(ports) and owners[int(peer)] >= hosts:
+            # From the far switch back to this one.
+            neighbours[owner - hosts].append((owners[int(peer)] - hosts, int(peer)))
+    routes = np.full((count, count), 255, np.uint8)
+    for target in range(count):
+        reached = {target}
+        edge = [target]
+        while edge:
+            found = []
+            for at in edge:
+                for switch, port in neighbours[at]:
+                    if switch not in reached:
+                        reached.add(switch)
+                        routes[switch, target] = int(ports[port, 1])
+                        found.append(switch)
+            edge = found
+        routes[target, target] = 0
+    return routes
 
 
 def _flows(moment: Moment, traffic: Traffic, demand: Values, missing: list[str]) -> list[TomlInput]:

@@ -52,6 +52,7 @@ _NOISE = 0.003
 _PARSIMONY = 0.005
 _WITHOUT_REASON = 1.5
 _STATED = 0.7
+_NAMED = 0.2
 _LIKELY = 0.85
 _BOUND_WORK = 40_000
 _MOST_BOUNDS = 60
@@ -231,6 +232,8 @@ class _Evidence:
             )
         }
         self.known: dict[int, float] = {}
+        # Notifications name these.
+        self.named: list[int] = []
         self.likely = np.zeros(len(paths), bool)
         congested = np.zeros(len(rates), bool)
         for tree in moment.report["trees"]:
@@ -244,6 +247,8 @@ class _Evidence:
                 # Without a stated receiver, the one at the root.
                 receiver = one.get("to") or peer
                 flow = pairs.get((hosts.get(one["host"], -1), hosts.get(receiver, -1)))
+                if flow is not None and tree["confidence"] == "high":
+                    self.named.append(flow)
                 if flow is not None:
                     self.known[flow] = max(self.known.get(flow, 0.0), float(one["gbps"]))
             # A victim sends past the root.
@@ -340,6 +345,7 @@ class _Programme:
         prior = np.where(evidence.has_reason, 1.0, _WITHOUT_REASON)
         prior[evidence.likely] *= _LIKELY
         prior[list(evidence.known)] = _STATED
+        prior[evidence.named] = _NAMED
         starts = int(np.clip(_PROGRAMMES / _WEIGHTINGS / max(flows, 1) * 300, 2, _MOST_STARTS))
         sets: dict[bytes, tuple[float, Values]] = {}
         for _ in range(starts):

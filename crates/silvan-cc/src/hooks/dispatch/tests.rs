@@ -154,6 +154,7 @@ impl Resident for Buffers {
         0
     }
     fn outputs_of(&self, _: PortId, _: Vl, _: &mut dyn FnMut(PortId)) {}
+    fn sending_outputs(&self, _: PortId, _: &mut dyn FnMut(PortId)) {}
     fn mark_input(&mut self, input: PortId, vl: Vl) {
         self.0.push((input, vl));
     }

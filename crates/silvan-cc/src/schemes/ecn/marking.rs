@@ -11,12 +11,15 @@ use crate::hooks::{
 mod naive;
 mod proposed_counters;
 mod proposed_scan;
+mod resident_counters;
 
 pub use naive::NaiveMarking;
 pub use proposed_counters::ProposedCounters;
 pub use proposed_scan::ProposedScan;
+pub use resident_counters::ResidentCounters;
 
-/// Selection of packets to mark when an input buffer becomes full (santos2003, section IV-A).
+/// Selection of packets to mark as an input buffer becomes full (santos2003, section IV-A), or as packets wait for an output
+/// (Santos, Turner and Janakiraman, Globecom 2002).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Marking {
@@ -27,6 +30,12 @@ pub enum Marking {
     /// The next packets that such an output sends, as many as wait for it.
     #[default]
     ProposedCounters,
+    /// The same number and that of the packets being sent, which make their outputs congested, too.
+    ResidentCounters,
+    /// The next packets that an output sends, as many as wait for it when they reach `output-threshold`.
+    OutputTriggered,
+    /// `proposed-counters` and `output-triggered` together.
+    InputOutputTriggered,
 }
 
 #[derive(Clone, Debug)]
@@ -34,6 +43,7 @@ enum Scheme {
     Naive(NaiveMarking),
     ProposedScan(ProposedScan),
     ProposedCounters(ProposedCounters),
+    ResidentCounters(ResidentCounters),
 }
 
 /// A marking scheme at all switches of a fabric, with a count of departing marked packets.
@@ -47,15 +57,23 @@ pub struct EcnSwitch {
 }
 
 impl EcnSwitch {
-    /// The scheme at a fabric of that many ports with that many data virtual lanes.
-    pub fn new(marking: Marking, ports: usize, data_vls: u8) -> Self {
+    /// The scheme at a fabric of that many ports with that many data virtual lanes. Outputs that trigger marking do so when
+    /// `output_threshold` packets wait for them.
+    pub fn new(marking: Marking, output_threshold: u16, ports: usize, data_vls: u8) -> Self {
+        let counters = || ProposedCounters::new(ports, data_vls);
+        let by_output = || counters().with_output_trigger(u32::from(output_threshold));
         Self {
             scheme: match marking {
                 Marking::Naive => Scheme::Naive(NaiveMarking),
                 Marking::ProposedScan => Scheme::ProposedScan(ProposedScan),
-                Marking::ProposedCounters => {
-                    Scheme::ProposedCounters(ProposedCounters::new(ports, data_vls))
+                Marking::ProposedCounters => Scheme::ProposedCounters(counters()),
+                Marking::ResidentCounters => {
+                    Scheme::ResidentCounters(ResidentCounters::new(ports, data_vls))
                 }
+                Marking::OutputTriggered => {
+                    Scheme::ProposedCounters(by_output().without_input_trigger())
+                }
+                Marking::InputOutputTriggered => Scheme::ProposedCounters(by_output()),
             },
             marked: vec![0; ports * usize::from(data_vls)],
         }
@@ -65,7 +83,10 @@ impl EcnSwitch {
 impl SwitchControl for EcnSwitch {
     #[inline]
     fn needs_buffer_full(&self) -> bool {
-        true
+        match &self.scheme {
+            Scheme::ProposedCounters(scheme) => scheme.needs_buffer_full(),
+            Scheme::Naive(_) | Scheme::ProposedScan(_) | Scheme::ResidentCounters(_) => true,
+        }
     }
 
     #[inline]
@@ -74,6 +95,7 @@ impl SwitchControl for EcnSwitch {
             Scheme::Naive(scheme) => scheme.on_queued(now, output, queue, packet),
             Scheme::ProposedScan(scheme) => scheme.on_queued(now, output, queue, packet),
             Scheme::ProposedCounters(scheme) => scheme.on_queued(now, output, queue, packet),
+            Scheme::ResidentCounters(scheme) => scheme.on_queued(now, output, queue, packet),
         }
     }
 
@@ -89,6 +111,7 @@ impl SwitchControl for EcnSwitch {
             Scheme::Naive(scheme) => scheme.on_departure(now, output, queue, packet),
             Scheme::ProposedScan(scheme) => scheme.on_departure(now, output, queue, packet),
             Scheme::ProposedCounters(scheme) => scheme.on_departure(now, output, queue, packet),
+            Scheme::ResidentCounters(scheme) => scheme.on_departure(now, output, queue, packet),
         };
         if mark || packet.marked {
             self.marked[output.0 as usize] += 1;
@@ -102,8 +125,10 @@ impl SwitchControl for EcnSwitch {
     }
 
     fn on_discarded(&mut self, now: Time, output: PortVl) {
-        if let Scheme::ProposedCounters(scheme) = &mut self.scheme {
-            scheme.on_discarded(now, output);
+        match &mut self.scheme {
+            Scheme::ProposedCounters(scheme) => scheme.on_discarded(now, output),
+            Scheme::ResidentCounters(scheme) => scheme.on_discarded(now, output),
+            Scheme::Naive(_) | Scheme::ProposedScan(_) => {}
         }
     }
 
@@ -112,6 +137,7 @@ impl SwitchControl for EcnSwitch {
             Scheme::Naive(scheme) => scheme.on_buffer_full(now, input, vl, resident),
             Scheme::ProposedScan(scheme) => scheme.on_buffer_full(now, input, vl, resident),
             Scheme::ProposedCounters(scheme) => scheme.on_buffer_full(now, input, vl, resident),
+            Scheme::ResidentCounters(scheme) => scheme.on_buffer_full(now, input, vl, resident),
         }
     }
 }

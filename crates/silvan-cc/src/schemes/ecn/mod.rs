@@ -4,7 +4,8 @@
 //!
 //! 1. The switch marks packets when an input buffer becomes full ([`Marking`]). It marks either the packets in the full
 //!    buffer ([`NaiveMarking`]), or all packets for the outputs of these packets. It finds the latter by a scan
-//!    ([`ProposedScan`]) or with two counters per output ([`ProposedCounters`]).
+//!    ([`ProposedScan`]) or with two counters per output ([`ProposedCounters`], and [`ResidentCounters`] by the letter of the
+//!    paper). Outputs can also trigger marking, by the number of packets that wait for them.
 //! 2. The destination returns the mark in the acknowledgement of the packet.
 //! 3. The source ([`EcnSource`]) raises the flow's rate at each unmarked acknowledgement and lowers it at each marked
 //!    one, by its [`Response`]. It never has more packets in progress than the flow's window.
@@ -32,7 +33,9 @@ mod scheme;
 mod source;
 
 pub use error::EcnError;
-pub use marking::{EcnSwitch, Marking, NaiveMarking, ProposedCounters, ProposedScan};
+pub use marking::{
+    EcnSwitch, Marking, NaiveMarking, ProposedCounters, ProposedScan, ResidentCounters,
+};
 pub use response::{
     Aimd, Fimd, Fixed, Increase, Lipd, MIN_RATE, RATES, RateTables, Response, ResponseFunction,
 };

@@ -49,6 +49,13 @@ parameters! {
         marking: Marking {
             default: Marking::default(),
         }
+        /// Number of packets that wait for an output when it triggers marking (`output-triggered`,
+        /// `input-output-triggered`).
+        output_threshold: u16 {
+            default: OUTPUT_THRESHOLD,
+            unit: "packets",
+            bounds: Bounds::Whole(1, u16::MAX as u64),
+        }
         /// Reaction of rates to marks.
         response: ResponseKind {
             default: ResponseKind::default(),
@@ -110,6 +117,9 @@ parameters! {
     }
 }
 
+/// Two full input buffers of the switch of santos2003, Table I.
+const OUTPUT_THRESHOLD: u16 = 8;
+
 /// Two counters of an output; the tables of 256 rates; rate, acknowledged packets, window, packets in progress.
 const COST: Cost = Cost::new(4, 1024, 7, "acknowledgements");
 
@@ -161,7 +171,12 @@ impl Scheme for Ecn {
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(EcnSwitch, EcnSource), SchemeError> {
-        let switch = EcnSwitch::new(self.marking, setup.ports.len(), setup.data_vls);
+        let switch = EcnSwitch::new(
+            self.marking,
+            self.output_threshold,
+            setup.ports.len(),
+            setup.data_vls,
+        );
         let source = EcnSource::new(self.source(setup.mtu)?, setup.hosts);
         Ok((switch, source.map_err(|error| refused(&error))?))
     }

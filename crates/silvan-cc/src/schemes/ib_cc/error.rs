@@ -66,6 +66,16 @@ pub enum ParameterError {
         /// The weight.
         weight: u8,
     },
+    /// A Port VL would never leave the congestion state.
+    #[error(
+        "a hysteresis of {hysteresis} bytes is not less than the threshold at weight 15, {lowest} bytes"
+    )]
+    HysteresisTooLarge {
+        /// Bytes of the hysteresis.
+        hysteresis: u32,
+        /// Bytes of the lowest threshold.
+        lowest: u32,
+    },
     /// The port is not a switch port.
     #[error("{port} is not a port of a switch")]
     NotASwitchPort {
@@ -112,6 +122,9 @@ impl ParameterError {
                 "a higher weight marks earlier: sizes fall from weight 1 to 15"
             }
             Self::ThresholdZero { .. } => "write e.g. \"6 KiB\"",
+            Self::HysteresisTooLarge { .. } => {
+                "lower control.ib-cc.switch.threshold-hysteresis, or raise threshold-lowest"
+            }
             _ => "name a port of a switch",
         };
         hint.to_owned()

@@ -101,6 +101,10 @@ settings! {
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(with = "Option<Vec<schema::BytesText>>")]
             threshold_table: Option<Vec<Bytes>> = None;
+            /// Bytes by which the queue of a Port VL must fall below its threshold before the Port VL leaves the congestion state; less
+            /// than the threshold at weight 15.
+            #[schemars(with = "schema::BytesText")]
+            threshold_hysteresis: Bytes = Bytes::ZERO;
         }
     }
     /// Reaction of the channel adapters.

@@ -104,6 +104,7 @@ impl IbParameters {
                 victim_ports: PortSelection::ToHosts,
                 credit_ports: PortSelection::None,
                 threshold_map,
+                hysteresis_bytes: 0,
                 marking_mode: MarkingMode::Counter,
             },
             adapter: AdapterParameters {
@@ -119,9 +120,9 @@ impl IbParameters {
     /// Checks what the types alone do not.
     ///
     /// # Errors
-    /// As [`ThresholdMap::validate`] and [`AdapterParameters::validate`].
+    /// As [`SwitchParameters::validate`] and [`AdapterParameters::validate`].
     pub fn validate(&self) -> Result<(), ParameterError> {
-        self.switch.threshold_map.validate()?;
+        self.switch.validate()?;
         self.adapter.validate()
     }
 

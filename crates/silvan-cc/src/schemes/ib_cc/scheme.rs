@@ -78,15 +78,19 @@ impl IbCc {
     /// The first at fault.
     fn parameters(&self) -> Result<IbParameters, SchemeError> {
         let section = &self.switch;
+        let key = KeyPath::from("switch").key("threshold-hysteresis");
+        let switch = SwitchParameters {
+            marking: section.marking()?,
+            starvation: section.starvation()?,
+            victim_ports: section.victim_mask,
+            credit_ports: section.credit_mask,
+            threshold_map: threshold_map(section)?,
+            hysteresis_bytes: queue_bytes(section.threshold_hysteresis, key.clone())?,
+            marking_mode: section.marking,
+        };
+        switch.validate().map_err(|error| refused(key, &error))?;
         Ok(IbParameters {
-            switch: SwitchParameters {
-                marking: section.marking()?,
-                starvation: section.starvation()?,
-                victim_ports: section.victim_mask,
-                credit_ports: section.credit_mask,
-                threshold_map: threshold_map(section)?,
-                marking_mode: section.marking,
-            },
+            switch,
             adapter: adapter_parameters(&self.adapter)?,
         })
     }
@@ -112,15 +116,17 @@ pub(super) fn return_delay(packet_times: f64, key: KeyPath) -> Result<CctEntry, 
     })
 }
 
+/// The length of a queue in bytes.
+fn queue_bytes(value: Bytes, key: KeyPath) -> Result<u32, SchemeError> {
+    u32::try_from(value.as_u64()).map_err(|_| {
+        let message = format!("{value} is more than 4 GiB");
+        let hint = "write e.g. \"6 KiB\"; a queue is no longer than its buffer";
+        SchemeError::new(key, message, hint)
+    })
+}
+
 fn threshold_map(section: &SwitchSection) -> Result<ThresholdMap, SchemeError> {
     let key = KeyPath::from("switch");
-    let bytes = |value: Bytes, key: KeyPath| {
-        u32::try_from(value.as_u64()).map_err(|_| {
-            let message = format!("{value} is more than 4 GiB");
-            let hint = "write e.g. \"6 KiB\"; a queue is no longer than its buffer";
-            SchemeError::new(key, message, hint)
-        })
-    };
     let map = match &section.threshold_table {
         Some(table) => {
             let ends = [
@@ -136,7 +142,7 @@ fn threshold_map(section: &SwitchSection) -> Result<ThresholdMap, SchemeError> {
             let table = table
                 .iter()
                 .enumerate()
-                .map(|(index, value)| bytes(*value, key.index(index)))
+                .map(|(index, value)| queue_bytes(*value, key.index(index)))
                 .collect::<Result<Vec<u32>, _>>()?;
             let count = table.len();
             let table = <[u32; 15]>::try_from(table).map_err(|_| {
@@ -147,11 +153,11 @@ fn threshold_map(section: &SwitchSection) -> Result<ThresholdMap, SchemeError> {
             ThresholdMap::Table(table)
         }
         None => ThresholdMap::Linear {
-            lowest_bytes: bytes(
+            lowest_bytes: queue_bytes(
                 section.threshold_lowest.unwrap_or_default(),
                 key.key("threshold-lowest"),
             )?,
-            highest_bytes: bytes(
+            highest_bytes: queue_bytes(
                 section.threshold_highest.unwrap_or_default(),
                 key.key("threshold-highest"),
             )?,

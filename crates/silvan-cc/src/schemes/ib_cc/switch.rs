@@ -9,7 +9,7 @@
 //!           └─────────────┘                                          └──────────────────┘
 //!                  ▲                                                          │
 //!                  └──────────────────────────────────────────────────────────┘
-//!                                            otherwise
+//!                queued < threshold - hysteresis, or neither credits nor Victim_Mask
 //! ```
 //!
 //! A Port VL over its threshold with credits is a root of congestion. A Port VL without credits is
@@ -27,7 +27,7 @@ use silvan_core::{PortId, Span, SwitchId, Time};
 use super::error::ParameterError;
 use super::list::{EffectivePortSetting, MarkingSetting, StarvationSetting};
 use super::settings::{MarkingMode, PortMask, PortSelection, SwitchCongestionSetting};
-use super::threshold::ThresholdMap;
+use super::threshold::{ThresholdMap, ThresholdWeight};
 use crate::hooks::{PacketView, PerPortVl, PortVl, QueueView, SwitchControl};
 use crate::schemes::SwitchPort;
 use silvan_core::prefetch::prefetch;
@@ -52,8 +52,28 @@ pub struct SwitchParameters {
     pub credit_ports: PortSelection,
     /// Map from threshold weights to bytes.
     pub threshold_map: ThresholdMap,
+    /// Bytes by which a queue must fall below its threshold to end the congestion state.
+    pub hysteresis_bytes: u32,
     /// Selection of packets by Marking_Rate.
     pub marking_mode: MarkingMode,
+}
+
+impl SwitchParameters {
+    /// Checks the bytes of thresholds and hysteresis.
+    ///
+    /// # Errors
+    /// As [`ThresholdMap::validate`]; [`ParameterError::HysteresisTooLarge`].
+    pub fn validate(&self) -> Result<(), ParameterError> {
+        self.threshold_map.validate()?;
+        let (hysteresis, lowest) = (
+            self.hysteresis_bytes,
+            self.threshold_map.limit(ThresholdWeight::MAX),
+        );
+        if hysteresis >= lowest {
+            return Err(ParameterError::HysteresisTooLarge { hysteresis, lowest });
+        }
+        Ok(())
+    }
 }
 
 /// Marking counters of a Port VL.
@@ -80,6 +100,7 @@ pub struct IbSwitch {
     ports: Vec<Option<PortRecord>>,
     switches: Vec<SwitchCongestionSetting>,
     threshold_map: ThresholdMap,
+    hysteresis_bytes: u32,
     data_vls: usize,
 }
 
@@ -98,7 +119,7 @@ impl IbSwitch {
     /// A Port VL is `port * data_vls + vl`.
     ///
     /// # Errors
-    /// Errors of [`ThresholdMap::validate`].
+    /// Errors of [`SwitchParameters::validate`].
     ///
     /// # Panics
     /// If there are more than 2^32 Port VLs.
@@ -108,7 +129,7 @@ impl IbSwitch {
         data_vls: u8,
         seed: u64,
     ) -> Result<Self, ParameterError> {
-        parameters.threshold_map.validate()?;
+        parameters.validate()?;
         let data_vls = usize::from(data_vls);
         let port_vls = ports.len() * data_vls;
         assert!(u32::try_from(port_vls).is_ok(), "more than 2^32 Port VLs");
@@ -130,6 +151,7 @@ impl IbSwitch {
                 .collect(),
             switches: initial_switches(parameters, ports),
             threshold_map: parameters.threshold_map.clone(),
+            hysteresis_bytes: parameters.hysteresis_bytes,
             data_vls,
         };
         for port in 0..ports.len() {
@@ -244,7 +266,7 @@ impl IbSwitch {
         let first = port * self.data_vls;
         for index in first..first + self.data_vls {
             let record = &mut self.port_vls[index];
-            record.configure(&effective, &self.threshold_map);
+            record.configure(&effective, &self.threshold_map, self.hysteresis_bytes);
             let (marks, rate) = (self.counters[index].marked, effective.marking.marking_rate);
             record.gap = self.gaps.set_rate(index, marks, rate, record.gap);
         }
@@ -292,7 +314,7 @@ impl SwitchControl for IbSwitch {
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, _: PacketView) {
         let record = &mut self.port_vls[output.0 as usize];
         let congested = record.is_congested(queue.queued_bytes, queue.has_credit);
-        record.enter(now, congested);
+        record.enter(now, congested, self.hysteresis_bytes);
     }
 
     #[inline]
@@ -303,17 +325,20 @@ impl SwitchControl for IbSwitch {
         queue: QueueView,
         packet: PacketView,
     ) -> bool {
-        let index = output.0 as usize;
+        let (index, hysteresis) = (output.0 as usize, self.hysteresis_bytes);
         let record = &mut self.port_vls[index];
         let eligible = record.is_congested(queue.queued_bytes, queue.has_credit);
-        let left = queue.queued_bytes.saturating_sub(packet.wire_bytes);
+        let mut left = queue.queued_bytes.saturating_sub(packet.wire_bytes);
+        if eligible && !record.in_congestion {
+            left = left.saturating_add(hysteresis);
+        }
         let congested = record.is_congested(left, queue.has_credit);
-        record.enter(now, congested);
+        record.enter(now, congested, hysteresis);
         eligible && self.marks(index, packet.wire_bytes)
     }
 
     fn on_discarded(&mut self, now: Time, output: PortVl) {
-        self.port_vls[output.0 as usize].enter(now, false);
+        self.port_vls[output.0 as usize].enter(now, false, self.hysteresis_bytes);
     }
 
     #[inline]

@@ -309,9 +309,13 @@ impl Case {
             Marking::Naive,
             Marking::ProposedScan,
             Marking::ProposedCounters,
+            Marking::ResidentCounters,
+            Marking::OutputTriggered,
+            Marking::InputOutputTriggered,
         ];
-        let marking = markings[(self.seed >> 16) as usize % 3];
-        let switch = EcnSwitch::new(marking, routed.fabric.ports.len(), self.config.data_vls);
+        let marking = markings[(self.seed >> 16) as usize % markings.len()];
+        let ports = routed.fabric.ports.len();
+        let switch = EcnSwitch::new(marking, 3, ports, self.config.data_vls);
         let parameters = SourceParameters {
             rates: RateModel::Continuous(Response::Lipd(Lipd::new(1.0 / 256.0).unwrap())),
             window: WindowLimit { min: 1, max: 4 },

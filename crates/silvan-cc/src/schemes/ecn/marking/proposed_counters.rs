@@ -22,10 +22,17 @@ struct Counters {
 /// Overtaking packets may be marked instead of the overtaken packets, so the source learns of the
 /// congestion earlier. Another full buffer copies cnt1 again, which adds the packets that have come
 /// since.
+///
+/// An output can also trigger marking itself, when so many packets wait for it (Santos, Turner and Janakiraman,
+/// "Evaluation of Congestion Detection Mechanisms for InfiniBand Switches", Globecom 2002).
 #[derive(Clone, Debug)]
 pub struct ProposedCounters {
     counters: Vec<Counters>,
     data_vls: u32,
+    /// Whether full input buffers trigger marking.
+    by_input: bool,
+    /// The packets that wait for an output when it triggers marking; 0 for never.
+    output_threshold: u32,
 }
 
 impl ProposedCounters {
@@ -34,7 +41,23 @@ impl ProposedCounters {
         Self {
             counters: vec![Counters::default(); ports * usize::from(data_vls)],
             data_vls: u32::from(data_vls),
+            by_input: true,
+            output_threshold: 0,
         }
+    }
+
+    /// Triggers marking also at an output for which the number of waiting packets reaches `threshold`, at least 1.
+    #[must_use]
+    pub fn with_output_trigger(mut self, threshold: u32) -> Self {
+        self.output_threshold = threshold;
+        self
+    }
+
+    /// Triggers no marking at full input buffers.
+    #[must_use]
+    pub fn without_input_trigger(mut self) -> Self {
+        self.by_input = false;
+        self
     }
 
     /// cnt1 of an output: packets that wait for it.
@@ -51,12 +74,16 @@ impl ProposedCounters {
 impl SwitchControl for ProposedCounters {
     #[inline]
     fn needs_buffer_full(&self) -> bool {
-        true
+        self.by_input
     }
 
     #[inline]
     fn on_queued(&mut self, _: Time, output: PortVl, _: QueueView, _: PacketView) {
-        self.counters[output.0 as usize].waiting += 1;
+        let counters = &mut self.counters[output.0 as usize];
+        counters.waiting += 1;
+        if counters.waiting == self.output_threshold {
+            counters.to_mark = counters.waiting;
+        }
     }
 
     #[inline]

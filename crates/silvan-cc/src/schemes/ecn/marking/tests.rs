@@ -11,6 +11,8 @@ struct Switch {
     waiting: Vec<(usize, usize, u32, bool)>,
     /// Number and mark of those that have left.
     left: Vec<(u32, bool)>,
+    /// Input and output of those that are being sent.
+    sending: Vec<(usize, usize)>,
     next: u32,
 }
 
@@ -57,6 +59,14 @@ impl Switch {
         self.left.push((number, marked || mark));
     }
 
+    /// This packet starts to leave, and stays in its buffer.
+    fn start<S: SwitchControl>(&mut self, control: &mut S, number: u32) {
+        let packet = self.waiting.iter().find(|packet| packet.2 == number);
+        let &(input, output, ..) = packet.unwrap();
+        self.leave(control, number);
+        self.sending.push((input, output));
+    }
+
     /// Everything leaves, in the order of arrival; gives the numbers of the marked packets.
     fn drain<S: SwitchControl>(mut self, control: &mut S) -> Vec<u32> {
         while let Some(&(_, _, number, _)) = self.waiting.first() {
@@ -69,10 +79,9 @@ impl Switch {
 
 impl Resident for Switch {
     fn occupied_blocks(&self, input: PortId, _: Vl) -> u32 {
-        let of_input = self
-            .waiting
-            .iter()
-            .filter(|packet| packet.0 == input.index());
+        let waiting = self.waiting.iter().map(|packet| packet.0);
+        let sending = self.sending.iter().map(|packet| packet.0);
+        let of_input = waiting.chain(sending).filter(|&at| at == input.index());
         of_input.count() as u32
     }
 
@@ -96,6 +105,12 @@ impl Resident for Switch {
             if self.waiting.iter().any(|packet| waits(&packet)) {
                 each(PortId::new(output));
             }
+        }
+    }
+
+    fn sending_outputs(&self, _: PortId, each: &mut dyn FnMut(PortId)) {
+        for &(_, output) in &self.sending {
+            each(PortId::new(output));
         }
     }
 
@@ -188,6 +203,67 @@ fn counters_trigger_again() {
     assert_eq!(switch.drain(&mut control), [3, 0, 1, 4, 5, 6, 7, 8]);
 }
 
+/// By the letter, a packet being sent is still in the switch: it adds one to what its output marks, and its output is
+/// congested if the packet is in the full buffer.
+#[test]
+fn resident_counters_count_packets_being_sent() {
+    let lane = |output: usize| PortVl(output as u32);
+    let mut control = ResidentCounters::new(PORTS, 1);
+    let mut switch = Switch::default();
+    let victim = switch.arrive(&mut control, 0, OTHER);
+    switch.start(&mut control, victim);
+    let local = switch.arrive(&mut control, 1, ROOT);
+    switch.start(&mut control, local);
+    for _ in 0..3 {
+        switch.arrive(&mut control, 0, ROOT);
+    }
+    assert_eq!(control.cnt2(lane(ROOT)), 4);
+    assert_eq!(control.cnt2(lane(OTHER)), 1);
+    // The next packet for the other output is marked in the stead of the one that was being sent.
+    switch.sending.clear();
+    let next = switch.arrive(&mut control, 2, OTHER);
+    switch.leave(&mut control, next);
+    assert_eq!(switch.left, [(victim, false), (local, false), (next, true)]);
+}
+
+/// Where nothing is being sent, both readings of cnt1 are the same.
+#[test]
+fn resident_counters_are_the_proposed_ones_without_packets_being_sent() {
+    let mut control = ResidentCounters::new(PORTS, 1);
+    assert_eq!(scene(&mut control).drain(&mut control), [0, 1, 3, 4, 5, 6]);
+}
+
+/// An output marks what waits for it when the last of so many packets joins, and no full buffer is needed.
+#[test]
+fn outputs_trigger_at_their_threshold() {
+    let mut control = ProposedCounters::new(PORTS, 1)
+        .with_output_trigger(3)
+        .without_input_trigger();
+    assert!(!control.needs_buffer_full());
+    let root = PortVl(ROOT as u32);
+    let mut switch = Switch::default();
+    for input in 0..2 {
+        switch.arrive(&mut control, input, ROOT);
+    }
+    assert_eq!(control.cnt2(root), 0);
+    for input in 2..4 {
+        switch.arrive(&mut control, input, ROOT);
+    }
+    assert_eq!((control.cnt1(root), control.cnt2(root)), (4, 3));
+    assert_eq!(switch.drain(&mut control), [0, 1, 2]);
+}
+
+/// Both triggers together mark what either of them would.
+#[test]
+fn inputs_and_outputs_trigger() {
+    let mut control = ProposedCounters::new(PORTS, 1).with_output_trigger(7);
+    assert!(control.needs_buffer_full());
+    assert_eq!(
+        scene(&mut control).drain(&mut control),
+        [0, 1, 3, 4, 5, 6, 7]
+    );
+}
+
 /// A packet that passes through without waiting is neither counted nor marked.
 #[test]
 fn counters_ignore_packets_that_do_not_wait() {
@@ -215,8 +291,11 @@ fn the_count_is_of_what_leaves_marked() {
         Marking::Naive,
         Marking::ProposedScan,
         Marking::ProposedCounters,
+        Marking::ResidentCounters,
+        Marking::OutputTriggered,
+        Marking::InputOutputTriggered,
     ] {
-        let mut control = EcnSwitch::new(marking, PORTS, 1);
+        let mut control = EcnSwitch::new(marking, 5, PORTS, 1);
         let marked = scene(&mut control).drain(&mut control).len() as u64;
         assert_eq!(control.marked(PortVl(ROOT as u32)), marked);
         assert_eq!(control.marked(PortVl(OTHER as u32)), 0);

@@ -15,7 +15,8 @@ pub(super) struct PortVlRecord {
     pub(super) since: Time,
     /// Earlier time in the congestion state.
     pub(super) congested: Span,
-    /// Queued bytes from which on the port is congested, [`NEVER`] if marking is off.
+    /// Queued bytes from which on the port is congested, [`NEVER`] if marking is off. In the congestion state it is lower by the
+    /// hysteresis.
     pub(super) threshold_bytes: u32,
     /// Smallest packet that is marked, in bytes.
     pub(super) packet_bytes: u16,
@@ -53,22 +54,30 @@ impl PortVlRecord {
     }
 
     #[inline]
-    pub(super) fn enter(&mut self, now: Time, in_congestion: bool) {
+    pub(super) fn enter(&mut self, now: Time, in_congestion: bool, hysteresis: u32) {
         if in_congestion == self.in_congestion {
             return;
         }
         self.in_congestion = in_congestion;
         if in_congestion {
+            self.threshold_bytes -= hysteresis;
             self.since = now;
             self.entries = self.entries.wrapping_add(1);
         } else {
+            self.threshold_bytes += hysteresis;
             self.congested += now.since(self.since);
         }
     }
 
-    pub(super) fn configure(&mut self, port: &EffectivePortSetting, map: &ThresholdMap) {
+    pub(super) fn configure(
+        &mut self,
+        port: &EffectivePortSetting,
+        map: &ThresholdMap,
+        hysteresis: u32,
+    ) {
         let marking = &port.marking;
-        self.threshold_bytes = map.limit(marking.threshold);
+        let lowered = if self.in_congestion { hysteresis } else { 0 };
+        self.threshold_bytes = map.limit(marking.threshold) - lowered;
         self.packet_bytes = u16::from(marking.packet_size) * PACKET_SIZE_UNIT;
         self.victim = port.victim;
     }

@@ -49,6 +49,7 @@ fn parameters(threshold: u8, packet_size: u8, marking_rate: u16) -> SwitchParame
         victim_ports: PortSelection::ToHosts,
         credit_ports: PortSelection::None,
         threshold_map: MAP,
+        hysteresis_bytes: 0,
         marking_mode: MarkingMode::Counter,
     }
 }
@@ -112,6 +113,84 @@ fn roots_mark_and_victims_do_not() {
             "{port} {bytes}"
         );
     }
+}
+
+/// With a hysteresis of 600 bytes below a threshold of 1000 the state ends below 400, at a departure, an arrival or for want of
+/// credits; without the state a queue of 400 is none.
+#[test]
+fn hysteresis_keeps_the_state() {
+    let parameters = SwitchParameters {
+        hysteresis_bytes: 600,
+        ..parameters(15, 0, 0)
+    };
+    let mut switch = build(&parameters);
+    let output = port_vl(TO_SWITCH, 0);
+    let departs = |switch: &mut IbSwitch, ps: u64, bytes: u32| {
+        let marked = switch.on_departure(at(ps), output, queue(bytes, true), packet(100));
+        (marked, switch.in_congestion(output))
+    };
+    assert_eq!(departs(&mut switch, 0, 900), (false, false));
+    switch.on_queued(at(10), output, queue(1_000, true), packet(100));
+    assert!(switch.in_congestion(output));
+    assert_eq!(departs(&mut switch, 20, 1_000), (true, true));
+    assert_eq!(departs(&mut switch, 30, 600), (true, true));
+    // The packets left are 399 bytes: the departing one is marked, and the state ends.
+    assert_eq!(departs(&mut switch, 40, 499), (true, false));
+    assert_eq!(departs(&mut switch, 50, 900), (false, false));
+    assert_eq!(switch.congested_time(at(60), output), Span::from_ps(30));
+    // A queue that reaches the threshold only with the packet that leaves enters the state and stays in it.
+    assert_eq!(departs(&mut switch, 70, 1_050), (true, true));
+    switch.on_queued(at(80), output, queue(5_000, false), packet(100));
+    assert!(!switch.in_congestion(output));
+    assert_eq!(switch.congestion_events(output), 2);
+    // The threshold is whole again.
+    switch.on_queued(at(90), output, queue(999, true), packet(100));
+    assert!(!switch.in_congestion(output));
+}
+
+/// Settings that change during congestion keep the hysteresis, and switching off ends the state.
+#[test]
+fn settings_change_under_hysteresis() {
+    let parameters = SwitchParameters {
+        hysteresis_bytes: 600,
+        ..parameters(15, 0, 0)
+    };
+    let mut switch = build(&parameters);
+    let output = port_vl(TO_HOST, 0);
+    switch.on_queued(at(0), output, queue(1_000, true), packet(100));
+    for threshold in [15, 0, 15] {
+        let setting = MarkingSetting {
+            threshold: ThresholdWeight::try_new(threshold).unwrap(),
+            ..MarkingSetting::default()
+        };
+        switch.set_port_marking(TO_HOST, Some(setting)).unwrap();
+        let marked = switch.on_departure(at(1), output, queue(800, true), packet(100));
+        // The state ends while marking is off; a queue of 800 does not begin it again.
+        let first = switch.congestion_events(output) == 1 && switch.in_congestion(output);
+        assert_eq!(marked, first, "{threshold}");
+    }
+    assert!(!switch.in_congestion(output));
+    switch.on_queued(at(2), output, queue(1_000, true), packet(100));
+    assert!(switch.in_congestion(output));
+}
+
+/// A hysteresis of the whole threshold would keep the state for ever.
+#[test]
+fn hysteresis_is_less_than_the_threshold() {
+    let with = |hysteresis_bytes: u32| {
+        let parameters = SwitchParameters {
+            hysteresis_bytes,
+            ..parameters(15, 0, 0)
+        };
+        parameters.validate()
+    };
+    assert_eq!(with(999), Ok(()));
+    let error = with(1_000).unwrap_err();
+    assert!(
+        error.to_string().contains("1000 bytes is not less"),
+        "{error}"
+    );
+    assert!(error.hint().contains("threshold-hysteresis"));
 }
 
 /// gran2012, section II.1: a weight of 0 marks no packets.

@@ -1,0 +1,276 @@
+//! The stream to the thread that the preload library has in a process with an open `uverbs0`: requests for its memory,
+//! completions and events. `silvan-shim` describes the records.
+
+use std::collections::VecDeque;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt,
+};
+use silvan_core::NodeId;
+use silvan_verbs::{AtomicOperation, ContextId, TransferId};
+
+const READ: u32 = 1;
+const WRITE: u32 = 2;
+const COMPARE_AND_SWAP: u32 = 3;
+const FETCH_AND_ADD: u32 = 4;
+const COMPLETIONS: u32 = 5;
+const CHANNEL_EVENT: u32 = 6;
+const ASYNC_EVENT: u32 = 7;
+
+const HEADER: usize = 32;
+/// Longest data of a record, in bytes.
+pub(super) const CHUNK: u64 = 64 << 10;
+/// Room of a socket: several records.
+const SOCKET_ROOM: usize = 4 << 20;
+/// Length of a completion.
+const COMPLETION: usize = 48;
+
+/// What an answer of a process is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Answer {
+    /// Memory to write to an address of the transfer's target.
+    Fetched {
+        id: TransferId,
+        place: u64,
+        length: u64,
+    },
+    /// Memory to return.
+    Collected { id: TransferId, length: u64 },
+    /// Memory was written.
+    Written { id: TransferId },
+    /// Eight bytes were changed.
+    Changed { id: TransferId },
+}
+
+impl Answer {
+    pub fn transfer(self) -> TransferId {
+        let (Self::Fetched { id, .. }
+        | Self::Collected { id, .. }
+        | Self::Written { id }
+        | Self::Changed { id }) = self;
+        id
+    }
+
+    /// Length of the data, in bytes.
+    fn length(self) -> u64 {
+        match self {
+            Self::Fetched { length, .. } | Self::Collected { length, .. } => length,
+            Self::Written { .. } => 0,
+            Self::Changed { .. } => 8,
+        }
+    }
+}
+
+/// A process with an open file.
+#[derive(Debug)]
+pub(super) struct Process {
+    stream: OwnedFd,
+    pub context: ContextId,
+    pub node: NodeId,
+    /// Records that the stream has not taken.
+    waiting: VecDeque<Vec<u8>>,
+    /// Answers to come, in order.
+    open: VecDeque<Answer>,
+    /// Completions' records and events so far.
+    notices: u64,
+    watched: EventFlags,
+    room: Vec<u8>,
+}
+
+/// Makes a stream: the server's end, and the program's.
+pub(super) fn stream() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let (own, program) = rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    rustix::io::ioctl_fionbio(&own, true)?;
+    for end in [&own, &program] {
+        // The system's limit holds where this is too much.
+        let _ = sockopt::set_socket_send_buffer_size(end, SOCKET_ROOM);
+    }
+    Ok((own, program))
+}
+
+impl Process {
+    pub fn new(stream: OwnedFd, context: ContextId, node: NodeId) -> Self {
+        Self {
+            stream,
+            context,
+            node,
+            waiting: VecDeque::new(),
+            open: VecDeque::new(),
+            notices: 0,
+            watched: EventFlags::IN,
+            room: vec![0; 8 + CHUNK as usize],
+        }
+    }
+
+    pub fn stream(&self) -> &OwnedFd {
+        &self.stream
+    }
+
+    /// Number of notices sent so far: records of completions, and events.
+    pub fn notices(&self) -> u64 {
+        self.notices
+    }
+
+    /// The answers that will not come any more.
+    pub fn into_open(self) -> VecDeque<Answer> {
+        self.open
+    }
+
+    fn push(&mut self, kind: u32, place: u64, operands: [u64; 2], data: &[u8]) {
+        let mut record = Vec::with_capacity(HEADER + data.len());
+        record.extend(kind.to_ne_bytes());
+        record.extend([0; 4]);
+        record.extend(place.to_ne_bytes());
+        record.extend(operands[0].to_ne_bytes());
+        record.extend(operands[1].to_ne_bytes());
+        record.extend(data);
+        self.waiting.push_back(record);
+    }
+
+    /// Requests memory.
+    pub fn read(&mut self, address: u64, length: u64, answer: Answer) {
+        self.push(READ, address, [length, 0], &[]);
+        self.open.push_back(answer);
+    }
+
+    /// Writes memory.
+    pub fn write(&mut self, address: u64, data: &[u8], answer: Answer) {
+        self.push(WRITE, address, [0; 2], data);
+        self.open.push_back(answer);
+    }
+
+    /// Changes eight bytes of memory.
+    pub fn change(&mut self, address: u64, operation: AtomicOperation, answer: Answer) {
+        let (kind, operands) = match operation {
+            AtomicOperation::CompareAndSwap { compare, swap } => {
+                (COMPARE_AND_SWAP, [compare, swap])
+            }
+            AtomicOperation::FetchAndAdd(value) => (FETCH_AND_ADD, [value, 0]),
+        };
+        self.push(kind, address, operands, &[]);
+        self.open.push_back(answer);
+    }
+
+    pub fn push_completions(&mut self, queue: u32, completions: &[[u8; COMPLETION]]) {
+        self.notices += 1;
+        let data = completions.as_flattened();
+        self.push(COMPLETIONS, queue.into(), [0; 2], data);
+    }
+
+    pub fn push_channel_event(&mut self, channel: u32, event: &[u8]) {
+        self.notices += 1;
+        self.push(CHANNEL_EVENT, channel.into(), [0; 2], event);
+    }
+
+    pub fn push_async_event(&mut self, event: &[u8]) {
+        self.notices += 1;
+        self.push(ASYNC_EVENT, 0, [0; 2], event);
+    }
+
+    /// Sends what the stream takes; `false` if it has ended.
+    pub fn flush(&mut self) -> bool {
+        while let Some(record) = self.waiting.front() {
+            match rustix::net::send(&self.stream, record, SendFlags::NOSIGNAL) {
+                Ok(_) => drop(self.waiting.pop_front()),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN | Errno::NOBUFS) => return true,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// The events to watch the stream for, if they have changed.
+    pub fn watch(&mut self) -> Option<EventFlags> {
+        let flags = if self.waiting.is_empty() {
+            EventFlags::IN
+        } else {
+            EventFlags::IN | EventFlags::OUT
+        };
+        (std::mem::replace(&mut self.watched, flags) != flags).then_some(flags)
+    }
+
+    /// Takes the next answer; `None` if there is none yet.
+    #[expect(clippy::type_complexity, reason = "an answer with its result")]
+    pub fn receive(&mut self) -> Result<Option<(Answer, Result<Vec<u8>, Errno>)>, Errno> {
+        let mut control = RecvAncillaryBuffer::new(&mut [] as &mut [MaybeUninit<u8>]);
+        let mut slices = [IoSliceMut::new(&mut self.room)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let length = match rustix::net::recvmsg(&self.stream, &mut slices, &mut control, flags) {
+            Ok(received) if received.bytes < 8 => return Err(Errno::CONNRESET),
+            Ok(received) => received.bytes,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // A record that was not asked for is no program's of the preload library.
+        let answer = self.open.pop_front().ok_or(Errno::PROTO)?;
+        let (error, data) = self.room[..length].split_at(8);
+        let is_done = error.iter().all(|&byte| byte == 0);
+        // More data than was requested would be written beyond what the other process lends.
+        let result = if is_done && data.len() as u64 == answer.length() {
+            Ok(data.to_vec())
+        } else {
+            Err(Errno::FAULT)
+        };
+        Ok(Some((answer, result)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Process, OwnedFd) {
+        let (own, program) = stream().unwrap();
+        let process = Process::new(own, ContextId(1), NodeId::new(0));
+        (process, program)
+    }
+
+    fn answer(program: &OwnedFd, bytes: &[u8]) {
+        rustix::net::send(program, bytes, SendFlags::NOSIGNAL).unwrap();
+    }
+
+    const FETCHED: Answer = Answer::Fetched {
+        id: TransferId(1),
+        place: 0x1000,
+        length: 16,
+    };
+
+    /// A hostile program answers more, less, or without a request.
+    #[test]
+    fn memory_of_another_length_is_a_fault() {
+        for (length, is_right) in [(16, true), (15, false), (17, false), (0, false)] {
+            let (mut process, program) = pair();
+            process.read(0x2000, 16, FETCHED);
+            assert!(process.flush());
+            answer(&program, &vec![0; 8 + length]);
+            let (_, result) = process.receive().unwrap().unwrap();
+            assert_eq!(result.is_ok(), is_right, "{length}");
+        }
+        let (mut process, program) = pair();
+        answer(&program, &[0; 8]);
+        assert_eq!(process.receive().unwrap_err(), Errno::PROTO);
+    }
+
+    #[test]
+    fn an_error_of_the_program_is_a_fault() {
+        let (mut process, program) = pair();
+        process.write(0x2000, b"data", Answer::Written { id: TransferId(1) });
+        assert!(process.flush());
+        answer(&program, &14_i64.to_ne_bytes());
+        let (_, result) = process.receive().unwrap().unwrap();
+        assert_eq!(result.unwrap_err(), Errno::FAULT);
+        drop(program);
+        assert!(process.receive().is_err());
+    }
+}

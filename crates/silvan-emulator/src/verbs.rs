@@ -1,0 +1,130 @@
+//! Adapters as RDMA programs see them, and the driver that carries their messages through the data plane.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use silvan_core::{NodeId, PortNumber, Time};
+use silvan_mad::smp::{PortInfo, link_speed, link_speed_ext, link_speed_ext2};
+use silvan_verbs::{DeviceAttributes, PortAttributes, PortState};
+use silvan_workload::programs::{Driver, Request};
+
+use crate::subnet::Subnet;
+
+/// PCI vendor and device of the adapter whose provider sends all commands by `write()`.
+pub(crate) const MODALIAS: &str = "pci:v00001077d00007322sv00001077sd00007322bc0Csc06i00";
+/// Version of the provider's interface in which it shares no memory with the kernel.
+pub(crate) const PROVIDER_ABI: &str = "1";
+/// IB_USER_VERBS_ABI_VERSION.
+pub(crate) const VERBS_ABI: &str = "6";
+/// Minor number of `uverbs0`.
+pub(crate) const MINOR: u32 = 192;
+
+/// The fate of a message, by the number that it was sent with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// All of it has arrived.
+    Arrived(u32),
+    /// Part of it was discarded.
+    Lost(u32),
+    /// All of it has left its host.
+    Departed(u32),
+}
+
+/// What has become of messages, shared with the data plane.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fates(Arc<Mutex<Vec<Fate>>>);
+
+impl Fates {
+    fn lock(&self) -> MutexGuard<'_, Vec<Fate>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes all since the last call, in order.
+    pub fn take(&self) -> Vec<Fate> {
+        std::mem::take(&mut *self.lock())
+    }
+}
+
+/// Ends a step of the data plane at each arrival, so that its answer starts at this instant.
+impl Driver for Fates {
+    fn notify(&mut self, token: u32, _now: Time, requests: &mut Vec<Request>) {
+        self.lock().push(Fate::Arrived(token));
+        requests.push(Request::Stop);
+    }
+
+    fn departed(&mut self, token: u32, _now: Time, _requests: &mut Vec<Request>) {
+        self.lock().push(Fate::Departed(token));
+    }
+
+    fn lost(&mut self, token: u32, _now: Time, requests: &mut Vec<Request>) {
+        self.lock().push(Fate::Lost(token));
+        requests.push(Request::Stop);
+    }
+}
+
+/// Attributes of a node's adapter.
+pub(crate) fn device(subnet: &Subnet, node: NodeId) -> DeviceAttributes {
+    let info = &subnet.state(node).info;
+    DeviceAttributes {
+        node_guid: info.node_guid,
+        system_guid: info.system_image_guid,
+        vendor_id: info.vendor_id.get(),
+        vendor_part_id: info.device_id.into(),
+        hw_version: info.revision,
+        firmware: (1, 0, 0),
+    }
+}
+
+/// Attributes of the port that stands for a node.
+pub(crate) fn port(subnet: &Subnet, node: NodeId) -> PortAttributes {
+    let record = subnet.own(node);
+    let info = &record.info;
+    let guid = subnet.state(node).info.port_guid.as_u64();
+    let gid = u128::from(info.gid_prefix) << 64 | u128::from(guid);
+    let number = subnet.own_port(node);
+    PortAttributes {
+        state: match info.port_state.code() {
+            2 => PortState::Initialize,
+            3 => PortState::Armed,
+            4 => PortState::Active,
+            _ => PortState::Down,
+        },
+        physical_state: info.physical_state.code() as u8,
+        lid: info.lid,
+        lmc: info.lmc.get() as u8,
+        sm_lid: info.master_sm_lid,
+        sm_sl: info.master_sm_sl.as_u8(),
+        max_mtu: info.mtu_cap.code() as u8,
+        active_mtu: info.neighbor_mtu.code() as u8,
+        max_vl: info.vl_cap.get() as u8,
+        active_width: info.link_width_active,
+        active_speed: speed(info),
+        capabilities: info.capability_mask,
+        subnet_timeout: info.subnet_timeout.get() as u8,
+        pkeys: p_keys(subnet, node, number),
+        gids: vec![gid.to_be_bytes()],
+    }
+}
+
+fn p_keys(subnet: &Subnet, node: NodeId, number: PortNumber) -> Vec<u16> {
+    let number = usize::from(number.as_u8());
+    let mut keys = subnet.state(node).ports[number].p_keys.clone();
+    keys.resize(subnet.state(node).p_keys_of(number), 0);
+    keys
+}
+
+/// Speed of a lane in the code of `ib_user_verbs.h`, which ends with NDR.
+fn speed(info: &PortInfo) -> u8 {
+    match (
+        info.link_speed_ext2_active.get(),
+        info.link_speed_ext_active.get(),
+        info.link_speed_active.get(),
+    ) {
+        (link_speed_ext2::XDR, ..) | (_, link_speed_ext::NDR, _) => 128,
+        (_, link_speed_ext::HDR, _) => 64,
+        (_, link_speed_ext::EDR, _) => 32,
+        (_, link_speed_ext::FDR, _) => 16,
+        (.., link_speed::QDR) => 4,
+        (.., link_speed::DDR) => 2,
+        _ => 1,
+    }
+}

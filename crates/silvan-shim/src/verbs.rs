@@ -1,0 +1,455 @@
+//! Open `uverbsN` files: commands go to the server as records of the file's socket. Completions and events come by a second
+//! socket, by which the server also reads and writes registered memory: see [`memory`].
+//!
+//! POLL_CQ needs no system call: completions wait in this process. A record of a command is
+//!
+//! ```text
+//!  0  length of the command, 32 bits, in the byte order of the machine
+//!  4  count of entries that follow, 32 bits
+//!  8  entries: completion queue and completions that the program has polled since the last record, 32 bits each
+//!     the command as the program has written it
+//!     data of work requests with IBV_SEND_INLINE
+//! ```
+//!
+//! and its answer has an error number, a reserved word, the number of notices sent so far (64 bits), and the response.
+
+mod memory;
+mod notices;
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use libc::{size_t, ssize_t};
+
+use self::notices::Notices;
+use crate::fabric::{self, OPEN_VERBS};
+use crate::{CHANNEL, device, fail, real, set_kind};
+
+// Commands of `ib_user_verbs.h` that this library completes or answers.
+const GET_CONTEXT: u32 = 0;
+const CREATE_COMP_CHANNEL: u32 = 17;
+const CREATE_CQ: u32 = 18;
+const DESTROY_CQ: u32 = 20;
+const POLL_CQ: u32 = 21;
+const REQ_NOTIFY_CQ: u32 = 23;
+const CREATE_QP: u32 = 24;
+const DESTROY_QP: u32 = 27;
+const POST_SEND: u32 = 28;
+const CREATE_SRQ: u32 = 32;
+const DESTROY_SRQ: u32 = 35;
+const OPEN_QP: u32 = 40;
+/// Minor number of `uverbs0`.
+const MINOR: u32 = 192;
+/// Commands with another header.
+const EXTENDED: u32 = 1 << 31;
+
+const HEADER: usize = 8;
+/// Error number, reserved word and count of notices.
+const ANSWER_HEADER: usize = 16;
+/// Room for an answer: the response of a command is shorter.
+const ANSWER: usize = 16 << 10;
+/// Length of a completion.
+pub(crate) const COMPLETION: usize = 48;
+const SEND_INLINE: u32 = 8;
+/// Size of `ib_uverbs_post_send` before its work requests.
+const POST: usize = 24;
+const SEND_REQUEST: usize = 56;
+const SCATTER: usize = 16;
+
+/// An open file.
+struct Context {
+    /// Its number in `uverbsN`.
+    number: u8,
+    /// One command at a time.
+    command: Mutex<()>,
+    notices: Arc<Notices>,
+    /// User handles of queue pairs and shared receive queues, by which asynchronous events name them.
+    handles: Mutex<BTreeMap<(u32, u32), u64>>,
+    /// Channels by the program's descriptor.
+    channels: Mutex<BTreeMap<c_int, u32>>,
+}
+
+static CONTEXTS: RwLock<BTreeMap<c_int, Arc<Context>>> = RwLock::new(BTreeMap::new());
+/// Notices by the descriptor of a completion channel or of asynchronous events.
+static READERS: RwLock<BTreeMap<c_int, Reader>> = RwLock::new(BTreeMap::new());
+
+/// Descriptor from which a program reads events.
+#[derive(Clone)]
+struct Reader {
+    notices: Arc<Notices>,
+    /// Handle of the channel; `None` for asynchronous events.
+    channel: Option<u32>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn context(fd: c_int) -> Option<Arc<Context>> {
+    let contexts = CONTEXTS.read().unwrap_or_else(PoisonError::into_inner);
+    contexts.get(&fd).cloned()
+}
+
+fn reader(fd: c_int) -> Option<Reader> {
+    let readers = READERS.read().unwrap_or_else(PoisonError::into_inner);
+    readers.get(&fd).cloned()
+}
+
+/// Opens `uverbsN`.
+pub(crate) fn open(number: u8, flags: c_int) -> Result<c_int, c_int> {
+    let answer = fabric::ask(OPEN_VERBS, &[number])?;
+    let stream = answer.file.ok_or(libc::EIO)?;
+    let fd = device::into_program(answer.connection, flags);
+    let notices = Arc::new(Notices::new());
+    memory::serve(stream, Arc::clone(&notices))?;
+    let context = Context {
+        number,
+        command: Mutex::new(()),
+        notices,
+        handles: Mutex::default(),
+        channels: Mutex::default(),
+    };
+    let mut contexts = CONTEXTS.write().unwrap_or_else(PoisonError::into_inner);
+    contexts.insert(fd, Arc::new(context));
+    Ok(fd)
+}
+
+/// Notes that a descriptor stands for the same file as another.
+pub(crate) fn duplicate(from: c_int, to: c_int) {
+    if let Some(context) = context(from) {
+        let mut contexts = CONTEXTS.write().unwrap_or_else(PoisonError::into_inner);
+        contexts.insert(to, context);
+    } else if let Some(reader) = reader(from) {
+        let mut readers = READERS.write().unwrap_or_else(PoisonError::into_inner);
+        readers.insert(to, reader);
+    }
+}
+
+/// Releases a descriptor that the program closes.
+pub(crate) fn release(fd: c_int) {
+    let mut contexts = CONTEXTS.write().unwrap_or_else(PoisonError::into_inner);
+    contexts.remove(&fd);
+    drop(contexts);
+    let mut readers = READERS.write().unwrap_or_else(PoisonError::into_inner);
+    readers.remove(&fd);
+}
+
+/// Reads events from a completion channel or asynchronous descriptor.
+///
+/// # Safety
+///
+/// The buffer has room for `count` bytes.
+pub(crate) unsafe fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t {
+    let Some(reader) = reader(fd) else {
+        // SAFETY: as above.
+        return unsafe { (real::read())(fd, buffer, count) };
+    };
+    let size = if reader.channel.is_some() { 8 } else { 16 };
+    if count < size {
+        return fail::<i8>(libc::EINVAL).into();
+    }
+    loop {
+        // Each event has a byte in the socket, so that poll and blocking reads are the kernel's.
+        let mut token = 0_u8;
+        // SAFETY: room for one byte.
+        let taken = unsafe { (real::read())(fd, (&raw mut token).cast(), 1) };
+        match taken {
+            0 => return fail::<i8>(libc::EIO).into(),
+            ..0 => return -1,
+            _ => {}
+        }
+        if let Some(event) = reader.notices.take_event(reader.channel) {
+            // SAFETY: the buffer has at least this room.
+            unsafe { std::ptr::copy_nonoverlapping(event.as_ptr(), buffer.cast(), size) };
+            return size as ssize_t;
+        }
+    }
+}
+
+/// Executes a command that the program has written.
+///
+/// # Safety
+///
+/// The buffer has `count` bytes, and the addresses in the command are those of a caller of `write()` on the device.
+pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
+    let Some(context) = context(fd) else {
+        return fail::<i8>(libc::EBADF).into();
+    };
+    if count < HEADER || buffer.is_null() {
+        return fail::<i8>(libc::EINVAL).into();
+    }
+    // SAFETY: as above.
+    let done = unsafe {
+        let command = std::slice::from_raw_parts(buffer.cast::<u8>(), count);
+        context.execute(fd, command)
+    };
+    match done {
+        Ok(()) => count as ssize_t,
+        Err(error) => fail::<i8>(error).into(),
+    }
+}
+
+/// An ioctl on the device: there is none, and rdma-core writes commands then.
+pub(crate) fn ioctl() -> c_int {
+    fail(libc::ENOTTY)
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at + 4)?;
+    bytes.try_into().ok().map(u32::from_ne_bytes)
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at + 8)?;
+    bytes.try_into().ok().map(u64::from_ne_bytes)
+}
+
+fn put_word(bytes: &mut [u8], at: usize, value: u32) {
+    if let Some(place) = bytes.get_mut(at..at + 4) {
+        place.copy_from_slice(&value.to_ne_bytes());
+    }
+}
+
+/// Writes a response where the command wants it.
+///
+/// # Safety
+///
+/// The address is the program's for so many bytes.
+unsafe fn respond(command: &[u8], response: &[u8]) -> Result<(), c_int> {
+    if response.is_empty() {
+        return Ok(());
+    }
+    let room = usize::from(u16::from_ne_bytes([command[6], command[7]])) * 4;
+    let address = long(command, HEADER).ok_or(libc::EINVAL)?;
+    if address == 0 {
+        return Err(libc::EFAULT);
+    }
+    let length = response.len().min(room);
+    // SAFETY: as above.
+    unsafe {
+        std::ptr::copy_nonoverlapping(response.as_ptr(), address as usize as *mut u8, length);
+    }
+    Ok(())
+}
+
+impl Context {
+    /// # Safety
+    ///
+    /// As [`write`].
+    unsafe fn execute(&self, fd: c_int, command: &[u8]) -> Result<(), c_int> {
+        let code = word(command, 0).ok_or(libc::EINVAL)?;
+        if code & EXTENDED != 0 {
+            return Err(libc::EOPNOTSUPP);
+        }
+        let body = &command[HEADER..];
+        // SAFETY: as above.
+        unsafe {
+            match code {
+                POLL_CQ => {
+                    let queue = word(body, 8).ok_or(libc::EINVAL)?;
+                    let most = word(body, 12).ok_or(libc::EINVAL)?;
+                    let found = self.notices.poll(queue, most).ok_or(libc::EINVAL)?;
+                    respond(command, &found)
+                }
+                REQ_NOTIFY_CQ => {
+                    let (answer, error) = self.ask(fd, command, &[])?;
+                    // The program polls next, and sleeps if it finds nothing: it has to find what came before.
+                    self.notices.wait_for(answer.notices);
+                    check(error)
+                }
+                CREATE_COMP_CHANNEL => {
+                    let (mut answer, error) = self.ask(fd, command, &[])?;
+                    check(error)?;
+                    let channel = word(&answer.response, 0).ok_or(libc::EIO)?;
+                    let reader = self.open_reader(Some(channel))?;
+                    lock(&self.channels).insert(reader, channel);
+                    put_word(&mut answer.response, 0, reader as u32);
+                    respond(command, &answer.response)
+                }
+                GET_CONTEXT => {
+                    let (mut answer, error) = self.ask(fd, command, &[])?;
+                    check(error)?;
+                    let reader = self.open_reader(None)?;
+                    put_word(&mut answer.response, 0, reader as u32);
+                    respond(command, &answer.response)
+                }
+                CREATE_CQ => {
+                    let mut changed = command.to_vec();
+                    let reader = word(body, 24).ok_or(libc::EINVAL)? as c_int;
+                    if reader >= 0 {
+                        let channel = lock(&self.channels).get(&reader).copied();
+                        put_word(&mut changed, HEADER + 24, channel.ok_or(libc::EBADF)?);
+                    }
+                    let (answer, error) = self.ask(fd, &changed, &[])?;
+                    check(error)?;
+                    let queue = word(&answer.response, 0).ok_or(libc::EIO)?;
+                    let user = long(body, 8).ok_or(libc::EINVAL)?;
+                    self.notices.add_queue(queue, user);
+                    respond(command, &answer.response)
+                }
+                DESTROY_CQ => {
+                    let (mut answer, error) = self.ask(fd, command, &[])?;
+                    check(error)?;
+                    self.notices.wait_for(answer.notices);
+                    let queue = word(body, 8).ok_or(libc::EINVAL)?;
+                    let (completions, asynchronous) = self.notices.remove_queue(queue);
+                    put_word(&mut answer.response, 0, completions);
+                    put_word(&mut answer.response, 4, asynchronous);
+                    respond(command, &answer.response)
+                }
+                CREATE_QP | CREATE_SRQ | OPEN_QP => {
+                    let (answer, error) = self.ask(fd, command, &[])?;
+                    check(error)?;
+                    let kind = if code == CREATE_SRQ {
+                        CREATE_SRQ
+                    } else {
+                        CREATE_QP
+                    };
+                    let handle = word(&answer.response, 0).ok_or(libc::EIO)?;
+                    let user = long(body, 8).ok_or(libc::EINVAL)?;
+                    lock(&self.handles).insert((kind, handle), user);
+                    respond(command, &answer.response)
+                }
+                DESTROY_QP | DESTROY_SRQ => {
+                    let (mut answer, error) = self.ask(fd, command, &[])?;
+                    check(error)?;
+                    self.notices.wait_for(answer.notices);
+                    let kind = if code == DESTROY_SRQ {
+                        CREATE_SRQ
+                    } else {
+                        CREATE_QP
+                    };
+                    let handle = word(body, 8).ok_or(libc::EINVAL)?;
+                    let user = lock(&self.handles).remove(&(kind, handle));
+                    let events = user.map_or(0, |user| self.notices.remove_element(user));
+                    put_word(&mut answer.response, 0, events);
+                    respond(command, &answer.response)
+                }
+                _ => {
+                    let inline = match code {
+                        POST_SEND => gather_inline(body).ok_or(libc::EINVAL)?,
+                        _ => Vec::new(),
+                    };
+                    let (answer, error) = self.ask(fd, command, &inline)?;
+                    respond(command, &answer.response)?;
+                    check(error)
+                }
+            }
+        }
+    }
+
+    /// Sends a command, and waits for its answer.
+    fn ask(&self, fd: c_int, command: &[u8], inline: &[u8]) -> Result<(Answer, c_int), c_int> {
+        let _one_at_a_time = lock(&self.command);
+        let polled = self.notices.take_polled();
+        let mut record = (command.len() as u32).to_ne_bytes().to_vec();
+        record.extend((polled.len() as u32).to_ne_bytes());
+        for (queue, count) in polled {
+            record.extend(queue.to_ne_bytes());
+            record.extend(count.to_ne_bytes());
+        }
+        record.extend(command);
+        record.extend(inline);
+        // SAFETY: the buffers have the lengths given.
+        unsafe {
+            if device::send(fd, record.as_ptr().cast(), record.len()) < 0 {
+                return Err(libc::EIO);
+            }
+            let mut bytes = vec![0_u8; ANSWER];
+            let length = loop {
+                let length = libc::recv(fd, bytes.as_mut_ptr().cast(), bytes.len(), 0);
+                if length >= 0 || *libc::__errno_location() != libc::EINTR {
+                    break length;
+                }
+            };
+            let length = usize::try_from(length).map_err(|_| libc::EIO)?;
+            let header = bytes[..length].get(..ANSWER_HEADER).ok_or(libc::EIO)?;
+            let error = word(header, 0).ok_or(libc::EIO)? as c_int;
+            let notices = long(header, 8).ok_or(libc::EIO)?;
+            let response = bytes[ANSWER_HEADER..length].to_vec();
+            Ok((Answer { notices, response }, error))
+        }
+    }
+
+    /// Makes a descriptor from which the program reads events.
+    fn open_reader(&self, channel: Option<u32>) -> Result<c_int, c_int> {
+        let mut pair = [0; 2];
+        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+        // SAFETY: room for two descriptors, which are this library's from here on.
+        let (own, program) = unsafe {
+            if libc::socketpair(libc::AF_UNIX, kind, 0, pair.as_mut_ptr()) != 0 {
+                return Err(libc::EMFILE);
+            }
+            (OwnedFd::from_raw_fd(pair[0]), OwnedFd::from_raw_fd(pair[1]))
+        };
+        let fd = program.into_raw_fd();
+        self.notices.add_channel(channel, own);
+        let reader = Reader {
+            notices: Arc::clone(&self.notices),
+            channel,
+        };
+        let mut readers = READERS.write().unwrap_or_else(PoisonError::into_inner);
+        readers.insert(fd, reader);
+        set_kind(fd, CHANNEL);
+        Ok(fd)
+    }
+}
+
+/// An answer of the server.
+struct Answer {
+    /// Completions and events that it had sent.
+    notices: u64,
+    response: Vec<u8>,
+}
+
+fn check(error: c_int) -> Result<(), c_int> {
+    match error {
+        0 => Ok(()),
+        error => Err(error),
+    }
+}
+
+/// The data of work requests that the program may change once its call returns.
+///
+/// # Safety
+///
+/// The addresses are those of a caller of `ibv_post_send()`.
+unsafe fn gather_inline(body: &[u8]) -> Option<Vec<u8>> {
+    let requests = word(body, 12)? as usize;
+    let size = word(body, 20)? as usize;
+    if size < SEND_REQUEST {
+        // The server refuses it.
+        return Some(Vec::new());
+    }
+    let mut data = Vec::new();
+    let mut scatter = POST.checked_add(requests.checked_mul(size)?)?;
+    for number in 0..requests {
+        let at = POST + number * size;
+        let (parts, flags) = (word(body, at + 8)?, word(body, at + 16)?);
+        for _ in 0..parts {
+            let (address, length) = (long(body, scatter)?, word(body, scatter + 8)? as usize);
+            scatter += SCATTER;
+            if flags & SEND_INLINE != 0 && length > 0 {
+                if address == 0 {
+                    return None;
+                }
+                // SAFETY: as above.
+                data.extend(unsafe {
+                    std::slice::from_raw_parts(address as usize as *const u8, length)
+                });
+            }
+        }
+    }
+    Some(data)
+}
+
+/// Minor number of an open file.
+pub(crate) fn minor(fd: c_int) -> u32 {
+    MINOR + context(fd).map_or(0, |context| u32::from(context.number))
+}
+
+pub(crate) fn raw(fd: &OwnedFd) -> c_int {
+    fd.as_raw_fd()
+}

@@ -1,0 +1,218 @@
+//! Completions and events of a context that wait for the program.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use super::{COMPLETION, lock, raw};
+
+/// Polls of an empty queue before a poll waits.
+const PATIENT_POLLS: u32 = 16;
+/// Longest wait of a poll of an empty queue: a program that polls without end leaves the processor to the fabric.
+const POLL_WAIT: Duration = Duration::from_micros(50);
+/// Longest wait for notices of a server that has ended.
+const NOTICE_WAIT: Duration = Duration::from_secs(5);
+
+/// A completion queue.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The program's name of it, which events state.
+    user: u64,
+    completions: VecDeque<[u8; COMPLETION]>,
+    /// Completions polled that the server does not know of.
+    polled: u32,
+    /// Polls in a row that found nothing.
+    empty_polls: u32,
+    /// Events that the program has read.
+    reported: u32,
+}
+
+/// A completion channel, or the asynchronous events.
+#[derive(Debug)]
+struct Channel {
+    /// Has a byte for each event.
+    socket: OwnedFd,
+    events: VecDeque<[u8; 16]>,
+    /// Events without a byte, because the socket was full.
+    unsent: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queues: BTreeMap<u32, Queue>,
+    /// By handle; `None` for asynchronous events.
+    channels: BTreeMap<Option<u32>, Channel>,
+    /// Asynchronous events that the program has read, by the element that they name.
+    reported: BTreeMap<u64, u32>,
+    /// Notices taken in so far.
+    count: u64,
+    has_ended: bool,
+}
+
+/// All that the server has sent and the program has not taken.
+#[derive(Debug)]
+pub(super) struct Notices {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Channel {
+    fn signal(&mut self) {
+        self.unsent += 1;
+        while self.unsent > 0 {
+            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+            // SAFETY: one byte.
+            let sent = unsafe { libc::send(raw(&self.socket), [1_u8].as_ptr().cast(), 1, flags) };
+            if sent != 1 {
+                return;
+            }
+            self.unsent -= 1;
+        }
+    }
+}
+
+fn user_of(event: &[u8; 16]) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = *event;
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+}
+
+impl Notices {
+    pub fn new() -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub fn add_queue(&self, handle: u32, user: u64) {
+        let queue = Queue {
+            user,
+            ..Queue::default()
+        };
+        lock(&self.state).queues.insert(handle, queue);
+    }
+
+    pub fn add_channel(&self, handle: Option<u32>, socket: OwnedFd) {
+        let channel = Channel {
+            socket,
+            events: VecDeque::new(),
+            unsent: 0,
+        };
+        lock(&self.state).channels.insert(handle, channel);
+    }
+
+    /// Removes a queue with its events that were not read. Returns how many were, of completion and asynchronous.
+    pub fn remove_queue(&self, handle: u32) -> (u32, u32) {
+        let mut state = lock(&self.state);
+        let Some(queue) = state.queues.remove(&handle) else {
+            return (0, 0);
+        };
+        for channel in state.channels.values_mut() {
+            channel.events.retain(|event| user_of(event) != queue.user);
+        }
+        let asynchronous = state.reported.remove(&queue.user).unwrap_or(0);
+        (queue.reported, asynchronous)
+    }
+
+    /// Removes the events of a queue pair or shared receive queue. Returns how many were read.
+    pub fn remove_element(&self, user: u64) -> u32 {
+        let mut state = lock(&self.state);
+        if let Some(channel) = state.channels.get_mut(&None) {
+            channel.events.retain(|event| user_of(event) != user);
+        }
+        state.reported.remove(&user).unwrap_or(0)
+    }
+
+    /// Response of POLL_CQ: count and completions; `None` if there is no such queue.
+    pub fn poll(&self, handle: u32, most: u32) -> Option<Vec<u8>> {
+        let mut state = lock(&self.state);
+        let queue = state.queues.get_mut(&handle)?;
+        if queue.completions.is_empty() && most > 0 {
+            queue.empty_polls = queue.empty_polls.saturating_add(1);
+            if queue.empty_polls > PATIENT_POLLS {
+                let waited = self.changed.wait_timeout(state, POLL_WAIT);
+                state = waited.map_or_else(|error| error.into_inner().0, |(state, _)| state);
+            }
+        }
+        let queue = state.queues.get_mut(&handle)?;
+        let count = queue.completions.len().min(most as usize);
+        let mut response = Vec::with_capacity(8 + count * COMPLETION);
+        response.extend((count as u32).to_ne_bytes());
+        response.extend([0; 4]);
+        for completion in queue.completions.drain(..count) {
+            response.extend(completion);
+        }
+        queue.polled += count as u32;
+        if count > 0 {
+            queue.empty_polls = 0;
+        }
+        Some(response)
+    }
+
+    /// Takes the numbers of completions polled, by queue.
+    pub fn take_polled(&self) -> Vec<(u32, u32)> {
+        let mut state = lock(&self.state);
+        let queues = state
+            .queues
+            .iter_mut()
+            .filter(|(_, queue)| queue.polled > 0);
+        queues
+            .map(|(&handle, queue)| (handle, std::mem::take(&mut queue.polled)))
+            .collect()
+    }
+
+    /// Takes the next event of a channel.
+    pub fn take_event(&self, channel: Option<u32>) -> Option<[u8; 16]> {
+        let mut state = lock(&self.state);
+        let event = state.channels.get_mut(&channel)?.events.pop_front()?;
+        let user = user_of(&event);
+        if channel.is_none() {
+            *state.reported.entry(user).or_default() += 1;
+        } else if let Some(queue) = state.queues.values_mut().find(|queue| queue.user == user) {
+            queue.reported += 1;
+        }
+        Some(event)
+    }
+
+    /// Waits until so many notices have come.
+    pub fn wait_for(&self, count: u64) {
+        let state = lock(&self.state);
+        let waits = |state: &mut State| state.count < count && !state.has_ended;
+        drop(self.changed.wait_timeout_while(state, NOTICE_WAIT, waits));
+    }
+
+    /// Takes completions from the server.
+    pub fn completed(&self, handle: u32, completions: &[u8]) {
+        let mut state = lock(&self.state);
+        state.count += 1;
+        if let Some(queue) = state.queues.get_mut(&handle) {
+            let each = completions.chunks_exact(COMPLETION);
+            let each = each.filter_map(|completion| completion.first_chunk().copied());
+            queue.completions.extend(each);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Takes an event of a channel from the server.
+    pub fn event(&self, channel: Option<u32>, event: [u8; 16]) {
+        let mut state = lock(&self.state);
+        state.count += 1;
+        if let Some(channel) = state.channels.get_mut(&channel) {
+            channel.events.push_back(event);
+            channel.signal();
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The server has gone: descriptors of events end.
+    pub fn end(&self) {
+        let mut state = lock(&self.state);
+        state.has_ended = true;
+        state.channels.clear();
+        drop(state);
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,134 @@
+//! Completion queues: size, overflow and notification.
+
+use std::collections::VecDeque;
+
+use crate::abi::structures::WorkCompletion;
+use crate::abi::values::Status;
+use crate::verbs::ContextId;
+
+/// Most completions of a queue.
+pub(crate) const MOST_COMPLETIONS: u32 = 4_194_303;
+
+/// Bytes of a full queue of this size.
+pub(crate) fn memory(size: u32) -> u64 {
+    u64::from(size) * size_of::<WorkCompletion>() as u64
+}
+
+/// Completions that wake the owner of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Notify {
+    Never,
+    /// Solicited ones and errors.
+    Solicited,
+    All,
+}
+
+/// Effect of a new completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Added {
+    /// True if the completion is in the queue, false if it was full.
+    pub(crate) is_stored: bool,
+    /// True for the first overflow.
+    pub(crate) overflows: bool,
+    /// True if the channel gets an event.
+    pub(crate) notifies: bool,
+    /// True if nothing waited to be taken before.
+    pub(crate) is_first: bool,
+}
+
+/// A completion queue.
+#[derive(Debug)]
+pub(crate) struct CompletionQueue {
+    pub(crate) context: ContextId,
+    pub(crate) handle: u32,
+    pub(crate) user_handle: u64,
+    pub(crate) channel: Option<u32>,
+    pub(crate) size: u32,
+    waiting: VecDeque<WorkCompletion>,
+    /// Completions that were taken and not yet consumed.
+    taken: u32,
+    notify: Notify,
+    has_overflowed: bool,
+    /// Send and receive queues that complete here.
+    pub(crate) users: u32,
+    pub(crate) completion_events: u32,
+    pub(crate) async_events: u32,
+}
+
+impl CompletionQueue {
+    pub(crate) fn new(
+        context: ContextId,
+        handle: u32,
+        user_handle: u64,
+        channel: Option<u32>,
+        size: u32,
+    ) -> Self {
+        Self {
+            context,
+            handle,
+            user_handle,
+            channel,
+            size,
+            waiting: VecDeque::new(),
+            taken: 0,
+            notify: Notify::Never,
+            has_overflowed: false,
+            users: 0,
+            completion_events: 0,
+            async_events: 0,
+        }
+    }
+
+    /// Completions that the process has not polled.
+    pub(crate) fn unpolled(&self) -> usize {
+        self.waiting.len() + self.taken as usize
+    }
+
+    pub(crate) fn add(&mut self, completion: WorkCompletion, is_solicited: bool) -> Added {
+        if self.unpolled() >= self.size as usize {
+            let overflows = !std::mem::replace(&mut self.has_overflowed, true);
+            return Added {
+                is_stored: false,
+                overflows,
+                notifies: false,
+                is_first: false,
+            };
+        }
+        let is_first = self.waiting.is_empty();
+        let wakes = is_solicited || completion.status != Status::Success.number();
+        self.waiting.push_back(completion);
+        let notifies = match self.notify {
+            Notify::Never => false,
+            Notify::Solicited => wakes,
+            Notify::All => true,
+        };
+        if notifies {
+            self.notify = Notify::Never;
+        }
+        Added {
+            is_stored: true,
+            overflows: false,
+            notifies,
+            is_first,
+        }
+    }
+
+    /// Requests an event for the next completion. A request for all stays one if another for solicited ones follows.
+    pub(crate) fn request_notify(&mut self, solicited_only: bool) {
+        let wanted = match solicited_only {
+            true => Notify::Solicited,
+            false => Notify::All,
+        };
+        self.notify = self.notify.max(wanted);
+    }
+
+    pub(crate) fn take(&mut self, most: usize) -> impl Iterator<Item = WorkCompletion> {
+        let count = most.min(self.waiting.len());
+        self.taken += count as u32;
+        self.waiting.drain(..count)
+    }
+
+    pub(crate) fn consume(&mut self, count: u32) {
+        self.taken = self.taken.saturating_sub(count);
+    }
+}

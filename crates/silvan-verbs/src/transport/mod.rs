@@ -1,0 +1,237 @@
+//! The transports RC, UC and UD, one message per work request.
+//!
+//! - [`sending`] starts requests in order, within windows, and completes them;
+//! - [`requester`] acts on acknowledgements, responses and timers of RC;
+//! - [`responder`] executes requests that arrive;
+//! - [`flushing`] ends work in error, and resets queue pairs;
+//! - [`wire`] has the numbers of headers and timers.
+//!
+//! Data of RC stay in the sender's memory until the request arrives: the request is complete only afterwards, so its memory
+//! does not change. A read copies when its request arrives at the responder; the program sees the data when the response
+//! arrives. Data of UC and UD are read before the message is injected, because their requests complete at departure.
+
+pub(crate) mod flushing;
+pub(crate) mod requester;
+pub(crate) mod responder;
+pub(crate) mod sending;
+pub(crate) mod wire;
+
+use silvan_core::Time;
+
+use crate::abi::structures::WorkCompletion;
+use crate::abi::values::{EventType, SendOpcode, Status};
+use crate::action::{Action, Outcome, TransferId};
+use crate::message::{Content, Destination, Message};
+use crate::objects::context::EventSource;
+use crate::objects::{CqKey, QpKey, SrqKey};
+use crate::verbs::{ChannelHandle, CqHandle, DeviceId, Verbs};
+
+/// Purpose of a transfer of memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Transfer {
+    /// A responder executes a request; a read writes the memory of its requester's request, by its serial number.
+    Execution(QpKey, Option<(QpKey, u64)>),
+    /// A sender reads data of an unreliable request, by its serial number.
+    Data(QpKey, u64),
+    /// A requester stores the value of an atomic operation, by its serial number.
+    Value(QpKey, u64),
+}
+
+impl Verbs {
+    pub(crate) fn begin(&mut self, purpose: Transfer) -> TransferId {
+        self.last_transfer += 1;
+        let id = TransferId(self.last_transfer);
+        self.transfers.insert(id, purpose);
+        id
+    }
+
+    /// Adds a completion to a queue, with the events that follow.
+    pub(crate) fn complete(&mut self, cq: CqKey, completion: WorkCompletion, is_solicited: bool) {
+        let Some(queue) = self.cqs.get_mut(cq) else {
+            return;
+        };
+        let added = queue.add(completion, is_solicited);
+        let (context, handle, channel) = (queue.context, queue.handle, queue.channel);
+        if added.overflows {
+            let element = queue.user_handle;
+            self.raise(context, EventType::CqError, element, EventSource::Cq(cq));
+            self.overflowed.push(cq);
+        }
+        if added.is_stored && added.is_first {
+            self.actions.push_back(Action::Completion {
+                context,
+                cq: CqHandle(handle),
+            });
+        }
+        if added.notifies
+            && let Some(channel) = channel
+            && let Some(owner) = self.contexts.get_mut(&context)
+        {
+            owner.push_completion_event(channel, cq);
+            self.actions.push_back(Action::ChannelEvent {
+                context,
+                channel: ChannelHandle(channel),
+            });
+        }
+    }
+
+    /// Reports an asynchronous event of a queue pair.
+    pub(crate) fn raise_of_qp(&mut self, key: QpKey, kind: EventType) {
+        if let Some(qp) = self.qps.get(key) {
+            let (context, element) = (qp.context, qp.user_handle);
+            self.raise(context, kind, element, EventSource::Qp(key));
+        }
+    }
+
+    /// Reports an asynchronous event of a shared receive queue.
+    pub(crate) fn raise_of_srq(&mut self, key: SrqKey, kind: EventType) {
+        if let Some(srq) = self.srqs.get(key) {
+            let (context, element) = (srq.context, srq.user_handle);
+            self.raise(context, kind, element, EventSource::Srq(key));
+        }
+    }
+
+    /// A completion of a send request.
+    pub(crate) fn complete_send(
+        &mut self,
+        key: QpKey,
+        (wr_id, opcode, length): (u64, SendOpcode, u64),
+        status: Status,
+    ) {
+        let Some(qp) = self.qps.get(key) else { return };
+        let completion = WorkCompletion {
+            wr_id,
+            status: status.number(),
+            opcode: opcode.completion().number(),
+            byte_len: length as u32,
+            qp_num: qp.number,
+            port_num: 1,
+            ..WorkCompletion::default()
+        };
+        self.complete(qp.send_cq, completion, false);
+    }
+
+    /// Sets the time at which a queue pair's timers run.
+    pub(crate) fn refresh_timer(&mut self, key: QpKey) {
+        let Some(qp) = self.qps.get_mut(key) else {
+            return;
+        };
+        let due = qp.due();
+        if due == qp.timer {
+            return;
+        }
+        let number = qp.number;
+        if let Some(old) = std::mem::replace(&mut qp.timer, due) {
+            self.timers.remove(&(old, number));
+        }
+        if let Some(due) = due {
+            self.timers.insert((due, number));
+        }
+    }
+
+    /// Queue pairs of overflowed completion queues fail.
+    pub(crate) fn fail_overflowed(&mut self) {
+        while let Some(cq) = self.overflowed.pop() {
+            let users: Vec<QpKey> = self
+                .numbers
+                .values()
+                .copied()
+                .filter(|key| {
+                    let qp = self.qps.get(*key);
+                    qp.is_some_and(|qp| qp.send_cq == cq || qp.receive_cq == cq)
+                })
+                .collect();
+            for key in users {
+                self.raise_of_qp(key, EventType::QpFatal);
+                self.enter_error(key);
+            }
+        }
+    }
+
+    pub(crate) fn message_departed(&mut self, now: Time, message: &Message) {
+        let key = message.sender;
+        match &message.content {
+            Content::Request(request) => {
+                let Some(qp) = self.qps.get_mut(key) else {
+                    return;
+                };
+                let queue = &mut qp.send;
+                let Some(send) = queue.find(request.serial) else {
+                    return;
+                };
+                if send.attempt != request.attempt || !send.is_leaving {
+                    return;
+                }
+                send.is_leaving = false;
+                send.departed = Some(now);
+                let payload = send.request.payload();
+                queue.count_departure(payload);
+                self.reap(now, key);
+                self.start_sends(now, key);
+            }
+            Content::Response(response) => {
+                if response.original.is_none() {
+                    self.mark_streaming(now, message.flow.destination_qp, response.serial, false);
+                }
+                if response.is_new
+                    && let Some(qp) = self.qps.get_mut(key)
+                {
+                    qp.receive.responses = qp.receive.responses.saturating_sub(1);
+                }
+            }
+            Content::Acknowledge(_) => {}
+        }
+    }
+
+    pub(crate) fn message_arrived(&mut self, now: Time, device: DeviceId, message: Message) {
+        if matches!(message.destination, Destination::Multicast(_)) {
+            self.distribute(now, device, &message);
+            return;
+        }
+        let Some(&key) = self.numbers.get(&message.flow.destination_qp) else {
+            return;
+        };
+        match self.qps.get(key) {
+            Some(qp) if qp.device == device => {}
+            _ => return,
+        }
+        match message.content {
+            Content::Request(_) => self.enqueue_arrival(now, key, message),
+            Content::Response(response) => self.receive_response(now, key, response),
+            Content::Acknowledge(acknowledge) => self.receive_acknowledge(now, key, acknowledge),
+        }
+    }
+
+    /// Gives a multicast message to the queue pairs of a port that are attached to its group, except the sender.
+    pub(crate) fn distribute(&mut self, now: Time, device: DeviceId, message: &Message) {
+        let Content::Request(request) = &message.content else {
+            return;
+        };
+        let group = match (&request.route, self.devices.get(device.0 as usize)) {
+            (Some((route, _)), Some(owner)) => owner.groups.get(&route.dgid),
+            _ => None,
+        };
+        let members: Vec<QpKey> = group.into_iter().flatten().copied().collect();
+        for key in members {
+            if key != message.sender {
+                self.enqueue_arrival(now, key, message.clone());
+            }
+        }
+    }
+
+    pub(crate) fn transfer_finished(&mut self, now: Time, id: TransferId, outcome: Outcome) {
+        match self.transfers.remove(&id) {
+            Some(Transfer::Execution(key, read)) => {
+                self.execution_finished(now, key, id, outcome);
+                if let Some((requester, serial)) = read {
+                    self.read_landed(now, requester, serial);
+                }
+            }
+            Some(Transfer::Data(key, serial)) => self.data_read(now, key, (id, serial), outcome),
+            Some(Transfer::Value(key, serial)) => {
+                self.value_stored(now, key, (id, serial), outcome)
+            }
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,144 @@
+"""Open the pages of the built site in Chromium, on a desk and on a phone, and say what is wrong.
+
+Links and anchors exist, no script fails, a first load has less than a megabyte, nothing is wider
+than a phone, and axe-core finds nothing serious. Needs ``make site`` and Debian's chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import http.server
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "target" / "site"
+CHROMIUM = "/usr/bin/chromium"
+MOST_BYTES = 1_000_000
+DESK = {"width": 1280, "height": 900}
+PHONE = {"width": 360, "height": 740}
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+ENTRANCES = ("index.html", "start.html", "what-silvan-is-not.html", "guide/installing.html")
+"""Pages that a stranger meets first; by default these are opened."""
+
+
+class _Names(HTMLParser):
+    """Collects the links and the anchors of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take a link's target, or an anchor."""
+        values = dict(attrs)
+        if tag == "a" and (link := values.get("href")):
+            self.links.append(link)
+        for key in ("id", "name"):
+            if anchor := values.get(key):
+                self.anchors.add(anchor)
+
+
+def names(path: Path) -> _Names:
+    """Read the links and anchors of a page."""
+    found = _Names()
+    found.feed(path.read_text("utf-8"))
+    return found
+
+
+def broken_links(site: Path) -> Iterator[str]:
+    """List links within the site whose page or anchor does not exist."""
+    pages = {path: names(path) for path in sorted(site.rglob("*.html"))}
+    for path, found in pages.items():
+        place = path.relative_to(site).as_posix()
+        for link in found.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = unquote(urlsplit(urljoin(f"/{place}", link)).path).lstrip("/")
+            file = site / target
+            file = file / "index.html" if file.is_dir() else file
+            if not file.is_file():
+                yield f"{place}: {link}: no such page"
+                continue
+            anchor = unquote(parts.fragment)
+            if anchor and file in pages and anchor not in pages[file].anchors:
+                yield f"{place}: {link}: no such anchor"
+
+
+def open_page(browser: Browser, address: str, size: dict[str, int]) -> Iterator[str]:
+    """Open a page, and list what is wrong with it."""
+    page: Page = browser.new_page(viewport=size)  # type: ignore[arg-type]
+    complaints: list[str] = []
+    sizes: list[int] = []
+    page.on("pageerror", lambda error: complaints.append(f"a script fails: {error}"))
+    page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
+    page.goto(address, wait_until="networkidle")
+    yield from complaints
+    if sum(sizes) > MOST_BYTES:
+        yield f"the first load has {sum(sizes):,} bytes"
+    width = page.evaluate("document.documentElement.scrollWidth")
+    if width > size["width"]:
+        yield f"{width} pixels wide on a screen of {size['width']}"
+    for one in Axe().run(page, options=RULES).response["violations"]:
+        if one["impact"] in ("serious", "critical"):
+            yield f"{one['id']}: {one['help']}: {one['nodes'][0]['target']}"
+    page.close()
+
+
+@contextmanager
+def served(site: Path) -> Iterator[str]:
+    """Serve the site on the loopback."""
+    handler = functools.partial(_Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is its
+        """Print nothing."""
+
+
+def problems(site: Path, pages: Sequence[str]) -> Iterator[str]:
+    """List what is wrong with the links of a site, and with some of its pages."""
+    yield from broken_links(site)
+    with served(site) as root, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for name in pages:
+            for size in (DESK, PHONE):
+                for line in open_page(browser, f"{root}{name}", size):
+                    yield f"{name}, {size['width']} pixels: {line}"
+        browser.close()
+
+
+def main() -> int:
+    """Check the site."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pages", nargs="*", default=list(ENTRANCES))
+    parser.add_argument("--site", type=Path, default=SITE)
+    chosen = parser.parse_args()
+    found = list(problems(chosen.site, chosen.pages))
+    for line in found:
+        print(line, file=sys.stderr)
+    print(f"{len(chosen.pages)} pages opened, {len(found)} problems")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,289 @@
+"""Releases: versions that agree, a changelog from fragments, what keeps a commit from being one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import yaml
+
+from tests.test_documents import load_tool
+
+ROOT = Path(__file__).resolve().parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT, BUILD = PYPROJECT["project"], PYPROJECT["build-system"]
+
+
+@pytest.fixture(scope="module")
+def release() -> ModuleType:
+    return load_tool("release")
+
+
+def changelog() -> ModuleType:
+    return load_tool("changelog")
+
+
+def versions() -> ModuleType:
+    return load_tool("versions")
+
+
+def test_all_files_state_one_version() -> None:
+    assert list(versions().problems()) == []
+
+
+def test_a_new_version_is_written_everywhere(tmp_path: Path) -> None:
+    tool = versions()
+    files = ["Cargo.toml", *tool.LOCKS, *(place.file for place in tool.LOCATIONS)]
+    for file in files:
+        target = tmp_path / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / file, target)
+    cargo = tmp_path / "Cargo.toml"
+    now = tool.version()
+    text = cargo.read_text()
+    cargo.write_text(text.replace(f'version = "{now}"\nedition', 'version = "7.8.9"\nedition'))
+    wrong = list(tool.problems(tmp_path))
+    assert len(wrong) == len(files) - 1
+    tool.write(tmp_path)
+    assert list(tool.problems(tmp_path)) == []
+    for file in files:
+        before, after = ((root / file).read_text() for root in (ROOT, tmp_path))
+        assert after.replace("7.8.9", now) == before
+
+
+CHANGELOG = "# Changelog\n\nThe format.\n\n## 1.0.0 (2026-12-01)\n\nThe first version.\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Make a folder with a changelog and two fragments."""
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    changes = tmp_path / "changes"
+    changes.mkdir()
+    (changes / "README.md").write_text("about fragments\n")
+    (changes / "export.added.md").write_text("`silvan export`\nwrites dot.\n")
+    (changes / "rates.fixed.md").write_text("Rates of FDR.\n")
+    return tmp_path
+
+
+def test_fragments_become_a_section(project: Path) -> None:
+    tool = changelog()
+    assert list(tool.problems(project)) == []
+    tool.collect(project, "1.1.0", "2027-01-02")
+    assert (project / "CHANGELOG.md").read_text() == (
+        "# Changelog\n\nThe format.\n\n## 1.1.0 (2027-01-02)\n\n### Added\n\n"
+        "- `silvan export` writes dot.\n\n### Fixed\n\n- Rates of FDR.\n\n"
+        "## 1.0.0 (2026-12-01)\n\nThe first version.\n"
+    )
+    assert tool.released(project) == ("1.1.0", "2027-01-02")
+    assert [path.name for path in (project / "changes").iterdir()] == ["README.md"]
+
+
+def test_a_section_without_a_date_gets_it(project: Path) -> None:
+    tool = changelog()
+    path = project / "CHANGELOG.md"
+    path.write_text(CHANGELOG.replace("2026-12-01", "unreleased"))
+    with pytest.raises(SystemExit, match="move the text"):
+        tool.collect(project, "1.0.0", "2026-12-01")
+    for fragment in tool.fragments(project):
+        fragment.unlink()
+    assert tool.released(project) == ("1.0.0", None)
+    tool.collect(project, "1.0.0", "2026-12-01")
+    assert path.read_text() == CHANGELOG
+    with pytest.raises(SystemExit, match=r"1\.0\.0 already"):
+        tool.collect(project, "1.0.0", "2026-12-02")
+
+
+@pytest.mark.parametrize("name", ["export.md", "export.new.md", "export.added.txt"])
+def test_a_fragment_with_a_wrong_name_is_named(project: Path, name: str) -> None:
+    (project / "changes" / name).write_text("text\n")
+    (wrong,) = changelog().problems(project)
+    assert wrong.startswith(f"changes/{name}: ")
+
+
+def test_fragments_of_this_checkout_are_well_formed() -> None:
+    assert list(changelog().problems(ROOT)) == []
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Make a small checkout that can be released as the version of this one."""
+    version = versions().version()
+    for file in ["Cargo.toml", *versions().LOCKS, *(one.file for one in versions().LOCATIONS)]:
+        target = tmp_path / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / file, target)
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG.replace("1.0.0", version))
+    (tmp_path / "changes").mkdir()
+    pages = tmp_path / "docs" / "reproductions"
+    pages.mkdir(parents=True)
+    (pages / "mine.md").write_text(f"7 runs of silvan {version}, 1 G\n")
+    (tmp_path / ".gitignore").write_text("/target\n")
+    (tmp_path / "crates").mkdir()
+    (tmp_path / "crates" / "lib.rs").write_text("")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "one")
+    site = tmp_path / "target" / "site"
+    site.mkdir(parents=True)
+    (site / "index.html").write_text("")
+    note(tmp_path, "checked", "checked-papers")
+    return tmp_path
+
+
+def note(folder: Path, *names: str) -> None:
+    """Note that checks have passed on the newest commit."""
+    for name in names:
+        (folder / "target" / name).write_text(git(folder, "rev-parse", "HEAD") + "\n")
+
+
+def test_a_checked_commit_can_be_released(release: ModuleType, checkout: Path) -> None:
+    assert list(release.problems(checkout, versions().version())) == []
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "words"),
+    [
+        ("version", "is no version"),
+        ("dirty", "has changes"),
+        ("tag", "exists"),
+        ("unchecked", "checks have not passed"),
+        ("citation", r"CITATION\.cff: 0\.0\.1"),
+        ("undated", "no dated section"),
+        ("fragment", "has fragments"),
+        ("papers", "papers have not been compared"),
+        ("page", r"mine\.md is of 0\.9\.0"),
+        ("site", "site is not built"),
+    ],
+)
+def test_each_reason_against_a_release_is_named(
+    release: ModuleType, checkout: Path, spoilt: str, words: str
+) -> None:
+    version = versions().version()
+    wanted = "one" if spoilt == "version" else version
+    if spoilt == "tag":
+        git(checkout, "tag", f"v{version}")
+    elif spoilt == "site":
+        shutil.rmtree(checkout / "target" / "site")
+    elif spoilt == "unchecked":
+        (checkout / "target" / "checked").unlink()
+    elif spoilt != "version":
+        file, text = {
+            "dirty": ("new.txt", "new\n"),
+            "citation": ("CITATION.cff", "version: 0.0.1\n"),
+            "undated": ("CHANGELOG.md", f"# Changelog\n\n## {version} (unreleased)\n"),
+            "fragment": ("changes/one.added.md", "text\n"),
+            "papers": ("crates/lib.rs", "// changed\n"),
+            "page": ("docs/reproductions/mine.md", "7 runs of silvan 0.9.0, 1 G\n"),
+        }[spoilt]
+        (checkout / file).write_text(text)
+        if spoilt != "dirty":
+            git(checkout, "add", "-A")
+            git(checkout, "commit", "-qm", "two")
+            note(checkout, *(["checked"] if spoilt == "papers" else ["checked", "checked-papers"]))
+    (wrong,) = release.problems(checkout, wanted)
+    assert re.search(words, wrong), wrong
+
+
+def test_sums_and_index_hold_each_file(release: ModuleType, tmp_path: Path) -> None:
+    """Oracle: sha256sum; the names that pip asks an index for (PEP 503)."""
+    rehearsal = load_tool("rehearsal")
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "silvan-1.0.0-cp311-abi3-any.whl").write_bytes(b"wheel")
+    (files / "ruamel_yaml.clib-2.0-py3-none-any.whl").write_bytes(b"other")
+    release.write_sums(files)
+    check = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
+    subprocess.run(check, cwd=files, check=True)
+    rehearsal.check_sums(files)
+    rehearsal.write_index(tmp_path / "index", sorted(files.glob("*.whl")))
+    with rehearsal.served(tmp_path / "index") as index:
+        page = urlopen(f"{index}silvan/").read().decode()
+        assert urlopen(f"{index}ruamel-yaml-clib/").status == 200
+    assert "silvan-1.0.0-cp311-abi3-any.whl</a>" in page
+    (files / "silvan-1.0.0-cp311-abi3-any.whl").write_bytes(b"another")
+    with pytest.raises(SystemExit, match="is not what SHA256SUMS says"):
+        rehearsal.check_sums(files)
+
+
+def test_wheels_that_differ_say_where(tmp_path: Path) -> None:
+    tool = load_tool("same_wheel")
+
+    def wheel(name: str, text: str, year: int = 2026) -> Path:
+        path = tmp_path / name
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(zipfile.ZipInfo("a.py", (year, 1, 1, 0, 0, 0)), text)
+        return path
+
+    first = wheel("one.whl", "1")
+    assert list(tool.differences(first, wheel("two.whl", "1"))) == []
+    assert list(tool.differences(first, wheel("three.whl", "2"))) == ["a.py: contents"]
+    assert list(tool.differences(first, wheel("four.whl", "1", 2027))) == ["a.py: time"]
+
+
+def test_the_rehearsal_finds_what_the_pages_show() -> None:
+    tool = load_tool("rehearsal")
+    steps = list(tool.steps(tool.FIRST_STEPS))
+    assert ["silvan", "example", "incast"] in steps
+    assert ["silvan", "run", "incast.toml"] in steps
+    assert tool.blocks(tool.C_GUIDE, "c")[0].startswith("/* relay.c */")
+
+
+def wanted() -> Iterator[tuple[str, str]]:
+    """List the packages that silvan needs, with the oldest version of each."""
+    for text in PROJECT["dependencies"]:
+        name, _, oldest = text.partition(">=")
+        yield name, oldest
+
+
+def test_the_recipe_of_conda_needs_what_the_package_needs() -> None:
+    recipe = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text("utf-8"))
+    run = [f"python {PROJECT['requires-python']}"]
+    run += [f"{name} >={oldest}" for name, oldest in wanted()]
+    assert recipe["requirements"]["run"] == run
+    (backend,) = BUILD["requires"]
+    assert backend.replace("maturin", "maturin ") in recipe["requirements"]["host"]
+
+
+def test_the_package_of_spack_needs_what_the_package_needs() -> None:
+    text = (ROOT / "packaging" / "spack" / "package.py").read_text("utf-8")
+    compile(text, "package.py", "exec")
+    extras = [one for some in PROJECT["optional-dependencies"].values() for one in some]
+    pairs = [one.split(">=") for one in extras]
+    for name, oldest in [*wanted(), *pairs]:
+        assert f'depends_on("py-{name}@{oldest}:' in text, name
+    for extra in PROJECT["optional-dependencies"]:
+        assert f'variant("{extra}"' in text
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))["workspace"]["package"]
+    assert f'depends_on("rust@{cargo["rust-version"]}:"' in text
+
+
+def test_descriptions_agree() -> None:
+    """Oracle: CITATION.cff and pyproject.toml."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    zenodo: dict[str, Any] = json.loads((ROOT / ".zenodo.json").read_text("utf-8"))
+    codemeta: dict[str, Any] = json.loads((ROOT / "codemeta.json").read_text("utf-8"))
+    assert zenodo["title"] == citation["title"]
+    assert zenodo["keywords"] == codemeta["keywords"] == citation["keywords"]
+    names = [one["name"] for one in citation["authors"]]
+    assert [one["name"] for one in zenodo["creators"]] == names
+    assert codemeta["description"] == PROJECT["description"]
+    assert [one.rpartition("/")[2] for one in codemeta["license"]] == citation["license"]
