@@ -11,7 +11,7 @@ const LONGEST_STEP: u64 = 1_000_000_000;
 const SHORTEST_STEP: u64 = 1_000_000;
 /// Lag from which on simulated time is made to catch up: less is not worth a step.
 const GRAIN: Duration = Duration::from_millis(1);
-/// The same while programs wait for messages.
+/// Lag that counts while programs wait for messages.
 const FINE_GRAIN: Duration = Duration::from_micros(20);
 /// Largest lag that simulated time makes up for; beyond it, simulated time falls behind
 /// permanently. A busy machine delays a thread by less than a second, which is soon made up for.

@@ -29,7 +29,7 @@ pub(crate) enum Fate {
     Departed(u32),
 }
 
-/// What has become of messages, shared with the data plane.
+/// Fates of messages, shared with the data plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fates(Arc<Mutex<Vec<Fate>>>);
 

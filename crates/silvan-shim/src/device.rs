@@ -54,7 +54,7 @@ pub(crate) unsafe fn describe(buffer: *mut c_void, minor: u32) {
     about.st_rdev = libc::makedev(MAJOR, minor);
 }
 
-/// The same for a `struct statx`.
+/// Describes a character device in a `struct statx`.
 ///
 /// # Safety
 ///

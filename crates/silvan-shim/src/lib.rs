@@ -254,7 +254,7 @@ describing! {
     __fxstatat64(version: c_int, folder: c_int, @path, @buffer, flags: c_int) = fxstatat64;
 }
 
-/// The same for open files.
+/// Wrappers of libc functions that describe open files.
 macro_rules! describing_open {
     ($($name:ident($($before:ident: $before_type:ty,)* @fd) = $real:ident;)*) => {$(
         #[doc = concat!("`", stringify!($name), "` of libc.")]

@@ -42,7 +42,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(1);
 /// Tick while no packets move.
 const QUIET_TICK: Duration = Duration::from_millis(10);
-/// The same while RDMA programs wait for messages.
+/// Tick while RDMA programs wait for messages.
 const SHORT_TICK: Duration = Duration::from_micros(20);
 /// Time between two checks of the ports of hosts with RDMA programs.
 const PORT_CHECK: Duration = Duration::from_millis(5);

@@ -94,7 +94,7 @@ pub(super) struct RdmaPrograms {
 struct InFlight {
     message: Message,
     to: HostId,
-    /// Whether the sender knows that it has left.
+    /// True if the sender knows that the message has left.
     has_departed: bool,
 }
 

@@ -235,7 +235,7 @@ proptest! {
         law::play(&bytes);
     }
 
-    /// What is parsed is emitted as it was, up to bytes that belong to a driver.
+    /// Parsed bytes are emitted unchanged, up to bytes that belong to a driver.
     #[test]
     fn commands_survive_a_round_trip(bytes in any_command()) {
         if let Ok(command) = parse(&bytes) {

@@ -370,7 +370,7 @@ pub struct HpccSection {
     /// Ranks on each host.
     #[schemars(range(min = 1))]
     pub ranks_per_host: u32,
-    /// How ranks are dealt to hosts: `block` or `cyclic`.
+    /// Distribution of ranks over hosts: `block` or `cyclic`.
     pub placement: Placement,
     /// Time before the first test.
     #[schemars(with = "schema::SpanText")]

@@ -1,4 +1,4 @@
-//! What the ranks of a host share besides its adapters: the gap between messages, and the memory.
+//! Resources that the ranks of a host share besides its adapters: the gap between messages, and the memory.
 
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
@@ -14,7 +14,7 @@ struct Shared {
     memory_end: Time,
 }
 
-/// What the ranks of each host share.
+/// Resources that the ranks of each host share.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares(Vec<Shared>);
 

@@ -1,4 +1,4 @@
-//! What the ranks of a host share, in closed form: the gap between messages, and the memory.
+//! Shared resources of the ranks of a host, in closed form: the gap between messages, and the memory.
 
 use silvan_core::{Bytes, Rate, Span, Time};
 use silvan_workload::programs::{Messaging, Op};

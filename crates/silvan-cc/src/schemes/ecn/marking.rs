@@ -30,7 +30,7 @@ pub enum Marking {
     /// The next packets that such an output sends, as many as wait for it.
     #[default]
     ProposedCounters,
-    /// The same number and that of the packets being sent, which make their outputs congested, too.
+    /// As `proposed-counters`, and the packets being sent, which make their outputs congested, too.
     ResidentCounters,
     /// The next packets that an output sends, as many as wait for it when they reach `output-threshold`.
     OutputTriggered,

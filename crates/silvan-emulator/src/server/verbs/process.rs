@@ -30,7 +30,7 @@ const SOCKET_ROOM: usize = 4 << 20;
 /// Length of a completion.
 const COMPLETION: usize = 48;
 
-/// What an answer of a process is for.
+/// Purpose of an answer of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     /// Memory to write to an address of the transfer's target.

@@ -29,7 +29,7 @@ struct Counters {
 pub struct ProposedCounters {
     counters: Vec<Counters>,
     data_vls: u32,
-    /// Whether full input buffers trigger marking.
+    /// True if full input buffers trigger marking.
     by_input: bool,
     /// The packets that wait for an output when it triggers marking; 0 for never.
     output_threshold: u32,

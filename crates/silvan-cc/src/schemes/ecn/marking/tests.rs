@@ -226,7 +226,7 @@ fn resident_counters_count_packets_being_sent() {
     assert_eq!(switch.left, [(victim, false), (local, false), (next, true)]);
 }
 
-/// Where nothing is being sent, both readings of cnt1 are the same.
+/// Without packets being sent, both readings of cnt1 are equal.
 #[test]
 fn resident_counters_are_the_proposed_ones_without_packets_being_sent() {
     let mut control = ResidentCounters::new(PORTS, 1);

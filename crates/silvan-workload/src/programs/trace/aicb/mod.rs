@@ -138,9 +138,15 @@ pub(crate) enum Step {
     /// Waits for collective operations that go on beside other steps.
     Join,
     /// Starts to send to the rank at this distance.
-    Send { distance: i64, bytes: u64 },
+    Send {
+        distance: i64,
+        bytes: u64,
+    },
     /// Receives from the rank at this distance.
-    Receive { distance: i64, bytes: u64 },
+    Receive {
+        distance: i64,
+        bytes: u64,
+    },
 }
 
 /// Steps of ranks, each with its line.
