@@ -1,6 +1,8 @@
 //! The class `Network`: a session whose driver is a Python program.
 
-use std::cell::{RefCell, RefMut};
+// The session of a scenario without callbacks is moved between threads.
+#![allow(unsafe_code)]
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -40,11 +42,15 @@ struct Open {
     requests: Vec<Request>,
 }
 
+// SAFETY: of the schemes of a session only callbacks share memory without locks (`Rc`), and the package refuses scenarios
+// with them. Everything else in a session is its own. Python's collector may drop a network on any thread.
+unsafe impl Send for Open {}
+
 /// A simulated fabric that Python steers; the package gives events their tags.
-/// It belongs to the thread that made it.
-#[pyclass(frozen, unsendable, module = "silvan._silvan")]
+/// It is used on the thread that made it.
+#[pyclass(frozen, module = "silvan._silvan")]
 pub struct Network {
-    open: RefCell<Open>,
+    open: Mutex<Open>,
     events: Arc<Mutex<VecDeque<Event>>>,
 }
 
@@ -62,7 +68,7 @@ impl Network {
             requests: Vec::new(),
         };
         Ok(Self {
-            open: RefCell::new(open),
+            open: Mutex::new(open),
             events,
         })
     }
@@ -199,8 +205,8 @@ impl Network {
 
 impl Network {
     /// The session, unless a signal handler asks for it within a run.
-    fn open(&self) -> PyResult<RefMut<'_, Open>> {
-        let open = self.open.try_borrow_mut();
+    fn open(&self) -> PyResult<MutexGuard<'_, Open>> {
+        let open = self.open.try_lock();
         open.map_err(|_| PyRuntimeError::new_err("the network is running"))
     }
 }
