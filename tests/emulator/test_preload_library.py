@@ -149,8 +149,8 @@ base = Path("/sys/class/infiniband")
 assert os.listdir(base) == ["silvan0"]
 port = base / "silvan0/ports/1"
 assert sorted(os.listdir(port)) == sorted([
-    "cap_mask", "counters", "gid_attrs", "gids", "hw_counters", "lid", "lid_mask_count", "link_layer",
-    "phys_state", "pkeys", "rate", "sm_lid", "sm_sl", "state"]), os.listdir(port)
+    "cap_mask", "counters", "gid_attrs", "gids", "hw_counters", "lid", "lid_mask_count",
+    "link_layer", "phys_state", "pkeys", "rate", "sm_lid", "sm_sl", "state"]), os.listdir(port)
 assert len(list((port / "pkeys").iterdir())) == 128
 assert (port / "state").read_text() == "4: ACTIVE\\n"
 assert (port / "gids" / "0").read_text().startswith("fe80:0000:0000:0000:")
