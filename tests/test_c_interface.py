@@ -174,6 +174,8 @@ def test_the_guide_s_example_is_installed_compiled_and_run(tmp_path: Path) -> No
     assert installed == {
         "include/silvan.h",
         "lib/libsilvan.so",
+        "lib/libsilvan.so.1",
+        "lib/libsilvan.so.1.0.0",
         "lib/libsilvan.a",
         "lib/pkgconfig/silvan.pc",
     }

@@ -162,6 +162,10 @@ impl Scheme for Ecn {
         let name = if wanted { "given" } else { "this response" };
         let parameters = parameters.map(|(key, given)| Parameter { key, given, wanted });
         check_choice(&KeyPath::ROOT, name, &parameters)?;
+        // The response refuses its own values.
+        if self.output_threshold == 0 {
+            return self.check_bounds();
+        }
         // The packet size does not matter here.
         self.source(0).map(|_| ())
     }
