@@ -12,7 +12,7 @@ use super::response::{
 use super::source::{EcnSource, RateModel, SourceParameters, WindowLimit};
 use crate::parameters;
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
-use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
+use crate::schemes::{Bounds, Declared, Defaults, Scheme, SchemeError, Search, Setup};
 
 /// Response of a source's rate to acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
