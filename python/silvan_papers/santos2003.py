@@ -38,7 +38,7 @@ _WINDOW_ONLY: Mapping[str, TomlValue] = {"control.ecn.response": "fixed"}
 # Bounds of "fully used" and "high" for a link, and of "under-used" for an idle link.
 _HIGH = 0.9
 _LOW = 0.75
-# What "saturates" asks, and what "most of the bandwidth" does.
+# Bounds of "saturates" and of "most of the bandwidth".
 _SATURATED = 0.99
 _MOST = 0.5
 # Jain's index of flows that get "approximately the same".

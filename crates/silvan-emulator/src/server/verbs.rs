@@ -268,7 +268,7 @@ impl RdmaPrograms {
                 }
                 Fate::Arrived(number) => {
                     if let Some(sent) = self.in_flight.remove(&number) {
-                        // What a host sends to itself does not leave it.
+                        // A message of a host to itself arrives without a departure.
                         if !sent.has_departed {
                             self.verbs.departed(now, &sent.message);
                         }

@@ -219,7 +219,7 @@ fn requests_complete_after_the_transfers_into_their_memory() {
         };
         written.set_state(&mut world, QpState::Err).unwrap();
         assert!(written.poll(&mut world).is_empty(), "{opcode:?}");
-        // What is posted now comes behind.
+        // Later work requests complete after the earlier ones.
         written.receive(&mut world, 7, Vec::new()).unwrap();
         written.send(&mut world, &[post(9)]).unwrap();
         world.run_until(at(transfers_until + 20));

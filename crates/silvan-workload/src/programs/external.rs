@@ -259,7 +259,7 @@ impl Programs {
                     token,
                 } => {
                     let ranks = (first + from.index() as u32, first + to.index() as u32);
-                    self.put(ranks, token, bytes, (sl, queue), now);
+                    self.put(ranks, token, bytes, Some((sl, queue)), now);
                 }
                 Request::Timer { delay, token } => {
                     let at = now.saturating_add(delay);

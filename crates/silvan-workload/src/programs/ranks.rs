@@ -608,8 +608,7 @@ impl Programs {
     ) {
         let other = self.first_of(rank) + other;
         if !read {
-            let way = (None, SendQueue::default());
-            return self.put((rank, other), token, bytes, way, now);
+            return self.put((rank, other), token, bytes, None, now);
         }
         let slot = self.messages.add(Message {
             stage: Stage::GetRequest,
@@ -628,13 +627,13 @@ impl Programs {
         self.launch(slot, now);
     }
 
-    /// Puts bytes into another rank's memory, on this service level or the job's.
+    /// Puts bytes into another rank's memory. A driver gives its service level and queue, and its message waits for no gap.
     pub(crate) fn put(
         &mut self,
         (source, target): (u32, u32),
         token: u32,
         bytes: u64,
-        way: (Option<Sl>, SendQueue),
+        way: Option<(Option<Sl>, SendQueue)>,
         now: Time,
     ) {
         let slot = self.messages.add(Message {
@@ -651,7 +650,10 @@ impl Programs {
             is_read: false,
         });
         self.count_send(source, bytes);
-        self.launch_on(slot, way, now);
+        match way {
+            Some(way) => self.launch_on(slot, way, now),
+            None => self.launch(slot, now),
+        }
     }
 
     fn count_send(&mut self, rank: u32, bytes: u64) {

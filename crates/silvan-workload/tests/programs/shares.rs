@@ -64,6 +64,27 @@ fn the_gap_counts_local_messages() {
     assert_eq!(exchange(messaging()), o * 2 + wire(8) + o);
 }
 
+/// Puts of two ranks of a host share the gap as messages do.
+#[test]
+fn the_gap_counts_puts() {
+    let gap = Span::from_us(5);
+    let m = Messaging { gap, ..messaging() };
+    let put = |to: u32| sequence(&[Op::Put { to, bytes: 8 }, Op::Wait]);
+    let idle = || sequence(&[]);
+    let outcome = run(
+        3,
+        vec![job(vec![
+            (0, put(2)),
+            (0, put(3)),
+            (1, idle()),
+            (2, idle()),
+        ])],
+        m,
+    );
+    let first = m.overhead + wire(8);
+    assert_eq!((end(&outcome, 0), end(&outcome, 1)), (first, first + gap));
+}
+
 const MEMORY: Rate = Rate::from_bits_per_sec(8_000_000_000).expect("not zero");
 
 /// A memory that is slower than the link delays the end of a message to its own time for the bytes; a faster one does not.

@@ -423,7 +423,7 @@ def _matched(
         if not open_.all():
             part, active, room = part.chosen(open_), active[open_], room[open_]
         gap = residual[part.steps] - np.repeat(room, part.hops)
-        # How exactly the flow explains what is left at each port.
+        # Share of the flow's ports whose remaining load it explains.
         near = np.maximum(1 - gap / tolerance[part.steps], 0.0)
         exact = np.add.reduceat(near, part.starts[:-1]) / part.hops
         ends = np.minimum(near[part.starts[:-1]], near[part.starts[1:] - 1])
