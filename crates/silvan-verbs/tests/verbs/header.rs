@@ -82,6 +82,8 @@ fn strip_comments(text: &str) -> String {
 #[test]
 fn structures_have_the_members_of_the_header() {
     let Ok(text) = std::fs::read_to_string(HEADER) else {
+        // The checks of the project have linux-libc-dev, by build-essential.
+        assert!(std::env::var_os("CI").is_none(), "{HEADER} is missing");
         return;
     };
     let known = read_header(&text);
