@@ -255,7 +255,7 @@ def wanted() -> Iterator[tuple[str, str]]:
 
 
 def test_the_recipe_of_conda_needs_what_the_package_needs() -> None:
-    recipe = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text("utf-8"))
+    recipe = yaml.safe_load((ROOT / "recipes" / "conda" / "recipe.yaml").read_text("utf-8"))
     run = [f"python {PROJECT['requires-python']}"]
     run += [f"{name} >={oldest}" for name, oldest in wanted()]
     assert recipe["requirements"]["run"] == run
@@ -264,7 +264,7 @@ def test_the_recipe_of_conda_needs_what_the_package_needs() -> None:
 
 
 def test_the_package_of_spack_needs_what_the_package_needs() -> None:
-    text = (ROOT / "packaging" / "spack" / "package.py").read_text("utf-8")
+    text = (ROOT / "recipes" / "spack" / "package.py").read_text("utf-8")
     compile(text, "package.py", "exec")
     extras = [one for some in PROJECT["optional-dependencies"].values() for one in some]
     pairs = [one.split(">=") for one in extras]

@@ -135,7 +135,7 @@ def _image(root: Path, version: str) -> None:
         print("image: not built, no Docker daemon answers", file=sys.stderr)
         return
     _run(root, docker, "build", "--tag", f"{IMAGE}:{version}", ".")
-    _run(root, "packaging/container/smoke-test", f"{IMAGE}:{version}")
+    _run(root, "recipes/container/smoke-test", f"{IMAGE}:{version}")
 
 
 def write_sums(out: Path) -> None:

@@ -36,9 +36,9 @@ LOCATIONS = (
     Location("CITATION.cff", r"^version: (\S+)$"),
     Location("codemeta.json", r'^  "version": "([^"]+)",$'),
     Location(".zenodo.json", r'^  "version": "([^"]+)",$'),
-    Location("packaging/conda/recipe.yaml", r'^  version: "([^"]+)"$'),
+    Location("recipes/conda/recipe.yaml", r'^  version: "([^"]+)"$'),
     Location("debian/changelog", r"\Asilvan \(([^)]+)-1\) "),
-    Location("packaging/spack/package.py", r'^    version\("([^"]+)", sha256='),
+    Location("recipes/spack/package.py", r'^    version\("([^"]+)", sha256='),
     Location("action/action.yml", r"^    default: silvan==(\S+)$"),
 )
 LOCKS = ("Cargo.lock", "fuzz/Cargo.lock")
