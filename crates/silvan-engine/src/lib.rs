@@ -24,6 +24,7 @@
 //! all.
 
 mod audit;
+mod bit_errors;
 mod buffers;
 mod bypass;
 mod choices;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use silvan_core::{Bytes, HostId, PortId, Rate, Time, Vl};
 use silvan_fabric::routing::ComputedRoutes;
 
+use crate::bit_errors::BadLinks;
 use crate::buffers::Buffers;
 use crate::bypass::Bypass;
 use crate::events::EventQueue;
@@ -176,6 +177,8 @@ pub(crate) struct Plane {
     pub config: EngineConfig,
     /// State of runtime reconfiguration.
     pub reconfiguration: Reconfiguration,
+    /// Links with bit errors.
+    pub bad_links: BadLinks,
 }
 
 impl Plane {
@@ -481,6 +484,7 @@ impl Plane {
             + self.pool.bytes()
             + self.extensions.bytes()
             + self.fifos.as_ref().map_or(0, Fifos::bytes)
+            + self.bad_links.bytes()
             + self.hosts.capacity() * size_of::<Host>()
             + self.events.bytes()
             + (self.head_delay.capacity() + self.propagation.capacity()) * 8

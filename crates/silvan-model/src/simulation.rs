@@ -11,6 +11,7 @@ use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate,
 use silvan_workload::programs::{Load, Programs};
 use silvan_workload::traffic::Traffic;
 
+use crate::bit_errors::BitErrors;
 use crate::meter::{MeteredAdapter, MeteredSwitch};
 
 /// Counts of a traffic class.
@@ -284,6 +285,9 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// Changes the rate at which a host receives payload, for packets that leave its switch from now on; `None`
     /// for the rate of the configuration.
     fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>);
+
+    /// Adds bit errors to what a port receives from now on; `None` ends all of them.
+    fn set_bit_errors(&mut self, port: PortId, errors: Option<&BitErrors>);
 
     /// Opens a port again.
     fn open_port(&mut self, port: PortId);
