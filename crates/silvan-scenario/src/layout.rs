@@ -20,6 +20,7 @@ use crate::checks::limits::{check_name, check_runs};
 use crate::checks::pfc::fill_ethernet;
 use crate::checks::run::check_run;
 use crate::effective;
+use crate::faults::bit_errors_of;
 use crate::parsed::ScenarioFile;
 use crate::topology::{check_fabric_keys, read_routing, read_topology};
 use crate::variants::published_settings;
@@ -120,7 +121,8 @@ impl Layout {
         };
         file.vl.data_vls.get_or_insert(routed.lanes_needed());
         effective::fill_lanes(&mut file);
-        let engine = build_engine(&file)?;
+        let mut engine = build_engine(&file)?;
+        engine.bit_errors = bit_errors_of(&routed.faults.later);
         Ok(Self {
             file,
             warnings,

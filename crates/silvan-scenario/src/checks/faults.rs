@@ -87,6 +87,16 @@ fn check_later(
         let hint = "leave out at, for and every: the fault lasts for the whole run; or use credits";
         return Err(ScenarioError::new(key.key("do"), message).with_hint(hint));
     }
+    if planned.fault.is_bit_errors() && file.link.flow_control == FlowControl::Pfc {
+        let message = "a link with PFC has no bit errors";
+        let hint = "leave the fault out, or use credits";
+        return Err(ScenarioError::new(key.key("do"), message).with_hint(hint));
+    }
+    if planned.fault.is_bit_errors() && file.host.in_order {
+        let message = "hosts that restore order wait for packets that bit errors lose";
+        let hint = "leave out host.in-order, or the fault";
+        return Err(ScenarioError::new(key.key("do"), message).with_hint(hint));
+    }
     if planned.fault.concerns_packets() && file.probe.packets.is_some() {
         let message = "packets are recorded hop by hop in fabrics that do not change";
         let hint = "leave out the table probe.packets, or the fault";
