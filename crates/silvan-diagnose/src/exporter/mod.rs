@@ -82,6 +82,13 @@ struct PortRow {
     totals: Totals,
 }
 
+/// A cable with bit errors.
+#[derive(Debug)]
+struct CableRow {
+    labels: Labels,
+    symbol_errors_per_s: f64,
+}
+
 #[derive(Debug)]
 struct TreeRow {
     labels: Labels,
@@ -96,6 +103,7 @@ struct Snapshot {
     devices: Vec<DeviceRow>,
     ports: Vec<PortRow>,
     trees: Vec<TreeRow>,
+    bad_cables: Vec<CableRow>,
     /// Trees by [`Cause::ALL`].
     causes: [usize; Cause::ALL.len()],
     /// Findings by [`Severity::ALL`].
@@ -235,11 +243,7 @@ impl Exporter {
             DeviceRow { device, labels }
         });
         let trees = report.trees.iter().map(|tree| {
-            let (device, mut labels) = port_labels(fabric, tree.root_port);
-            let name = labels.iter_mut().find(|(key, _)| *key == device.name());
-            if let Some((key, _)) = name {
-                *key = "node";
-            }
+            let mut labels = node_labels(fabric, tree.root_port);
             labels.push(("cause", tree.cause.to_owned()));
             labels.push(("confidence", tree.confidence.to_owned()));
             TreeRow {
@@ -247,6 +251,14 @@ impl Exporter {
                 branches: tree.branches.len(),
                 contributors: tree.contributors.len(),
                 victims: tree.victims.len(),
+            }
+        });
+        let bad_cables = report.bad_cables.iter().map(|cable| {
+            let mut labels = node_labels(fabric, cable.id);
+            labels.push(("congestion", cable.congestion.name().to_owned()));
+            CableRow {
+                labels,
+                symbol_errors_per_s: cable.symbol_errors_per_s,
             }
         });
         let count = |cause: &Cause| {
@@ -261,6 +273,7 @@ impl Exporter {
             devices: devices.collect(),
             ports,
             trees: trees.collect(),
+            bad_cables: bad_cables.collect(),
             causes: Cause::ALL.each_ref().map(count),
             findings: Severity::ALL.each_ref().map(findings),
             unknown_ports: report.unknown_ports,
@@ -318,6 +331,16 @@ fn port_labels(fabric: &Fabric, port: PortId) -> (Device, Labels) {
         (device.name(), label(&node.name)),
     ];
     (device, labels)
+}
+
+/// The labels of a port of any device.
+fn node_labels(fabric: &Fabric, port: PortId) -> Labels {
+    let (device, mut labels) = port_labels(fabric, port);
+    let name = labels.iter_mut().find(|(key, _)| *key == device.name());
+    if let Some((key, _)) = name {
+        *key = "node";
+    }
+    labels
 }
 
 fn uplink_labels(fabric: &Fabric, peer: PortId) -> Labels {
