@@ -160,7 +160,7 @@ def _cases(facts: Mapping[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys(map(plain, cases)):
         same = {one["link"]: one for one in cases if plain(one) == name}
         first = next(iter(same.values()))
-        title = first["title"].removesuffix(", PFC")
+        title = first["title"].removesuffix(", PFC").removesuffix(", reduced")
         best = (_best(facts, same[link]) if link in same else "" for link in links)
         yield f"| `{name}` | {title} | `{first['objective']}` | {' | '.join(best)} |"
 
@@ -520,7 +520,7 @@ def _means(by_link: Mapping[str, Shares]) -> Iterator[str]:
             f"`{scheme}`",
             f"{first.mean(scheme):.2f}",
             *(["" if tuned is None else f"{tuned:.2f}"] if has_tuned else []),
-            f"{sum(share >= BEST for share in of.values())} of {len(of)}",
+            f"{sum(share >= BEST for share in of.values())}/{len(of)}",
             f"{min(of.values()):.2f}" + (f" `{worst}`" if worst else ""),
             *(
                 f"{by_link[link].mean(scheme):.2f}" if scheme in by_link[link].published else ""

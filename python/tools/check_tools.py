@@ -532,9 +532,12 @@ def main() -> int:
             )
             check_tools(checks, RunningFabric(emulation, folder))
         check_opensm(checks, folder)
-    print("| program | outcome |\n|---|---|")
+    passed = [program for program, outcome in checks.rows if outcome == "pass"]
+    print("pass:", ", ".join(f"`{program}`" for program in passed))
+    print("\n| program | outcome |\n|---|---|")
     for program, outcome in checks.rows:
-        print(f"| `{program}` | {outcome} |")
+        if outcome != "pass":
+            print(f"| `{program}` | {outcome} |")
     return int(any(outcome.startswith("FAIL") for _, outcome in checks.rows))
 
 

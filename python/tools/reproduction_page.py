@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import statistics
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ from silvan.reproduce import find_paper, papers
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = "reproduction_page"
 NOT_RUN = "not run"
+SMALLEST_SPREAD = 0.001
+"""Standard deviation, relative to the mean, from which on a row shows it."""
 
 # The README's rows of Table II by target.
 _TABLE2 = {
@@ -39,16 +42,18 @@ def numbers(reproduction: dict[str, Any]) -> str:
     targets = [row for one in reproduction["experiments"] for row in one["targets"]]
     evaluated = {row["id"] for row in targets}
     left_out = [name for name in find_paper(reproduction["paper"]).targets if name not in evaluated]
-    rows = [_number_row(row) for row in targets if row["paper"] is not None]
+    numbered = [row for row in targets if row["paper"] is not None]
+    seeds = statistics.mode([len(row["values"]) for row in numbered]) if numbered else 0
+    rows = [_number_row(row, seeds) for row in numbered]
     if rows:
         head = "| target | paper | measured (seeds) | difference | steady state |"
         rows = ["", head, "|---|---|---|---|---|", *rows]
     return "\n".join(
         [
-            *_cost(reproduction),
+            *_cost(reproduction, seeds),
             *rows,
             "",
-            "| shape | within tolerance | steady state within tolerance | found |",
+            "| shape | within tolerance | steady state within tolerance | rule, and what it missed |",
             "|---|---|---|---|",
             *(_shape_row(row) for row in targets if row["paper"] is None),
             *(f"| `{name}` | {NOT_RUN} | {NOT_RUN} | |" for name in left_out),
@@ -59,7 +64,7 @@ def numbers(reproduction: dict[str, Any]) -> str:
     )
 
 
-def _cost(reproduction: dict[str, Any]) -> Iterator[str]:
+def _cost(reproduction: dict[str, Any], seeds: int) -> Iterator[str]:
     runs = reproduction["runs"]
     hops = sum(run["packet_hops"] for run in runs)
     wall_s = sum(run["wall_s"] for run in runs)
@@ -69,16 +74,23 @@ def _cost(reproduction: dict[str, Any]) -> Iterator[str]:
         f"{wall} of wall time, added up. Bold is not within the tolerance; an empty steady state "
         "is as measured."
     )
+    if seeds:
+        yield (
+            f"Values have {seeds} {'seed' if seeds == 1 else 'seeds'}, or the number in "
+            f"parentheses; ± is shown from {SMALLEST_SPREAD:.1%} on."
+        )
 
 
-def _number_row(row: dict[str, Any]) -> str:
-    spread = "" if row["spread"] is None else f" ± {row['spread']:.2g}"
+def _number_row(row: dict[str, Any], seeds: int) -> str:
+    is_spread = (row["spread"] or 0) >= SMALLEST_SPREAD * abs(row["measured"])
+    spread = f" ± {row['spread']:.2g}" if is_spread and row["spread"] else ""
+    count = "" if len(row["values"]) == seeds else f" ({len(row['values'])})"
     star = "*" if row["calibrated"] else ""
     measured, steady = f"{row['measured']:.4g}", f"{row['steady']:.4g}"
     cells = (
         f"`{row['id']}`{star}",
         f"{row['paper']:.6g}",
-        f"{measured}{spread} ({len(row['values'])})",
+        f"{measured}{spread}{count}",
         _bold_if(f"{100 * row['rel_diff']:+.1f} %", wrong=not row["within_tolerance"]),
         "" if steady == measured else _bold_if(steady, wrong=not row["within_tolerance_steady"]),
     )
@@ -86,7 +98,9 @@ def _number_row(row: dict[str, Any]) -> str:
 
 
 def _shape_row(row: dict[str, Any]) -> str:
-    found = f"Rule: {row['rule']}. Found: {row['found']}."
+    found = f"{row['rule']}."
+    if not (row["within_tolerance"] and row["within_tolerance_steady"]):
+        found += f" Found: {row['found']}."
     if row["within_tolerance"] != row["within_tolerance_steady"]:
         found += f" Steady state: {row['found_steady']}."
     verdicts = (_yes_or_no(row["within_tolerance"]), _yes_or_no(row["within_tolerance_steady"]))
