@@ -400,10 +400,9 @@ def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
         "",
         "## Means",
         "",
-        f"Mean shares over the {len(first.common)} cases that all schemes take part in, the best "
-        f"first. *Best in* counts cases with a share of at least {BEST:g}, *smallest* is the "
-        "smallest share with its case, both with tuned settings where there are any. Empty: no "
-        "part on such links, or no settings to tune.",
+        f"Mean shares over the {len(first.common)} cases of all schemes, the best first. *Best in* "
+        f"counts cases with a share of at least {BEST:g}, *smallest* is the smallest share. Both "
+        "are with tuned settings, if any. Empty: no part on such links, or no settings to tune.",
         "",
         *_means(by_link),
         "",
@@ -486,9 +485,9 @@ def _correlation(by_link: Mapping[str, Shares]) -> Iterator[str]:
     if found:
         least = min(found, key=lambda one: found[one])
         yield (
-            "**The order of schemes with PFC and with credits:** the rank correlation (Spearman) "
-            f"has a median of {statistics.median(found.values()):.2f} over the cases, and is "
-            f"smallest in `{least}`, {found[least]:.2f}."
+            "**The orders of schemes with PFC and with credits** have a rank correlation "
+            f"(Spearman) of {statistics.median(found.values()):.2f} in the median over the cases. "
+            f"The smallest is {found[least]:.2f} in `{least}`."
         )
 
 

@@ -21,6 +21,8 @@ from silvan.reproduce import find_paper, papers
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = "reproduction_page"
 NOT_RUN = "not run"
+GRID_COLUMNS = 4
+"""Columns from which on the targets of a table are written as that table."""
 SMALLEST_SPREAD = 0.001
 """Standard deviation, relative to the mean, from which on a row shows it."""
 
@@ -45,7 +47,9 @@ def numbers(reproduction: dict[str, Any]) -> str:
     numbered = [row for row in targets if row["paper"] is not None]
     seeds = statistics.mode([len(row["values"]) for row in numbered]) if numbered else 0
     rows = [_number_row(row, seeds) for row in numbered]
-    if rows:
+    if grid := _grid(numbered):
+        rows = ["", *grid]
+    elif rows:
         head = "| target | paper | measured (seeds) | difference | steady state |"
         rows = ["", head, "|---|---|---|---|---|", *rows]
     return "\n".join(
@@ -95,6 +99,35 @@ def _number_row(row: dict[str, Any], seeds: int) -> str:
         "" if steady == measured else _bold_if(steady, wrong=not row["within_tolerance_steady"]),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _grid(rows: list[dict[str, Any]]) -> list[str]:
+    """Write targets named PAPER.ROW.COLUMN as one table, if each row has each column.
+
+    A cell has the paper's number and the measured one.
+    """
+    names = [row["id"].rpartition(".") for row in rows]
+    heads = list(dict.fromkeys(name for name, _, _ in names))
+    columns = list(dict.fromkeys(column for _, _, column in names))
+    if len(columns) < GRID_COLUMNS or len(rows) != len(heads) * len(columns):
+        return []
+    cells = {row["id"]: _grid_cell(row) for row in rows}
+    return [
+        "Cells have the paper's number, then the measured one.",
+        "",
+        f"| target | {' | '.join(columns)} |",
+        f"|{'---|' * (len(columns) + 1)}",
+        *(
+            f"| `{head}` | {' | '.join(cells[f'{head}.{column}'] for column in columns)} |"
+            for head in heads
+        ),
+    ]
+
+
+def _grid_cell(row: dict[str, Any]) -> str:
+    star = "*" if row["calibrated"] else ""
+    measured = _bold_if(f"{row['measured']:.4g}", wrong=not row["within_tolerance"])
+    return f"{row['paper']:.6g}{star}, {measured}"
 
 
 def _shape_row(row: dict[str, Any]) -> str:
