@@ -57,10 +57,10 @@ def numbers(reproduction: dict[str, Any]) -> str:
             *_cost(reproduction, seeds),
             *rows,
             "",
-            "| shape | within tolerance | steady state within tolerance | rule, and what it missed |",
+            "| shape | within tolerance | steady state | rule, and what it missed |",
             "|---|---|---|---|",
             *(_shape_row(row) for row in targets if row["paper"] is None),
-            *(f"| `{name}` | {NOT_RUN} | {NOT_RUN} | |" for name in left_out),
+            *(f"| `{name}` | {NOT_RUN} | | |" for name in left_out),
             "",
             *_notes(targets),
             *_unmeasured(reproduction["paper"]),
@@ -75,13 +75,12 @@ def _cost(reproduction: dict[str, Any], seeds: int) -> Iterator[str]:
     wall = f"{wall_s / 60:.0f} minutes" if wall_s >= 120 else f"{wall_s:.0f} seconds"
     yield (
         f"{len(runs)} runs of silvan {reproduction['version']}, {hops / 1e9:.1f} G packet-hops, "
-        f"{wall} of wall time, added up. Bold is not within the tolerance; an empty steady state "
-        "is as measured."
+        f"{wall} of wall time. Bold is out of tolerance; an empty steady state is as measured."
     )
     if seeds:
         yield (
-            f"Values have {seeds} {'seed' if seeds == 1 else 'seeds'}, or the number in "
-            f"parentheses; ± is shown from {SMALLEST_SPREAD:.1%} on."
+            f"Values have {seeds} {'seed' if seeds == 1 else 'seeds'}, or those in parentheses; "
+            f"± from {SMALLEST_SPREAD:.1%} on."
         )
 
 
@@ -136,8 +135,8 @@ def _shape_row(row: dict[str, Any]) -> str:
         found += f" Found: {row['found']}."
     if row["within_tolerance"] != row["within_tolerance_steady"]:
         found += f" Steady state: {row['found_steady']}."
-    verdicts = (_yes_or_no(row["within_tolerance"]), _yes_or_no(row["within_tolerance_steady"]))
-    return f"| `{row['id']}` | {' | '.join((*verdicts, found))} |"
+    verdict, steady = map(_yes_or_no, (row["within_tolerance"], row["within_tolerance_steady"]))
+    return f"| `{row['id']}` | {verdict} | {'' if steady == verdict else steady} | {found} |"
 
 
 def _notes(targets: list[dict[str, Any]]) -> Iterator[str]:
