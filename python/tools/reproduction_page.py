@@ -171,7 +171,7 @@ def table2(reproduction: dict[str, Any]) -> str:
     ]
     for name, words in _TABLE2.items():
         row = targets[name]
-        spread = "" if row["spread"] is None else f" ± {row['spread']:.3f}"
+        spread = f" ± {row['spread']:.3f}" if (row["spread"] or 0) >= SMALLEST_SPREAD else ""
         measured = f"{row['measured']:.3f}{spread} ({len(row['values'])})"
         lines.append(f"| {words} | {row['paper']:.3f} | {measured} | {row['steady']:.3f} |")
     return "\n".join(lines)
