@@ -15,6 +15,7 @@ import threading
 import urllib.request
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import sa_client
@@ -533,7 +534,9 @@ def main() -> int:
             check_tools(checks, RunningFabric(emulation, folder))
         check_opensm(checks, folder)
     passed = [program for program, outcome in checks.rows if outcome == "pass"]
-    print("pass:", ", ".join(f"`{program}`" for program in passed))
+    print("These pass:\n")
+    for _, programs in groupby(passed, key=lambda program: program.split()[0].strip(",")):
+        print("-", ", ".join(f"`{program}`" for program in programs))
     print("\n| program | outcome |\n|---|---|")
     for program, outcome in checks.rows:
         if outcome != "pass":
