@@ -62,8 +62,7 @@ silvan compare --arena --trials 1 --cases NAME
 ```
 
 The first command made this page with silvan {version}: {made},
-{seeds}; {tuning}. The second runs one case with published settings; the viewer has the command that
-also tunes them.
+{seeds}; {tuning}. The second runs one case; the viewer has the command that also tunes.
 
 ## Cases
 
