@@ -153,6 +153,7 @@ impl Gpcnet {
             },
             start: Time::ZERO,
             background: !tests,
+            stragglers: Vec::new(),
             ranks: ranks.collect(),
             rails: Vec::new(),
             labels: labels.map(|test| test.label().to_owned()).collect(),

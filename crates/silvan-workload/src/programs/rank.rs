@@ -33,6 +33,10 @@ pub(crate) struct Rank {
     pub computes_until: Time,
     pub done_at: Option<Time>,
     pub totals: RankTotals,
+    /// Time from the job's start to the rank's.
+    pub delay: Span,
+    /// Factor of the length of each computation; `None` is 1.
+    pub compute_factor: Option<f64>,
 }
 
 /// The messages that a rank reads from others.
@@ -63,6 +67,14 @@ impl Rank {
     /// Returns the adapter of this number.
     pub fn adapter(&self, rail: usize) -> HostId {
         self.rails.get(rail).copied().unwrap_or(self.host)
+    }
+
+    /// Returns the time that the rank takes for a computation of this length, to the nearest picosecond.
+    pub fn computing(&self, span: Span) -> Span {
+        match self.compute_factor {
+            None => span,
+            Some(factor) => Span::from_ps((span.as_ps() as f64 * factor).round() as u64),
+        }
     }
 
     /// Counts computing that starts at `now`. Time in which another processor computes is counted once.
