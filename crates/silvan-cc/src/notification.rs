@@ -22,12 +22,10 @@ pub enum BecnCarrier {
     None,
 }
 
-/// Joins notifications: after one for a flow, further ones for that flow are left out until an
-/// interval has passed.
+/// Joins notifications: after one for a flow, further ones for that flow are left out until an interval has passed.
 ///
-/// The specification asks a destination to notify the source as soon as possible and does not
-/// limit how often; adapters do. Flows whose interval is over hold no memory for long: they are
-/// dropped before a table grows.
+/// The specification asks a destination to notify the source as soon as possible and does not limit how often; adapters
+/// do. Flows whose interval is over hold no memory for long: they are dropped before a table grows.
 #[derive(Clone, Debug)]
 pub struct Coalescer {
     interval: Span,

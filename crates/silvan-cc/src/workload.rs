@@ -289,11 +289,9 @@ pub trait Workload {
     /// calls it at the start, after each change and after each notified delivery.
     fn next_change(&self, now: Time) -> Option<Time>;
 
-    /// Lets the workload take the change at `now` and add the hosts to be polled because of it to
-    /// `wake`.
+    /// Lets the workload take the change at `now` and add the hosts to be polled because of it to `wake`.
     ///
-    /// Called at each instant that [`next_change`](Self::next_change) named, before any host is
-    /// polled at that instant.
+    /// Called at each instant that [`next_change`](Self::next_change) named, before any host is polled at that instant.
     fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>);
 
     /// The instant of the next timer of a workload that [links hosts](Self::LINKS_HOSTS); `None` when none is set. Asked as

@@ -75,7 +75,6 @@ impl Bytes {
     /// The credits that these bytes occupy: blocks of 64 bytes, rounded up.
     ///
     /// # Panics
-    ///
     /// If they are more than 2^32 - 1 blocks (256 GiB), far beyond any packet or buffer.
     #[inline]
     pub const fn credits(self) -> Credits {

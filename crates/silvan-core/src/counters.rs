@@ -67,8 +67,7 @@ pub struct PortCounter {
     pub tables: &'static [CounterTable],
     /// The fields of datagrams that carry it.
     pub fields: &'static [CounterField],
-    /// Name of the metric, without the prefix `infiniband_switch_` and the suffixes of unit and
-    /// kind.
+    /// Name of the metric, without the prefix `infiniband_switch_` and the suffixes of unit and kind.
     pub metric: Option<&'static str>,
     description: &'static str,
     read: fn(&PortCounters) -> u64,

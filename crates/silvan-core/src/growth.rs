@@ -65,7 +65,6 @@ impl CounterValue {
     /// Returns the growth from one reading to the next, at most `most`.
     ///
     /// # Errors
-    ///
     /// [`UnknownGrowth`].
     pub fn growth(
         before: Option<Self>,
@@ -202,10 +201,9 @@ impl<T> Default for CounterTracker<T> {
 impl<T: Instant> CounterTracker<T> {
     /// Takes a reading, and returns the growth since the reading before.
     ///
-    /// `words_per_second` is the capacity of the port's link, `tick` the tick of its time counters.
-    /// Returns `None` without an earlier reading, if time has not advanced, or if a counter was
-    /// reset in between. A reset counter discards the interval of all counters, because programs
-    /// reset them together.
+    /// `words_per_second` is the capacity of the port's link, `tick` the tick of its time counters. Returns `None`
+    /// without an earlier reading, if time has not advanced, or if a counter was reset in between. A reset counter
+    /// discards the interval of all counters, because programs reset them together.
     pub fn observe(
         &mut self,
         port: PortId,

@@ -31,8 +31,7 @@ pub(crate) struct Dimension {
     pub(crate) refused: &'static [(&'static str, &'static str)],
 }
 
-/// Why a text is not a quantity; the message quotes the text, and the [advice](Advised) says what to write
-/// instead.
+/// Why a text is not a quantity; the message quotes the text, and the [advice](Advised) says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseQuantityError {
     quantity: &'static str,
@@ -170,9 +169,8 @@ impl Dimension {
         f.pad(&decimal(value, unit))
     }
 
-    /// Returns the largest of `units` that is at most `value`, else the smallest unit. `units` is
-    /// sorted from small to large and has powers of ten as factors, so that every value has an
-    /// exact decimal fraction in every unit.
+    /// Returns the largest of `units` that is at most `value`, else the smallest unit. `units` is sorted from small to
+    /// large and has powers of ten as factors, so that every value has an exact decimal fraction in every unit.
     pub(crate) fn largest_unit_within(value: u64, units: &[Unit]) -> &Unit {
         units
             .iter()

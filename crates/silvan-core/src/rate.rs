@@ -87,14 +87,12 @@ impl Rate {
 
     /// The time that `data` takes at this rate: the only serialisation function.
     ///
-    /// `ceil(data * 8 / rate)` in picoseconds. Rounding up means that back-to-back packets never
-    /// exceed the rate; the error is under one picosecond per packet. A time beyond [`Span::MAX`]
-    /// (213 days) is given as that.
+    /// `ceil(data * 8 / rate)` in picoseconds. Rounding up means that back-to-back packets never exceed the rate; the
+    /// error is under one picosecond per packet. A time beyond [`Span::MAX`] (213 days) is given as that.
     #[inline]
     pub const fn span_for(self, data: Bytes) -> Span {
         const PS_BITS_PER_BYTE: u64 = BITS_PER_BYTE * PS_PER_S;
-        // Packets stay below the 2.3 MB at which the product leaves 64 bits, and 128-bit division
-        // is many times slower.
+        // Packets stay below the 2.3 MB at which the product leaves 64 bits, and 128-bit division is many times slower.
         if let Some(scaled) = data.as_u64().checked_mul(PS_BITS_PER_BYTE) {
             return Span::from_ps(scaled.div_ceil(self.0.get()));
         }

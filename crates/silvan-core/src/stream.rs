@@ -1,7 +1,6 @@
 //! A seeded random stream with eight bytes of state.
 //!
-//! Every Port VL and every adapter has a stream, so a draw of one stream never moves another
-//! stream.
+//! Every Port VL and every adapter has a stream, so a draw of one stream never moves another stream.
 
 /// The SplitMix64 generator (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom
 /// number generators", OOPSLA 2014): a Weyl sequence behind a 64-bit mixing function.

@@ -63,9 +63,8 @@ impl Time {
     /// The span from `earlier` to `self`.
     ///
     /// # Panics
-    ///
-    /// If `earlier` is later than `self`. [`checked_since`](Self::checked_since) is for callers who
-    /// do not know the order.
+    /// If `earlier` is later than `self`. [`checked_since`](Self::checked_since) is for callers who do not know the
+    /// order.
     #[inline]
     pub const fn since(self, earlier: Self) -> Span {
         match self.checked_since(earlier) {
@@ -158,7 +157,6 @@ impl Span {
     /// A span of `ns` nanoseconds.
     ///
     /// # Panics
-    ///
     /// If it is longer than [`Span::MAX`]; likewise for the coarser units below.
     #[inline]
     pub const fn from_ns(ns: u64) -> Self {

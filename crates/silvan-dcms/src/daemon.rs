@@ -94,11 +94,10 @@ enum LeaseOutcome {
 type DaemonManager = Manager<Leased<UmadTransport>, StateFolder>;
 
 impl Daemon {
-    /// Takes the lock, opens the port and the endpoint. It will change nothing unless `act` is set. The observer,
-    /// if there is one, gets every round.
+    /// Takes the lock, opens the port and the endpoint. It will change nothing unless `act` is set. The observer, if
+    /// there is one, gets every round.
     ///
     /// # Errors
-    ///
     /// [`StartError`]; nothing is left open then.
     pub fn open(
         settings: ManagerSettings,
@@ -184,7 +183,6 @@ impl Daemon {
     /// instance in charge restores the changes; then this one returns the number of changes in the journal.
     ///
     /// # Errors
-    ///
     /// [`StartError`] if it cannot continue.
     pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, StartError> {
         loop {

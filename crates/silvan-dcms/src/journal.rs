@@ -91,14 +91,12 @@ pub trait Disk {
     /// The journal's content; `None` if there is none.
     ///
     /// # Errors
-    ///
     /// If it cannot be read.
     fn read(&mut self) -> io::Result<Option<Vec<u8>>>;
 
     /// Writes new content next to the old.
     ///
     /// # Errors
-    ///
     /// If it cannot be written; so for the others.
     fn write(&mut self, content: &[u8]) -> io::Result<()>;
 
@@ -111,8 +109,7 @@ pub trait Disk {
     /// Makes sure that it stays there.
     fn sync_folder(&mut self) -> io::Result<()>;
 
-    /// Writes the state of the manager for people who ask, in place of the last one. It need not outlive
-    /// a power loss.
+    /// Writes the state of the manager for people who ask, in place of the last one. It need not outlive a power loss.
     fn publish(&mut self, status: &[u8]) -> io::Result<()>;
 }
 
@@ -185,7 +182,6 @@ impl<D: Disk> Journal<D> {
     /// Reads the journal that an earlier run has left.
     ///
     /// # Errors
-    ///
     /// [`JournalError`]; then nothing may be changed, since something may have to be restored.
     pub fn open(mut disk: D) -> Result<Self, JournalError> {
         let content = disk.read().map_err(|error| JournalError::Io {
@@ -228,7 +224,6 @@ impl<D: Disk> Journal<D> {
     /// Remembers a change, before it is made.
     ///
     /// # Errors
-    ///
     /// [`JournalError::Io`]; then the change must not be made.
     pub fn add(&mut self, target: Target, change: Change) -> Result<(), JournalError> {
         let before = self.changes.insert(target, change);
@@ -245,7 +240,6 @@ impl<D: Disk> Journal<D> {
     /// Forgets a change, after it was restored.
     ///
     /// # Errors
-    ///
     /// [`JournalError::Io`]; then the disk remembers it until [`write`](Self::write) succeeds.
     pub fn remove(&mut self, target: Target) -> Result<(), JournalError> {
         self.changes.remove(&target);
@@ -255,7 +249,6 @@ impl<D: Disk> Journal<D> {
     /// Writes everything to the disk.
     ///
     /// # Errors
-    ///
     /// [`JournalError::Io`]; then the disk has the old content or the new one.
     pub fn write(&mut self) -> Result<(), JournalError> {
         self.is_outdated = true;

@@ -29,7 +29,6 @@ impl Candidate {
     /// A candidate that holds nothing yet.
     ///
     /// # Errors
-    ///
     /// If no thread can be started.
     pub fn new(folder: &Path, length: Span) -> std::io::Result<Self> {
         let host = rustix::system::uname();
@@ -62,7 +61,6 @@ impl Candidate {
     /// Begins a term if no other instance is in charge, and gives its number then.
     ///
     /// # Errors
-    ///
     /// If the folder cannot be read or written.
     pub fn try_take(&self) -> std::io::Result<Option<u64>> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);

@@ -207,7 +207,6 @@ impl<'a, T: Transport> Marker<'a, T> {
     /// Lowers a Marking_Rate, after the change is in the journal.
     ///
     /// # Errors
-    ///
     /// [`ChangeError`].
     pub fn lower<D: Disk>(
         &mut self,
@@ -261,7 +260,6 @@ impl<'a, T: Transport> Marker<'a, T> {
     /// the result is a failure, the change can be removed from the journal.
     ///
     /// # Errors
-    ///
     /// [`TransportError::Lost`].
     pub fn restore(
         &mut self,

@@ -13,8 +13,7 @@ use silvan_subnet::transport::{Transport, TransportError};
 use crate::settings::DataCounter;
 use crate::watch::WatchedPort;
 
-/// The part of an interval by which readings of one port may lie apart in time, and which an answer
-/// may take.
+/// The part of an interval by which readings of one port may lie apart in time, and which an answer may take.
 const SKEW_SHARE: u64 = 10;
 /// Skew that is always allowed.
 const LEAST_SKEW: Span = Span::from_ms(100);
@@ -34,7 +33,6 @@ pub struct WatchedSweep {
 /// Reads the counters of watched ports, those of one switch after the other.
 ///
 /// # Errors
-///
 /// [`TransportError::Lost`].
 pub fn sweep<T: Transport>(
     client: &mut Client<T>,
@@ -188,11 +186,9 @@ impl Meter {
         }
     }
 
-    /// Sets the counters of 32 bits that are about to stop to 0. Gives the ports whose counters were
-    /// reset.
+    /// Sets the counters of 32 bits that are about to stop to 0. Gives the ports whose counters were reset.
     ///
     /// # Errors
-    ///
     /// [`TransportError::Lost`].
     pub fn reset_full<T: Transport>(
         &mut self,

@@ -105,8 +105,7 @@ impl CounterMetric {
     }
 }
 
-/// All metrics. The families are shared with the registry, so that updating them updates what is
-/// read.
+/// All metrics. The families are shared with the registry, so that updating them updates what is read.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,

@@ -96,7 +96,6 @@ struct Ports<'a> {
 /// Reads a dump of any of the formats. All its counters were read at `at`.
 ///
 /// # Errors
-///
 /// [`DumpError`] if the file is of no such format, is cut off, or is of another fabric.
 pub fn counters(text: &str, fabric: &Fabric, at: MonotonicTime) -> Result<Dump, DumpError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -419,7 +418,6 @@ pub struct DumpDiagnosis {
 /// have that of their device.
 ///
 /// # Errors
-///
 /// The fault of a file, with the file's role.
 pub fn diagnose_files(
     files: Files<'_>,

@@ -64,7 +64,6 @@ impl ManagedSubnet {
     /// Lays out a subnet.
     ///
     /// # Errors
-    ///
     /// [`FabricError`] if what it says of itself contradicts itself.
     pub fn new(subnet: Arc<Subnet>) -> Result<Self, FabricError> {
         let imported = import_without_tables(&subnet);

@@ -236,11 +236,10 @@ impl Watch {
         self.invalidate();
     }
 
-    /// Reads the topology, unless it is known, not old, and fits the last sweep. Readings of another topology
-    /// are forgotten.
+    /// Reads the topology, unless it is known, not old, and fits the last sweep. Readings of another topology are
+    /// forgotten.
     ///
     /// # Errors
-    ///
     /// [`SurveyError`].
     pub fn prepare<T: Transport>(&mut self, client: &mut Client<T>) -> Result<(), SurveyError> {
         if let Some(known) = &self.known {
@@ -286,7 +285,6 @@ impl Watch {
     /// Reads all counters. `None` for the first sweep of a topology, which can be compared with no other.
     ///
     /// # Errors
-    ///
     /// [`SurveyError`].
     pub fn sweep<T: Transport>(
         &mut self,
@@ -358,7 +356,6 @@ impl Watch {
 /// Reads topology and tables, then the counters twice, `interval` apart.
 ///
 /// # Errors
-///
 /// [`SurveyError`].
 pub fn survey<T: Transport>(client: &mut Client<T>, interval: Span) -> Result<Survey, SurveyError> {
     let mut watch = Watch::default();

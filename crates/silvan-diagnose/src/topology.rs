@@ -60,7 +60,6 @@ impl LiveSubnet {
     /// Reads a subnet.
     ///
     /// # Errors
-    ///
     /// [`SurveyError`].
     pub fn read<T: Transport>(client: &mut Client<T>) -> Result<Self, SurveyError> {
         let subnet = discover(client)?.ok_or(SurveyError::NoAnswer)?;

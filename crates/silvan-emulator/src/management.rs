@@ -33,7 +33,6 @@ impl ManagementPlane {
     /// The fabric of a scenario, at time zero.
     ///
     /// # Errors
-    ///
     /// [`EmulatorError`] if it cannot be built.
     pub fn new(
         engines: &dyn Engines,
@@ -46,7 +45,6 @@ impl ManagementPlane {
     /// The fabric of a scenario, at time zero, with a driver that sends next to the scenario's load.
     ///
     /// # Errors
-    ///
     /// As [`new`](Self::new).
     pub fn driven(
         engines: &dyn Engines,
@@ -71,7 +69,6 @@ impl ManagementPlane {
     /// Takes requests of the driver outside a notification; they are moved out. Without a driver they have no effect.
     ///
     /// # Errors
-    ///
     /// [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
@@ -118,7 +115,6 @@ impl ManagementPlane {
     /// goes on from there.
     ///
     /// # Errors
-    ///
     /// [`EmulatorError`] if the data plane cannot go on.
     pub fn pass(&mut self, span: Span) -> Result<(), EmulatorError> {
         let subnet = &mut self.clients.subnet;
@@ -157,7 +153,6 @@ impl ManagementPlane {
     /// Checks that bytes, credits and queues of the data plane add up.
     ///
     /// # Errors
-    ///
     /// [`InvariantError`] says what does not.
     pub fn audit(&self) -> Result<(), InvariantError> {
         self.clients.subnet.plane.engine.audit()

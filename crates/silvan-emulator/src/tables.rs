@@ -1,5 +1,4 @@
-//! The forwarding tables as text, in the form of `dump_lfts`, with what else OpenSM says of the ways that
-//! packets go.
+//! The forwarding tables as text, in the form of `dump_lfts`, with what else OpenSM says of the ways that packets go.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -19,8 +19,7 @@ use crate::workload::Workload;
 struct Passed {
     /// Number of times that the oldest packet has been overtaken.
     count: u8,
-    /// The dense lane that the oldest packet waits for, if nothing may overtake it any more; else
-    /// `NONE`.
+    /// The dense lane that the oldest packet waits for, if nothing may overtake it any more; else `NONE`.
     held: u32,
 }
 

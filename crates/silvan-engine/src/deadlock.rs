@@ -138,8 +138,7 @@ impl Whole<'_> {
 }
 
 impl Plane {
-    /// Finds the lanes for which packets wait, and the credits in hand and on their way are too few for the
-    /// next one.
+    /// Finds the lanes for which packets wait, and the credits in hand and on their way are too few for the next one.
     fn find_lanes_without_credits(&self, without: &mut [bool]) {
         for (index, lane) in self.lanes.iter().enumerate() {
             if lane.queued_bytes == 0 {

@@ -65,8 +65,7 @@ pub(crate) struct EventQueue {
     outputs: Ring<(u64, u32)>,
     hosts: Ring<(u64, u32)>,
     wheel: Wheel,
-    /// Replaces all these queues in an engine with lookahead windows; the wheel has what is beyond
-    /// its horizon.
+    /// Replaces all these queues in an engine with lookahead windows; the wheel has what is beyond its horizon.
     pub calendar: Calendar,
     slab: PacketSlab,
     /// Time of the first event of each queue of heads, `u64::MAX` if it has none; the same for the
@@ -131,8 +130,7 @@ impl EventQueue {
         }
     }
 
-    /// Schedules an arbitration when a packet that starts now is over: in order where links are
-    /// alike, as for hosts.
+    /// Schedules an arbitration when a packet that starts now is over: in order where links are alike, as for hosts.
     #[inline]
     pub fn push_output<F: EngineVariant>(&mut self, time: u64, output: u32) {
         if F::LOOKAHEAD {

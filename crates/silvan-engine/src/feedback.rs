@@ -174,8 +174,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Answers a data packet that `host` has received at `done`. An acknowledgement keeps the packet's
-    /// extension.
+    /// Answers a data packet that `host` has received at `done`. An acknowledgement keeps the packet's extension.
     pub(crate) fn answer(&mut self, now: u64, done: u64, host: u32, packet: &Packet, payload: u32) {
         if packet.is(MARKED) {
             self.plane.hosts[host as usize].fecn_received += 1;
@@ -411,8 +410,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notifies the scheme of a notification or grant for a flow. Returns whether its host may be able to send
-    /// earlier.
+    /// Notifies the scheme of a notification or grant for a flow. Returns whether its host may be able to send earlier.
     #[inline]
     fn notify_source(&mut self, now: u64, flow: Flow, packet: &Packet) -> bool {
         let becn = packet.is(BECN);
@@ -453,9 +451,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Sends the first waiting notification of a host whose link is free. Without priority it
-    /// alternates with data: it is sent if data may not be sent now (`data_waits`) or was sent last.
-    /// Returns whether it was sent.
+    /// Sends the first waiting notification of a host whose link is free. Without priority it alternates with data: it
+    /// is sent if data may not be sent now (`data_waits`) or was sent last. Returns whether it was sent.
     pub(crate) fn inject_notification(&mut self, now: u64, host: u32, data_waits: bool) -> bool {
         let params = &self.notifications.params;
         let priority = params.path == FeedbackPath::InBand && params.priority;

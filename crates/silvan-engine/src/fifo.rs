@@ -223,8 +223,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Holds a packet back if it has arrived behind another one in its input buffer. Returns whether it
-    /// is held back.
+    /// Holds a packet back if it has arrived behind another one in its input buffer. Returns whether it is held back.
     #[inline(always)]
     pub(crate) fn hold_back(&mut self, now: u64, port: u32, lane: usize, packet: &Packet) -> bool {
         match &mut self.plane.fifos {

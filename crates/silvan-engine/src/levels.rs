@@ -59,9 +59,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         Some(self.plane.pair_lanes(element, input, output))
     }
 
-    /// Sets the virtual lanes by service level of what a host sends. A lane that does not exist makes
-    /// it send nothing of that level. With lanes that depend on the path, the levels are those of paths
-    /// that cross no dateline.
+    /// Sets the virtual lanes by service level of what a host sends. A lane that does not exist makes it send nothing
+    /// of that level. With lanes that depend on the path, the levels are those of paths that cross no dateline.
     ///
     /// # Panics
     /// If there is no such host.

@@ -338,8 +338,7 @@ impl Pool {
         self.push(queue, false, packet, since);
     }
 
-    /// Takes the first packet of a queue that is not empty; returns it and whether the queue
-    /// is empty now.
+    /// Takes the first packet of a queue that is not empty; returns it and whether the queue is empty now.
     #[inline(always)]
     pub fn pop(&mut self, queue: &mut Queue) -> (Packet, bool) {
         let index = queue.first;

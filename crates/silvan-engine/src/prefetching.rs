@@ -60,9 +60,8 @@ impl Plane {
         let of_lane = size_of::<Credits>() + size_of::<OutLane>();
         let ports = self.fabric_ports * (size_of::<OutPort>() + self.vls * of_lane);
         let all = ports + self.queues.len() * size_of::<Queue>() + self.tables.len();
-        // A quarter of a megabyte of ports' records, to which the other tables, packets and hosts come;
-        // caches of the second level have one or two megabytes. An index of `UNREAD` and above could
-        // not be stored with a head.
+        // A quarter of a megabyte of ports' records, to which the other tables, packets and hosts come; caches of the
+        // second level have one or two megabytes. An index of `UNREAD` and above could not be stored with a head.
         match (ports, all) {
             (_, 0x20_0000..) if self.tables.len() < 1 << 30 => WorkingSet::ExceedsCaches,
             (0x4_0000.., _) => WorkingSet::FitsSecondCache,

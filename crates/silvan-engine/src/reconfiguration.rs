@@ -350,8 +350,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         Ok(())
     }
 
-    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
-    /// has to send.
+    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it has to send.
     ///
     /// # Panics
     /// If there is no such port.

@@ -319,8 +319,7 @@ impl Credits {
         usize::from(self.end) < SLOTS
     }
 
-    /// Moves the last entry to its slot: reads of different length can end out of the order of
-    /// their start.
+    /// Moves the last entry to its slot: reads of different length can end out of the order of their start.
     #[cold]
     fn insert_sorted(&mut self) {
         let ring_entries = &mut self.slots[usize::from(self.first)..usize::from(self.end)];
@@ -331,8 +330,7 @@ impl Credits {
         }
     }
 
-    /// Adds an entry when all slots are in use or other entries wait for one: the latest of all goes into
-    /// overflow.
+    /// Adds an entry when all slots are in use or other entries wait for one: the latest of all goes into overflow.
     fn post_overflow(&mut self, overflow: &mut Overflow, entry: u64) {
         let mut latest = entry;
         let ring_entries = &mut self.slots[usize::from(self.first)..usize::from(self.end)];

@@ -16,8 +16,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// A head is eligible at input `port`: straight on if nothing is in the way, else into its
-    /// virtual output queue.
+    /// A head is eligible at input `port`: straight on if nothing is in the way, else into its virtual output queue.
     #[inline(always)]
     pub(crate) fn head(&mut self, head: Head) {
         // The fields are separate from here on: as one value, the head would be stored in memory.
@@ -165,8 +164,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else if free_at >= now {
             self.wake_output(output, free_at);
         } else {
-            // The port is idle because it lacks credits or a free input; this packet may be able
-            // to leave.
+            // The port is idle because it lacks credits or a free input; this packet may be able to leave.
             self.arbitrate(now, output);
         }
     }
@@ -254,9 +252,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Schedules the arbitration after the packet that was just started. With one lane and too few
-    /// credits in hand for any that wait it is put off to those that suffice, which saves an
-    /// arbitration without effect.
+    /// Schedules the arbitration after the packet that was just started. With one lane and too few credits in hand for
+    /// any that wait it is put off to those that suffice, which saves an arbitration without effect.
     #[inline(always)]
     fn schedule_next(&mut self, now: u64, output: u32, lane: usize) {
         let plane = &mut self.plane;

@@ -1,5 +1,4 @@
-//! Congestion trees, found in the state of the data plane at one instant. [`Forest`] has their
-//! definition.
+//! Congestion trees, found in the state of the data plane at one instant. [`Forest`] has their definition.
 
 mod grow;
 mod waiting;

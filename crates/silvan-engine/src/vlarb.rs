@@ -1,5 +1,4 @@
-//! Virtual-lane arbitration: two weighted round-robin tables and the Limit of High Priority
-//! (IBA 7.6.9).
+//! Virtual-lane arbitration: two weighted round-robin tables and the Limit of High Priority (IBA 7.6.9).
 
 use silvan_core::Vl;
 

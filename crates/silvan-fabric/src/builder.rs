@@ -287,7 +287,6 @@ impl FabricBuilder {
     /// Adds a switch with external ports 1 to `ports`.
     ///
     /// # Errors
-    ///
     /// If the name is bad or taken, or `ports` is not 1 to 254.
     pub fn add_switch(
         &mut self,
@@ -304,7 +303,6 @@ impl FabricBuilder {
     /// Adds a host; its only port is number 1.
     ///
     /// # Errors
-    ///
     /// If the name is bad or taken.
     pub fn add_host(&mut self, name: impl Into<String>) -> Result<NodeHandle, FabricError> {
         self.add_node(name.into(), false, 1)
@@ -335,17 +333,15 @@ impl FabricBuilder {
     /// Sets the identity of a node; [`build`](Self::build) checks it.
     ///
     /// # Panics
-    ///
     /// If the node was added to another builder that has more nodes.
     pub fn identify(&mut self, node: NodeHandle, identity: Identity) {
         self.nodes[node.0].identity = identity;
     }
 
-    /// The port that a text names: `name:port`, or a host's name alone. Names may contain colons; what
-    /// can be read both ways is read as `name:port`.
+    /// The port that a text names: `name:port`, or a host's name alone. Names may contain colons; what can be read both
+    /// ways is read as `name:port`.
     ///
     /// # Errors
-    ///
     /// If the text has another form or the node is not known. The port number is checked by
     /// [`connect`](Self::connect).
     pub fn endpoint(&self, text: &str) -> Result<Endpoint, FabricError> {
@@ -380,12 +376,9 @@ impl FabricBuilder {
     /// Plugs a cable into two ports.
     ///
     /// # Errors
-    ///
-    /// If a port does not exist or is in use, or if the cable ends where it starts or joins two
-    /// hosts.
+    /// If a port does not exist or is in use, or if the cable ends where it starts or joins two hosts.
     ///
     /// # Panics
-    ///
     /// If an endpoint was made by another builder that has more nodes.
     pub fn connect(&mut self, a: Endpoint, b: Endpoint, kind: LinkKind) -> Result<(), FabricError> {
         for end in [a, b] {

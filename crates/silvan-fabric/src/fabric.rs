@@ -231,7 +231,6 @@ impl Fabric {
     /// The error of what needs LIDs in a fabric without them.
     ///
     /// # Errors
-    ///
     /// If the fabric [has no LIDs](Self::has_lids).
     pub fn require_lids(&self) -> Result<(), FabricError> {
         let nodes = self.nodes.len();
@@ -247,8 +246,7 @@ impl Fabric {
         max.expect("the builder refuses a fabric without nodes")
     }
 
-    /// The switch at the other end of the cable in `port`, and the port there; `None` for an empty
-    /// port and for a host.
+    /// The switch at the other end of the cable in `port`, and the port there; `None` for an empty port and for a host.
     #[inline]
     pub fn peer_switch(&self, port: PortId) -> Option<(SwitchId, PortId)> {
         let peer = self.ports[port].peer?;
@@ -265,7 +263,6 @@ impl Fabric {
     /// Gives hosts other names.
     ///
     /// # Errors
-    ///
     /// The place of the first name that another node has, and this name.
     pub fn rename_hosts(&mut self, names: Vec<(HostId, String)>) -> Result<(), (usize, String)> {
         for (host, _) in &names {
@@ -285,7 +282,6 @@ impl Fabric {
     /// Removes the cables in some ports from a copy of the fabric. Other cables keep their order.
     ///
     /// # Panics
-    ///
     /// If a port has the cable of a host.
     #[must_use]
     pub fn without_cables(&self, ports: &[PortId]) -> Self {

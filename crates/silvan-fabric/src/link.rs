@@ -349,8 +349,7 @@ mod tests {
         )
     }
 
-    /// The nominal rates of the InfiniBand roadmap: 10, 20, 40, 56, 100, 200, 400 and 800 Gbit/s at
-    /// 4x.
+    /// The nominal rates of the InfiniBand roadmap: 10, 20, 40, 56, 100, 200, 400 and 800 Gbit/s at 4x.
     #[test]
     fn rates_are_the_published_ones() {
         assert_eq!(gbit("4x", "SDR"), (8_000_000_000, 10_000_000_000));

@@ -83,8 +83,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W> {
         Box::new(Self(Engine::general(fabric, switch, source, load)))
     }
 
-    /// Sets if packets without a forwarding entry are discarded and counted; otherwise they end the
-    /// run.
+    /// Sets if packets without a forwarding entry are discarded and counted; otherwise they end the run.
     pub fn discarding(mut self: Box<Self>, discard: bool) -> Box<Self> {
         self.0.discard_unroutable(discard);
         self

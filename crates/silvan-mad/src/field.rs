@@ -48,8 +48,7 @@ pub(crate) fn bits(bytes: &[u8], at: usize, width: usize) -> u64 {
     window >> (end.next_multiple_of(8) - end) & low_mask(width)
 }
 
-/// Replaces the `width` bits from bit `at` on by the low bits of `value`. They lie in at most eight
-/// bytes.
+/// Replaces the `width` bits from bit `at` on by the low bits of `value`. They lie in at most eight bytes.
 #[inline]
 pub(crate) fn set_bits(bytes: &mut [u8], at: usize, width: usize, value: u64) {
     let end = at + width;
@@ -170,8 +169,7 @@ impl<const N: usize> Bits<N> {
         }
     }
 
-    /// The number of this value, or the largest if it needs more than `N` bits: how error counters
-    /// end.
+    /// The number of this value, or the largest if it needs more than `N` bits: how error counters end.
     #[inline]
     pub const fn saturating(value: u64) -> Self {
         if value <= Self::MAX.0 as u64 {
@@ -317,8 +315,7 @@ impl FieldLocation {
         bits(bytes, self.at + element * self.width, self.width)
     }
 
-    /// Sets an element as counters end: fields of 64 bits wrap around, smaller ones stay at their
-    /// largest value.
+    /// Sets an element as counters end: fields of 64 bits wrap around, smaller ones stay at their largest value.
     ///
     /// # Panics
     /// If `bytes` ends before the element does.

@@ -251,11 +251,10 @@ impl Body {
     }
 }
 
-/// Writes class and method, attribute and modifier, then the fields, on one line:
-/// `SubnDRGet(NodeInfo) tid=0x1 path=[1, 3]`.
+/// Writes class and method, attribute and modifier, then the fields, on one line: `SubnDRGet(NodeInfo) tid=0x1 path=[1,
+/// 3]`.
 ///
-/// The attribute of a Get has no meaning (libibmad leaves its stack's content there) and is not
-/// shown.
+/// The attribute of a Get has no meaning (libibmad leaves its stack's content there) and is not shown.
 impl fmt::Display for Mad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}(", self.class(), self.method)?;

@@ -274,8 +274,7 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// If there is no such host.
     fn path_sl(&self, source: HostId, destination: HostId) -> Sl;
 
-    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
-    /// has to send.
+    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it has to send.
     fn close_port(&mut self, port: PortId, on_wire: OnWire);
 
     /// Gives a link another data rate in the direction out of this port.

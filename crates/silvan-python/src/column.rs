@@ -1,8 +1,7 @@
 //! Columns that cross into Python without a copy, through the buffer protocol.
 //!
-//! The protocol returns a raw pointer, so this module has `unsafe` code. It is sound because a
-//! column owns its values, is never changed or moved after its creation, and every view of it holds
-//! a reference to it.
+//! The protocol returns a raw pointer, so this module has `unsafe` code. It is sound because a column owns its values,
+//! is never changed or moved after its creation, and every view of it holds a reference to it.
 
 #![allow(unsafe_code)]
 

@@ -1,9 +1,8 @@
 //! Thin Python bindings: the module `silvan._silvan`.
 //!
-//! Nothing is decided here. Scenarios are checked and run by `silvan-scenario`; the Python package
-//! `silvan` wraps what this module gives, and documents it. The stub `_silvan.pyi` next to that
-//! package lists the same names with their types, and is checked against the compiled module.
-//! `Emulation`, `Manager` and `SubnetWatch` exist on Linux only.
+//! Nothing is decided here. Scenarios are checked and run by `silvan-scenario`; the Python package `silvan` wraps what
+//! this module gives, and documents it. The stub `_silvan.pyi` next to that package lists the same names with their
+//! types, and is checked against the compiled module. `Emulation`, `Manager` and `SubnetWatch` exist on Linux only.
 
 mod column;
 #[cfg(target_os = "linux")]

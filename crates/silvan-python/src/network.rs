@@ -46,8 +46,7 @@ struct Open {
 // with them. Everything else in a session is its own. Python's collector may drop a network on any thread.
 unsafe impl Send for Open {}
 
-/// A simulated fabric that Python steers; the package gives events their tags.
-/// It is used on the thread that made it.
+/// A simulated fabric that Python steers; the package gives events their tags. It is used on the thread that made it.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct Network {
     open: Mutex<Open>,

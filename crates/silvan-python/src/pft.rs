@@ -6,11 +6,9 @@ use silvan_cc::schemes::pft::injection_rate;
 
 use crate::scenario::Scenario;
 
-/// Measures the injection rate of the scenario's interfaces while they throttle, as a fraction of
-/// the link's rate.
+/// Measures the injection rate of the scenario's interfaces while they throttle, as a fraction of the link's rate.
 ///
-/// `used` credits are taken, and the count covers `cycles` clock cycles. Returns `None` if the
-/// scheme has no such part.
+/// `used` credits are taken, and the count covers `cycles` clock cycles. Returns `None` if the scheme has no such part.
 #[pyfunction]
 pub fn pft_injection_rate(
     scenario: &Bound<'_, Scenario>,

@@ -248,7 +248,6 @@ fn bits(values: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
 /// Texts in Arrow's layout: where each begins and the last ends, and all of them joined.
 ///
 /// # Panics
-///
 /// When the texts hold 2 GiB or more, the most that Arrow's 32-bit offsets reach.
 fn text_column(texts: &[String]) -> (Vec<i32>, Vec<u8>) {
     let mut offsets = Vec::with_capacity(texts.len() + 1);

@@ -184,8 +184,7 @@ impl Scenario {
         self.0.file().link.kind().data_rate().bits_per_sec()
     }
 
-    /// Text, name and function of a scheme in Python with its parameters; `None` if the scheme is
-    /// another one.
+    /// Text, name and function of a scheme in Python with its parameters; `None` if the scheme is another one.
     fn python_scheme(&self) -> Option<(&str, &str, &str, BTreeMap<String, f64>)> {
         if !self.0.scheme().includes(SchemeName::Python) {
             return None;

@@ -1,9 +1,8 @@
 //! Runs in other threads when the interpreter ends.
 //!
-//! A daemon thread must not take the interpreter's lock once the interpreter is being finalized:
-//! CPython then ends the thread in the midst of Rust code, which aborts the process. So the
-//! interpreter waits, before it is finalized, until every run has noticed that it has to stop. The
-//! run's thread then sleeps until the process ends.
+//! A daemon thread must not take the interpreter's lock once the interpreter is being finalized: CPython then ends the
+//! thread in the midst of Rust code, which aborts the process. So the interpreter waits, before it is finalized, until
+//! every run has noticed that it has to stop. The run's thread then sleeps until the process ends.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -72,10 +72,9 @@ impl FlitModel {
     }
 }
 
-/// Numbers the parts of the model. Every cabled port has a transmitter and a receiver. With output
-/// buffers, every cabled switch port has another pair between its crossbar and its buffer. The
-/// crossbars' transmitters come before those of the links: at one instant, a packet first enters a
-/// buffer, then the buffer's output chooses.
+/// Numbers the parts of the model. Every cabled port has a transmitter and a receiver. With output buffers, every
+/// cabled switch port has another pair between its crossbar and its buffer. The crossbars' transmitters come before
+/// those of the links: at one instant, a packet first enters a buffer, then the buffer's output chooses.
 struct Builder<'a> {
     fabric: &'a Fabric,
     parameters: &'a Parameters,

@@ -18,7 +18,6 @@ use crate::report::{Delivery, Loss, Occupancy, PortReport};
 /// A fabric and its traffic, moved flit by flit.
 ///
 /// # Panics
-///
 /// As an oracle, it stops at the first event that a lossless fabric excludes:
 ///
 /// - a flit sent before its arrival, or a buffer that overflows
@@ -143,8 +142,7 @@ impl FlitModel {
         Some(self.receivers[self.ports[port]?.1].reserved(vl))
     }
 
-    /// Most blocks that were ever taken in the input buffer of a port and virtual lane; `None`
-    /// without a cable.
+    /// Most blocks that were ever taken in the input buffer of a port and virtual lane; `None` without a cable.
     #[must_use]
     pub fn max_occupancy(&self, port: PortId, vl: Vl) -> Option<Credits> {
         Some(self.receivers[self.ports[port]?.1].largest(vl))

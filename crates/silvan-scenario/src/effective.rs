@@ -105,9 +105,8 @@ fn ends_with_programs(traffic: &TrafficSection) -> bool {
     benchmarks || traffic.program.iter().any(|program| !program.background)
 }
 
-/// The file as TOML with one key a line, sections as `[section]` and lists of tables as
-/// `[[section]]`. The number of threads and fast-forward are left out, because results do not
-/// depend on them.
+/// The file as TOML with one key a line, sections as `[section]` and lists of tables as `[[section]]`. The number of
+/// threads and fast-forward are left out, because results do not depend on them.
 pub(crate) fn to_toml(file: &ScenarioFile) -> String {
     let mut file = file.clone();
     file.run.threads = Threads::default();

@@ -75,7 +75,6 @@ struct FaultFile {
 /// Reads the faults of a file, for a fabric that has these names. `source` is the name of the file.
 ///
 /// # Errors
-///
 /// The first mistake, with its line.
 pub fn read_faults(
     text: &str,
@@ -93,7 +92,6 @@ pub fn read_faults(
 /// Finds the nodes and ports of faults.
 ///
 /// # Errors
-///
 /// The first mistake, with its key.
 pub(crate) fn plan_faults(
     entries: &[FaultEntry],
@@ -288,7 +286,6 @@ impl FaultTimes {
 /// A port with a cable, as people write it.
 ///
 /// # Errors
-///
 /// The fabric has no such port, or the port has no cable.
 pub fn cabled_port(fabric: &Fabric, text: &str) -> Result<PortId, String> {
     let port = port_named(fabric, text)?;
@@ -317,7 +314,6 @@ fn port_named(fabric: &Fabric, text: &str) -> Result<PortId, String> {
 /// A host by its name.
 ///
 /// # Errors
-///
 /// The fabric has no such host.
 pub fn host_named(fabric: &Fabric, name: &str) -> Result<HostId, String> {
     let node = fabric.node_by_name(name);
@@ -328,7 +324,6 @@ pub fn host_named(fabric: &Fabric, name: &str) -> Result<HostId, String> {
 /// A switch by its name.
 ///
 /// # Errors
-///
 /// The fabric has no such switch.
 pub fn switch_named(fabric: &Fabric, name: &str) -> Result<SwitchId, String> {
     let node = fabric.node_by_name(name);
@@ -348,7 +343,6 @@ fn unknown(fabric: &Fabric, what: &str, name: &str) -> String {
 /// The share of datagrams that a percentage is.
 ///
 /// # Errors
-///
 /// The percentage is below 0 or above 100.
 pub fn lost_share(percent: f64) -> Result<f64, String> {
     match (0.0..=100.0).contains(&percent) {
@@ -362,7 +356,6 @@ pub fn lost_share(percent: f64) -> Result<f64, String> {
 /// A number of symbol errors in a second.
 ///
 /// # Errors
-///
 /// The number is below 0 or not finite.
 pub fn error_rate(per_second: f64) -> Result<f64, String> {
     match per_second >= 0.0 && per_second.is_finite() {
@@ -376,7 +369,6 @@ pub fn error_rate(per_second: f64) -> Result<f64, String> {
 /// Checks that a limit is below the capacity of the cable in a port.
 ///
 /// # Errors
-///
 /// The key at fault, and the fault of its value.
 pub fn check_limit(
     fabric: &Fabric,

@@ -1,8 +1,7 @@
 //! Values that a scenario's author gave, and the scenario with all other values as comments.
 //!
-//! A default may depend on other values, and a default table contains keys that another choice
-//! would not have. Written as values, defaults would stay when an override changes their source. As
-//! comments they follow, and remain visible.
+//! A default may depend on other values, and a default table contains keys that another choice would not have. Written
+//! as values, defaults would stay when an override changes their source. As comments they follow, and remain visible.
 
 use std::collections::BTreeMap;
 

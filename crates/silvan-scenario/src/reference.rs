@@ -85,8 +85,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Collects the keys of a table into `section`, and the tables inside it as sections of their
-    /// own.
+    /// Collects the keys of a table into `section`, and the tables inside it as sections of their own.
     fn read_table(
         &self,
         schema: &'a Value,

@@ -93,12 +93,10 @@ pub struct Scenario {
 impl Scenario {
     /// Reads, completes and checks a scenario.
     ///
-    /// `source_name` is what errors call the text, usually the path of its file; files that the
-    /// scenario names are looked for in the same folder. The overrides are
-    /// applied in order before anything is checked.
+    /// `source_name` is what errors call the text, usually the path of its file; files that the scenario names are
+    /// looked for in the same folder. The overrides are applied in order before anything is checked.
     ///
     /// # Errors
-    ///
     /// The first thing found wrong, with its place and a hint.
     pub fn from_toml(
         text: &str,
@@ -121,7 +119,6 @@ impl Scenario {
     /// overrides.
     ///
     /// # Errors
-    ///
     /// Same errors as [`from_toml`](Self::from_toml).
     pub fn with_overrides(&self, overrides: &[Override]) -> Result<Self, ScenarioError> {
         let source = SourceText::parse(&self.text, &self.source_name, &self.overrides)?;
@@ -329,7 +326,6 @@ impl Scenario {
     /// The fabric as a net file that ibsim serves.
     ///
     /// # Errors
-    ///
     /// If the fabric has more nodes than there are LIDs.
     pub fn ibsim_net(&self) -> Result<String, ScenarioError> {
         check_lids(&self.routed.fabric, "generator")?;
@@ -384,7 +380,6 @@ impl Scenario {
     /// first call makes the tables.
     ///
     /// # Panics
-    ///
     /// Never: the routes have been built before.
     pub fn tables(&self) -> &Arc<ForwardingTables> {
         if self.routed.tables.rule().is_none() {
@@ -461,8 +456,7 @@ impl Scenario {
         &self.control.settings
     }
 
-    /// The manager that watches the ports' counters from outside, if there is one, before its first
-    /// sweep.
+    /// The manager that watches the ports' counters from outside, if there is one, before its first sweep.
     pub fn dcms(&self) -> Option<&Dcms> {
         self.control.dcms.as_ref()
     }
@@ -496,7 +490,6 @@ impl Scenario {
     /// [`Traffic::tmax`].
     ///
     /// # Errors
-    ///
     /// The placement that this seed gives is impossible.
     pub fn tmax(&self, seed: u64, at: Time) -> Result<f64, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
@@ -508,7 +501,6 @@ impl Scenario {
     /// class: see [`Traffic::arrivals`].
     ///
     /// # Errors
-    ///
     /// The placement that this seed gives is impossible.
     pub fn arrivals(&self, seed: u64) -> Result<Vec<(String, Option<Arrivals>)>, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
@@ -522,7 +514,6 @@ impl Scenario {
     /// [`Traffic::offered_bytes`].
     ///
     /// # Errors
-    ///
     /// The placement that this seed gives is impossible.
     pub fn offered_bytes(&self, seed: u64) -> Result<Vec<(String, f64)>, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));

@@ -74,7 +74,6 @@ pub(crate) struct Answer {
 /// Sends a request. Gives the connection and the answer's data.
 ///
 /// # Errors
-///
 /// An error number.
 pub(crate) fn request(operation: u32, data: &[u8]) -> Result<(OwnedFd, Vec<u8>), c_int> {
     ask(operation, data).map(|answer| (answer.connection, answer.data))
@@ -83,7 +82,6 @@ pub(crate) fn request(operation: u32, data: &[u8]) -> Result<(OwnedFd, Vec<u8>),
 /// Sends a request.
 ///
 /// # Errors
-///
 /// An error number.
 pub(crate) fn ask(operation: u32, data: &[u8]) -> Result<Answer, c_int> {
     let base = std::env::var_os("IBSIM_SOCKNAME");

@@ -50,8 +50,7 @@ fn root() -> Result<&'static [u8], c_int> {
     Ok(root)
 }
 
-/// Checks the existence by a direct system call, because this library replaces the functions of
-/// libc.
+/// Checks the existence by a direct system call, because this library replaces the functions of libc.
 fn exists(path: &[u8]) -> bool {
     let Ok(path) = CString::new(path) else {
         return false;

@@ -16,14 +16,12 @@ use crate::programs::{ProgramState, program_state};
 /// Between two questions whether the job has ended.
 const STEP: Span = Span::from_us(100);
 
-/// Completion times alone, of those jobs of a scenario that have finished within its run, in the
-/// times `completed`. A job that ran alone and without control has taken just that.
+/// Completion times alone, of those jobs of a scenario that have finished within its run, in the times `completed`. A
+/// job that ran alone and without control has taken just that.
 ///
-/// `observer` is called at every step, with the simulated time of the run of one job; it returns an
-/// error to end all.
+/// `observer` is called at every step, with the simulated time of the run of one job; it returns an error to end all.
 ///
 /// # Errors
-///
 /// [`RunError`] of the observer, or of a job that cannot go on alone.
 pub(crate) fn completions(
     engines: &dyn Engines,

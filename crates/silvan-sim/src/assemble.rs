@@ -26,7 +26,6 @@ pub(crate) fn build_control(scenario: &Scenario, seed: u64) -> Result<Control, R
 /// the scheme has no InfiniBand part, that part marks no packets at switches, and hosts do not react to marks.
 ///
 /// # Errors
-///
 /// [`RunError::Control`] or [`RunError::Setting`] for parameters that are not possible, and for functions of a Python
 /// file.
 pub fn build_live_control(
@@ -132,7 +131,6 @@ const DRIVER_CLASS: &str = "external";
 /// The traffic and the programs of a scenario, and a driver next to them if there is one.
 ///
 /// # Errors
-///
 /// [`RunError::Traffic`] for traffic that does not work with this seed.
 pub fn build_load(
     scenario: &Scenario,

@@ -261,7 +261,6 @@ pub enum RunError {
 /// The observer is called many times a second with the progress, and stops the run by breaking.
 ///
 /// # Errors
-///
 /// [`RunError`]; nothing is left of the run.
 ///
 /// ```
@@ -302,11 +301,10 @@ pub fn run(
     Ok(output)
 }
 
-/// Runs a scenario with something that watches its port counters and changes its settings, in
-/// place of the scenario's own manager.
+/// Runs a scenario with something that watches its port counters and changes its settings, in place of the scenario's
+/// own manager.
 ///
 /// # Errors
-///
 /// As [`run`].
 pub fn run_controlled(
     engines: &dyn Engines,
@@ -323,7 +321,6 @@ pub fn run_controlled(
 /// Runs a scenario with functions in place of its own scheme.
 ///
 /// # Errors
-///
 /// As [`run`].
 pub fn run_callbacks(
     engines: &dyn Engines,

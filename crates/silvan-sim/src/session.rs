@@ -92,7 +92,6 @@ impl Session {
     /// Starts a scenario with a seed; the scenario's own is [`Scenario::seed`].
     ///
     /// # Errors
-    ///
     /// [`RunError`] if traffic, control or engine cannot be built.
     pub fn open(
         engines: &dyn Engines,
@@ -141,7 +140,6 @@ impl Session {
     /// Takes requests outside a notification; they are moved out.
     ///
     /// # Errors
-    ///
     /// [`EngineError::TooLate`] for a timer beyond the clock; nothing has been requested then.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), RunError> {
         request(self.engine.as_mut(), requests).map_err(RunError::Engine)
@@ -150,7 +148,6 @@ impl Session {
     /// Runs until nothing of the driver is pending, at the instant of its last notification.
     ///
     /// # Errors
-    ///
     /// [`RunError`]; further calls return one, too.
     pub fn run_until_idle(&mut self) -> Result<Pause, RunError> {
         self.run(None, &mut || true)
@@ -159,7 +156,6 @@ impl Session {
     /// Runs until `end`; what happens at `end` itself belongs to the next call.
     ///
     /// # Errors
-    ///
     /// As [`run_until_idle`](Self::run_until_idle).
     pub fn run_until(&mut self, end: Time) -> Result<Pause, RunError> {
         self.run(Some(end), &mut || true)
@@ -170,7 +166,6 @@ impl Session {
     /// between going on and [`Pause::Interrupted`].
     ///
     /// # Errors
-    ///
     /// As [`run_until_idle`](Self::run_until_idle).
     pub fn run(
         &mut self,
@@ -243,7 +238,6 @@ impl Session {
 /// Takes requests of the driver of a simulation outside a notification; they are moved out.
 ///
 /// # Errors
-///
 /// [`EngineError::TooLate`] for a timer beyond the clock; nothing has been requested then.
 pub fn request<S: Simulation + ?Sized>(
     simulation: &mut S,

@@ -10,8 +10,7 @@ use silvan_workload::programs::Plan;
 /// of work. Each time the engine checks for deadlocks, too, which takes long in a large fabric.
 const CHECK_HOST_TIME: Span = Span::from_ms(128);
 
-/// Check time and its maximum for a run that ends with its programs: totals count up to the check that finds them
-/// done.
+/// Check time and its maximum for a run that ends with its programs: totals count up to the check that finds them done.
 const CHECK_PROGRAMS_HOST_TIME: Span = Span::from_ms(32);
 const CHECK_PROGRAMS: Span = Span::from_us(100);
 

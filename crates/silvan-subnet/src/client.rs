@@ -1,5 +1,4 @@
-//! Many requests in flight, with timeouts, retries and backoff; answers checked before anybody
-//! sees them.
+//! Many requests in flight, with timeouts, retries and backoff; answers checked before anybody sees them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
@@ -439,7 +438,6 @@ impl<T: Transport> Client<T> {
     /// Sends one request.
     ///
     /// # Errors
-    ///
     /// [`TransportError::Lost`].
     pub fn query_one(&mut self, query: Query) -> Result<RequestResult, TransportError> {
         let mut outcomes = self.ask(&[query])?;
@@ -448,11 +446,10 @@ impl<T: Transport> Client<T> {
 
     /// Sends requests, many at once, and gives what has become of each, in their order.
     ///
-    /// An unanswered request is sent again, each time with twice the timeout. Nodes take turns, so that
-    /// one that does not answer keeps no other waiting.
+    /// An unanswered request is sent again, each time with twice the timeout. Nodes take turns, so that one that does
+    /// not answer keeps no other waiting.
     ///
     /// # Errors
-    ///
     /// [`TransportError::Lost`].
     pub fn ask(&mut self, queries: &[Query]) -> Result<Vec<RequestResult>, TransportError> {
         let mut round = Round::new(queries);

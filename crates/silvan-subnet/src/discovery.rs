@@ -120,7 +120,6 @@ struct Discovery {
 /// Queries the state of the local port.
 ///
 /// # Errors
-///
 /// [`TransportError::Lost`].
 pub fn local_port<T: Transport>(
     client: &mut Client<T>,
@@ -143,7 +142,6 @@ pub fn local_port<T: Transport>(
 /// Finds all switches and what they are cabled to; `None` if not even the local node answers.
 ///
 /// # Errors
-///
 /// [`TransportError::Lost`].
 pub fn discover<T: Transport>(client: &mut Client<T>) -> Result<Option<Subnet>, TransportError> {
     let Some(local) = local_port(client)? else {
@@ -439,8 +437,7 @@ impl Discovery {
     }
 }
 
-/// A NodeDescription as text that can be shown: control characters would change what a terminal or a
-/// log's reader does.
+/// A NodeDescription as text that can be shown: control characters would change what a terminal or a log's reader does.
 fn description(answer: &Answer) -> String {
     let description = NodeDescription::parse(&answer.data());
     let text = description.text();

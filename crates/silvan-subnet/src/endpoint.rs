@@ -117,7 +117,6 @@ impl Endpoint {
     /// Listens at the first available address; port 0 means any free port.
     ///
     /// # Errors
-    ///
     /// If all addresses are in use or not of this machine.
     pub fn open(
         addresses: &[SocketAddr],

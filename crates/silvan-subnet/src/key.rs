@@ -59,7 +59,6 @@ impl CcKey {
     /// Reads the key from a file that only its owner, the user of this process, can read.
     ///
     /// # Errors
-    ///
     /// [`KeyError`].
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let failed = |error| KeyError::Io {

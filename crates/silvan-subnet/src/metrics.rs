@@ -60,8 +60,7 @@ pub fn open_metrics(registry: &Registry) -> String {
 
 /// Converts metrics to Prometheus's text format 0.0.4, the default of clients.
 ///
-/// In this format the description of a counter has the name of its samples, and a unit is only in
-/// the name.
+/// In this format the description of a counter has the name of its samples, and a unit is only in the name.
 pub fn plain_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = None;

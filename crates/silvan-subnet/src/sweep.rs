@@ -331,7 +331,6 @@ impl SweepPlan {
     /// Adds a port of the node that was added last.
     ///
     /// # Panics
-    ///
     /// Without a node.
     pub fn add_port(&mut self, port: SweptPort) {
         self.ports.push((self.nodes.len() - 1, port));
@@ -341,7 +340,6 @@ impl SweepPlan {
     /// dropped, because the time of their counters is unknown.
     ///
     /// # Errors
-    ///
     /// [`TransportError::Lost`].
     pub fn sweep<T: Transport>(
         &self,

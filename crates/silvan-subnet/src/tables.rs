@@ -24,7 +24,6 @@ pub struct SwitchTable {
 /// Reads the forwarding table of each switch, by NodeGUID. A switch that does not answer has none.
 ///
 /// # Errors
-///
 /// [`TransportError::Lost`].
 pub fn read_tables<T: Transport>(
     client: &mut Client<T>,
@@ -84,7 +83,6 @@ pub type HostLids = BTreeMap<(Guid, PortNumber), Lid>;
 /// If the switch's table has no entry, the host is queried by a directed route. A host without an answer has no LID.
 ///
 /// # Errors
-///
 /// [`TransportError::Lost`].
 pub fn host_lids<T: Transport>(
     client: &mut Client<T>,

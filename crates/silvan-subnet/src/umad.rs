@@ -54,8 +54,7 @@ unsafe extern "C" {
 const O_RDONLY: c_int = 0;
 const O_RDWR: c_int = 2;
 
-/// The functions in use. They stay valid as long as the library is open, which is as long as they
-/// are kept here.
+/// The functions in use. They stay valid as long as the library is open, which is as long as they are kept here.
 struct Functions {
     set_address: Symbol<SetAddress>,
     send: Symbol<Send>,
@@ -73,8 +72,7 @@ const CLASSES: [(Class, c_int); 4] = [
     (Class::CONGESTION_CONTROL, 2),
 ];
 
-/// The time since the machine was started. It counts on while the machine is suspended, as applications'
-/// waiting does.
+/// The time since the machine was started. It counts on while the machine is suspended, as applications' waiting does.
 pub fn clock() -> MonotonicTime {
     let time = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -94,7 +92,6 @@ impl UmadTransport {
     /// Opens a port of an adapter; by default the first that is active.
     ///
     /// # Errors
-    ///
     /// [`TransportError`] if the library or the port is not there, or this user may not use it.
     pub fn open(device: Option<&str>, port: u8) -> Result<Self, TransportError> {
         // Before the library: it prints a warning of its own where the interface is missing.

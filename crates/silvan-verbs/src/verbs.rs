@@ -131,7 +131,6 @@ impl Verbs {
     /// Opens an adapter for a process.
     ///
     /// # Panics
-    ///
     /// If [`add_device`](Self::add_device) has not returned `device`.
     pub fn open(&mut self, device: DeviceId, process: ProcessId) -> ContextId {
         assert!(

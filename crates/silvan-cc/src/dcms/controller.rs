@@ -8,8 +8,7 @@ use super::{Action, Dcms, Decision};
 use crate::hooks::{Controller, SettingChange};
 use crate::schemes::ib_cc::PortSetting;
 
-/// A [`Dcms`] that reads the simulated ports' own counters, which never saturate, and changes settings
-/// at once.
+/// A [`Dcms`] that reads the simulated ports' own counters, which never saturate, and changes settings at once.
 #[derive(Debug, Clone)]
 pub struct DcmsController {
     machine: Dcms,

@@ -33,8 +33,7 @@ pub struct Action {
 /// Why something was decided, with the counters that said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The port is congested, and a neighbour that sends to its switch waits for credits (Algorithm
-    /// 2).
+    /// The port is congested, and a neighbour that sends to its switch waits for credits (Algorithm 2).
     ///
     /// The port's Marking_Rate is lowered, or stays low with another victim.
     VictimFound {
@@ -206,8 +205,7 @@ impl<T: Instant> Dcms<T> {
         }
     }
 
-    /// Sets a new topology. Ports of both topologies keep their state; removed ports lose it and
-    /// cannot be set.
+    /// Sets a new topology. Ports of both topologies keep their state; removed ports lose it and cannot be set.
     pub fn set_topology(&mut self, now: T, topology: DcmsTopology) -> &[Decision<T>] {
         self.decisions.clear();
         let bound = topology.port_bound().max(self.ports.len());
@@ -236,8 +234,7 @@ impl<T: Instant> Dcms<T> {
 
     /// Runs one sweep (Algorithm 1) and returns the decisions, in order.
     ///
-    /// `growth` is indexed by the dense number of the port; `None` means unknown growth and leads
-    /// to no action.
+    /// `growth` is indexed by the dense number of the port; `None` means unknown growth and leads to no action.
     pub fn step(&mut self, now: T, growth: &[Option<CongestionGrowth>]) -> &[Decision<T>] {
         self.decisions.clear();
         let known = |port: PortId| growth.get(port.index()).copied().flatten();
@@ -257,8 +254,7 @@ impl<T: Instant> Dcms<T> {
         &self.decisions
     }
 
-    /// Returns true if growth over a span exceeds a threshold that is given for the nominal
-    /// interval.
+    /// Returns true if growth over a span exceeds a threshold that is given for the nominal interval.
     fn exceeds(&self, growth: Option<u64>, span: Span, threshold: u64) -> bool {
         let interval = u128::from(self.parameters.interval.as_ps());
         growth.is_some_and(|growth| {

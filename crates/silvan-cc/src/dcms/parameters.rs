@@ -5,14 +5,12 @@ use thiserror::Error;
 
 /// Ports whose PortXmitTimeCong is read.
 ///
-/// Source: mizero2017, section 3.2: "the DCMS can build up historical information on ports that
-/// experience congestion".
+/// Source: mizero2017, section 3.2: "the DCMS can build up historical information on ports that experience congestion".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionTimeReads {
     /// All switch ports, at every sweep.
     Everywhere,
-    /// Ports that were congested before; all ports at every `rescan`-th sweep, starting with the
-    /// first.
+    /// Ports that were congested before; all ports at every `rescan`-th sweep, starting with the first.
     WhereSeen {
         /// Sweeps from one check of all ports to the next.
         rescan: u32,

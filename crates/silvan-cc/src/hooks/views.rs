@@ -103,8 +103,7 @@ pub struct QueueView {
     pub has_credit: bool,
 }
 
-/// The resident packets of a switch, for schemes that inspect or mark packets other than the one
-/// at hand.
+/// The resident packets of a switch, for schemes that inspect or mark packets other than the one at hand.
 pub trait Resident {
     /// Returns the occupied blocks (64 bytes) of this port's and VL's input buffer, as the switch counts them.
     ///

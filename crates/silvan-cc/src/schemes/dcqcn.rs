@@ -147,8 +147,7 @@ impl Scheme for Dcqcn {
     }
 }
 
-/// A flow that has been notified, until it is at the rate of its link again. Rates are parts of the
-/// link's.
+/// A flow that has been notified, until it is at the rate of its link again. Rates are parts of the link's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limiter {
     /// R_C, at which it sends.

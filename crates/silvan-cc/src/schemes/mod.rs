@@ -107,8 +107,7 @@ pub trait EngineChoice {
     /// No congestion control.
     fn none(self) -> Self::Engine;
 
-    /// Another scheme that an engine is compiled for alone; it has a part of its own for each Port VL and each
-    /// host.
+    /// Another scheme that an engine is compiled for alone; it has a part of its own for each Port VL and each host.
     fn own<S, C>(self, switch: S, source: C) -> Self::Engine
     where
         S: PerPortVl + Settings + Into<SeparateSwitch> + 'static,

@@ -54,8 +54,7 @@ pub trait Scheme:
         None
     }
 
-    /// Fills in the parameters whose default depends on the rest of a scenario. Doing it twice changes
-    /// nothing.
+    /// Fills in the parameters whose default depends on the rest of a scenario. Doing it twice changes nothing.
     fn fill_in(&mut self, data_plane: &DataPlane) {
         let _ = data_plane;
     }

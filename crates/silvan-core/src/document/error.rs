@@ -131,8 +131,7 @@ impl fmt::Display for DocumentError {
 
 impl std::error::Error for DocumentError {}
 
-/// `did you mean "x"?` for the known name nearest to `name`, or all of them if none is near and
-/// they are few.
+/// `did you mean "x"?` for the known name nearest to `name`, or all of them if none is near and they are few.
 pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
     const FEW: usize = 16;
     if let Some(candidate) = nearest(name, known.clone()) {

@@ -155,9 +155,8 @@ impl SourceText {
 
     /// Adds the place to an error that knows its key.
     ///
-    /// The place is the override that set the value or a table around it, or the value's line. For
-    /// a missing value, it is the line of the section. Errors in other files have their place
-    /// already.
+    /// The place is the override that set the value or a table around it, or the value's line. For a missing value, it
+    /// is the line of the section. Errors in other files have their place already.
     pub fn locate(&self, error: DocumentError) -> DocumentError {
         if !error.source_name().is_empty() {
             return error;

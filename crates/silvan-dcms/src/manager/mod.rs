@@ -191,7 +191,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     /// A manager that has seen nothing yet. It changes nothing unless `act` is set.
     ///
     /// # Errors
-    ///
     /// [`ManagerError`] if the journal cannot be read.
     pub fn new(
         settings: ManagerSettings,
@@ -242,11 +241,10 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.observer = Some(observer);
     }
 
-    /// Does its task until `stop` is set, then restores what it has changed. Gives the number of changes
-    /// that could not be restored; they stay in the journal.
+    /// Does its task until `stop` is set, then restores what it has changed. Gives the number of changes that could not
+    /// be restored; they stay in the journal.
     ///
     /// # Errors
-    ///
     /// [`ManagerError`] if it cannot go on.
     pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, ManagerError> {
         let done = self.perform(task, stop);

@@ -1,5 +1,4 @@
-//! The congestion control agent (annex A10): settings that act in the data plane at once, guarded
-//! by the CC_Key.
+//! The congestion control agent (annex A10): settings that act in the data plane at once, guarded by the CC_Key.
 
 use std::time::Duration;
 

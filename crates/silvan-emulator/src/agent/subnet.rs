@@ -44,8 +44,7 @@ impl Subnet {
         }
     }
 
-    /// A port with an M_Key answers only to those who know it; protect bits 0 and 1 let everybody
-    /// read (14.2.4).
+    /// A port with an M_Key answers only to those who know it; protect bits 0 and 1 let everybody read (14.2.4).
     fn check_m_key(&mut self, exchange: &Exchange) -> AgentResult {
         let info = self.own(exchange.at.node).info;
         if info.m_key == 0 || info.m_key == exchange.key {
@@ -106,8 +105,7 @@ impl Subnet {
         Ok(())
     }
 
-    /// The port that a modifier names, 0 being that of an adapter that was asked, and the node that
-    /// has its record.
+    /// The port that a modifier names, 0 being that of an adapter that was asked, and the node that has its record.
     pub(super) fn named_port(
         &self,
         exchange: &Exchange,

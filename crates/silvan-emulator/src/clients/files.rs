@@ -367,8 +367,7 @@ fn agent_of(key: u64) -> u8 {
     (key >> 32) as u8
 }
 
-/// Returns true if a request is for the subnet manager at its destination instead of the agent
-/// there.
+/// Returns true if a request is for the subnet manager at its destination instead of the agent there.
 pub(super) fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     match packet.class() {
         Class::SUBNET_ADMINISTRATION => true,

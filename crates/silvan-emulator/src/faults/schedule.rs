@@ -26,7 +26,6 @@ impl Timetable {
     /// The faults of a scenario, and those of a file for a fabric that has these names.
     ///
     /// # Errors
-    ///
     /// The first mistake of the file, with its line.
     pub fn new(
         planned: &[PlannedFault],

@@ -132,7 +132,6 @@ impl Server {
     /// [`run`](Self::run).
     ///
     /// # Errors
-    ///
     /// [`EmulatorError`]; nothing is left open then.
     pub fn bind(
         engines: &dyn Engines,
@@ -142,11 +141,10 @@ impl Server {
         Self::open(engines, scenario, options, None)
     }
 
-    /// [Binds](Self::bind) a server with a driver that sends next to the scenario's load. [`run`](Self::run) notifies the
-    /// driver. A [stop](Request::Stop) ends a step of simulated time; the next step goes on from there.
+    /// [Binds](Self::bind) a server with a driver that sends next to the scenario's load. [`run`](Self::run) notifies
+    /// the driver. A [stop](Request::Stop) ends a step of simulated time; the next step goes on from there.
     ///
     /// # Errors
-    ///
     /// As [`bind`](Self::bind).
     pub fn bind_driven(
         engines: &dyn Engines,
@@ -225,7 +223,6 @@ impl Server {
     /// Takes requests of the driver outside a notification; they are moved out. Without a driver they have no effect.
     ///
     /// # Errors
-    ///
     /// [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
@@ -234,7 +231,6 @@ impl Server {
     /// Serves until `stop` is set or somebody asks to quit.
     ///
     /// # Errors
-    ///
     /// [`EmulatorError`] if the data plane cannot go on or the sockets fail.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
         let simulated = self.clients.subnet.now();

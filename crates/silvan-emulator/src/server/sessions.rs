@@ -1,5 +1,4 @@
-//! The control channel: a stream of lines, each a command, and a line for each as the answer, which numbers
-//! may follow.
+//! The control channel: a stream of lines, each a command, and a line for each as the answer, which numbers may follow.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;

@@ -15,8 +15,7 @@ pub(crate) struct Adapters {
     hosts: BTreeMap<(Guid, u8), NodeId>,
 }
 
-/// The number of the port that represents the whole node: 0 of a switch, of a host that of its
-/// adapter's port.
+/// The number of the port that represents the whole node: 0 of a switch, of a host that of its adapter's port.
 pub(crate) fn own_number(node: &Node) -> PortNumber {
     match node.kind {
         NodeKind::Switch(_) => PortNumber::new(0),
@@ -52,8 +51,7 @@ impl Adapters {
         self.ports(guid).next_back().map_or(1, |(number, _)| number)
     }
 
-    /// The name of the adapter that a host belongs to: the host's, without the number that tells
-    /// several ports apart.
+    /// The name of the adapter that a host belongs to: the host's, without the number that tells several ports apart.
     pub fn name<'a>(&self, host: &'a Node) -> &'a str {
         let name = host.name.as_str();
         if self.ports(host.guid).count() < 2 {

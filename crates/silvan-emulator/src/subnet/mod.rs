@@ -33,8 +33,7 @@ pub(crate) use routes::Needs;
 /// Initial state of a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Configured by the scenario, as if a subnet manager had run and left: LIDs, tables, active
-    /// ports.
+    /// Configured by the scenario, as if a subnet manager had run and left: LIDs, tables, active ports.
     Configured,
     /// Without LIDs and tables; ports wait for a subnet manager.
     Blank,

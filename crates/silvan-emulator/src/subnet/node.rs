@@ -76,8 +76,7 @@ pub(crate) struct PortRecord {
     pub p_keys: Vec<u16>,
     /// VL arbitration tables as they were set, by block.
     pub vl_arbitration: BTreeMap<u8, VlArbitrationTable>,
-    /// SL to VL mapping of an adapter's port, and what it starts as between a switch's port 0 and
-    /// this one.
+    /// SL to VL mapping of an adapter's port, and what it starts as between a switch's port 0 and this one.
     pub sl_to_vl: [u8; 16],
     /// Number of times that the link has gone down.
     pub link_downed: u64,

@@ -33,8 +33,7 @@ impl Subnet {
         passes.then_some(Arrival { node, port })
     }
 
-    /// Follows a directed route from a node and fills in the ports back. `None` where it leads
-    /// nowhere.
+    /// Follows a directed route from a node and fills in the ports back. `None` where it leads nowhere.
     pub fn follow(&self, from: NodeId, route: &mut DirectedRoute) -> Option<Arrival> {
         let own = self.own_port(from);
         let mut at = Arrival {

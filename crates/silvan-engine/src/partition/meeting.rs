@@ -13,8 +13,7 @@ pub(crate) struct Meeting {
     arrived: AtomicUsize,
     /// Meetings that have ended.
     round: AtomicUsize,
-    /// The smallest number so far, of the present meeting and of the one before: the round decides which is
-    /// which.
+    /// The smallest number so far, of the present meeting and of the one before: the round decides which is which.
     smallest: [AtomicU64; 2],
     /// Combined flags by round, one bit each.
     flags: [AtomicUsize; 2],

@@ -3,9 +3,8 @@
 use crate::packet::Packet;
 use crate::plane::Plane;
 
-/// The planes of all parts. Each has the configuration of the whole fabric, and the state of its
-/// own ports and hosts. Ports and hosts of other parts are idle and empty in it, with all their
-/// credits.
+/// The planes of all parts. Each has the configuration of the whole fabric, and the state of its own ports and hosts.
+/// Ports and hosts of other parts are idle and empty in it, with all their credits.
 #[derive(Clone, Debug)]
 pub(crate) struct Whole<'a> {
     parts: Vec<&'a Plane>,

@@ -167,8 +167,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     #[inline(always)]
     pub(super) fn with_credits(&mut self, now: u64, lane: usize, local: u32) -> Candidate {
         let plane = &mut self.plane;
-        // Any packet fits into the credits of one of MTU size; only below that does the size of
-        // the packet matter.
+        // Any packet fits into the credits of one of MTU size; only below that does the size of the packet matter.
         if plane.may_send::<F>(now, lane, plane.mtu_blocks) {
             return Candidate::Ready { local };
         }

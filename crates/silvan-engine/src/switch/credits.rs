@@ -97,8 +97,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Returns the extra delay with which a switch returns the credits of a packet because its
-    /// input buffer is filling.
+    /// Returns the extra delay with which a switch returns the credits of a packet because its input buffer is filling.
     #[cold]
     pub(super) fn starvation(&self, now: u64, input: u32, lane: usize, packet: &Packet) -> u64 {
         let plane = &self.plane;
@@ -114,8 +113,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .as_ps()
     }
 
-    /// Returns true if the link behind a lane of this output has credits for another packet of MTU
-    /// size.
+    /// Returns true if the link behind a lane of this output has credits for another packet of MTU size.
     #[inline]
     pub(crate) fn has_credit(&mut self, now: u64, output: u32, lane: usize) -> bool {
         let plane = &mut self.plane;

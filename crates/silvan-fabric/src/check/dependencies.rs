@@ -122,7 +122,6 @@ impl<'f> Dependencies<'f> {
     /// Adds the dependencies of the routes to one destination, on the lanes that they take.
     ///
     /// # Errors
-    ///
     /// If a packet would need a lane that does not exist.
     pub(super) fn add_with_lanes(
         &mut self,
@@ -154,8 +153,7 @@ impl<'f> Dependencies<'f> {
         Ok(())
     }
 
-    /// Follows one kind of path from a host at a leaf, and notes on which lane each channel between
-    /// switches is left.
+    /// Follows one kind of path from a host at a leaf, and notes on which lane each channel between switches is left.
     fn follow_lanes(
         &self,
         tree: &DestinationTree<'_>,

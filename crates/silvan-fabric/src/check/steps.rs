@@ -15,11 +15,10 @@ pub struct StepsReport {
     pub cycle: Option<Vec<(PortId, u8)>>,
 }
 
-/// Follows all paths that switches may choose, and the lanes that packets take on them. The tables and alternatives have to
-/// be [checked](super::check) before.
+/// Follows all paths that switches may choose, and the lanes that packets take on them. The tables and alternatives
+/// have to be [checked](super::check) before.
 ///
 /// # Panics
-///
 /// If the routes have no [`LaneSteps`], or are for another fabric.
 pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
     let steps = routes.steps.expect("routes with lanes that go up");

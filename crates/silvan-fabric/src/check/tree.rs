@@ -219,9 +219,8 @@ impl<'f> DestinationTree<'f> {
         self.steps[switch]
     }
 
-    /// Counts the sources of every port and switch, and sums up the hops. A source adds one to
-    /// `routes` of every switch port on its route. It adds one to `reached` of every other host at
-    /// a switch with a route.
+    /// Counts the sources of every port and switch, and sums up the hops. A source adds one to `routes` of every switch
+    /// port on its route. It adds one to `reached` of every other host at a switch with a route.
     pub(super) fn count_routes(
         &mut self,
         routes: &mut IdVec<PortId, u64>,

@@ -13,7 +13,6 @@ pub trait Generator {
     /// Builds the fabric; all cables are of the kind `link` unless the topology has its own.
     ///
     /// # Errors
-    ///
     /// A parameter is out of its range, a switch would have more than 254 ports, or there are more nodes than LIDs.
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError>;
 

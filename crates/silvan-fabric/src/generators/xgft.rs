@@ -144,10 +144,9 @@ impl Xgft {
         self.parents[..level].iter().product()
     }
 
-    /// Returns the parent behind the cable `up` of node `index` of `level`, and the node's place
-    /// among that parent's children. Index of a node: its a digits as one number (a_(l+1) least
-    /// significant) times the number of parallel roots, plus its b digits as one number (b_1 least
-    /// significant).
+    /// Returns the parent behind the cable `up` of node `index` of `level`, and the node's place among that parent's
+    /// children. Index of a node: its a digits as one number (a_(l+1) least significant) times the number of parallel
+    /// roots, plus its b digits as one number (b_1 least significant).
     fn parent(&self, level: usize, index: usize, up: usize) -> (usize, usize) {
         let roots = self.roots_at(level);
         let (subtree, root) = (index / roots, index % roots);

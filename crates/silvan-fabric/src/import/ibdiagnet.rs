@@ -39,7 +39,6 @@ impl<'t> DatabaseSection<'t> {
     /// Reads the first section of a name; `None` if the text has none.
     ///
     /// # Errors
-    ///
     /// [`ImportError`] if it has no end, or a row has more or fewer cells than there are columns.
     pub fn find(text: &'t str, name: &'static str) -> Result<Option<Self>, ImportError> {
         let mut lines = text
@@ -80,7 +79,6 @@ impl<'t> DatabaseSection<'t> {
     /// Returns the position of a column; case does not matter.
     ///
     /// # Errors
-    ///
     /// [`ImportError`] if there is no such column.
     pub fn column(&self, name: &str) -> Result<usize, ImportError> {
         let is_it = |column: &&str| column.eq_ignore_ascii_case(name);
@@ -136,7 +134,6 @@ struct Port {
 /// Reads nodes and cables of `ibdiagnet2.db_csv`.
 ///
 /// # Errors
-///
 /// [`ImportError`] if a section is missing or cut off, or sections contradict each other.
 pub fn database(text: &str) -> Result<ImportedDatabase, ImportError> {
     let section = |name| {
@@ -322,9 +319,8 @@ fn width_of(code: u64) -> Option<Width> {
     })
 }
 
-/// LinkSpeedActive in the lowest byte, LinkSpeedExtActive in the next, LinkSpeedExtActive2 in the fourth, as
-/// ibdiagnet joins them. The third byte has FDR10, a speed of one
-/// vendor.
+/// LinkSpeedActive in the lowest byte, LinkSpeedExtActive in the next, LinkSpeedExtActive2 in the fourth, as ibdiagnet
+/// joins them. The third byte has FDR10, a speed of one vendor.
 fn speed_of(code: u64) -> Option<Speed> {
     Some(match code {
         1 => Speed::Sdr,

@@ -62,7 +62,6 @@ struct Table {
 /// if all hosts are connected.
 ///
 /// # Errors
-///
 /// If a line cannot be understood, a table is for no node of the fabric, or a port has no cable.
 pub fn routes(text: &str, fabric: &Fabric) -> Result<ImportedRoutes, ImportError> {
     let given = parse(&clean(text), fabric)?;

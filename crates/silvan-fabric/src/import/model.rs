@@ -22,7 +22,6 @@ impl ImportedFabric {
     /// Builds the fabric; cables take missing widths and speeds, and their length, from `link`.
     ///
     /// # Errors
-    ///
     /// Errors of [`FabricBuilder`]: no host, a LID or GUID of two nodes.
     pub fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         let mut builder = FabricBuilder::new();

@@ -5,8 +5,7 @@
 //! SW     6 34 0x0002c90200423e70 4x SDR                                    'leaf'
 //! ```
 //!
-//! Switches have their node GUID there, adapters that of the port, so every adapter port is a host of
-//! its own.
+//! Switches have their node GUID there, adapters that of the port, so every adapter port is a host of its own.
 
 use std::collections::HashMap;
 
@@ -42,7 +41,6 @@ struct PortLine<'t> {
 /// Reads the output of `ibnetdiscover -p`.
 ///
 /// # Errors
-///
 /// If a line cannot be understood, lines contradict each other, or a node is cabled but not described.
 pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);

@@ -14,8 +14,7 @@
 //!
 //! With `-f`, `s=4 w=2 v=4` follow the rate. ibdiagnet writes `switchguid=SYSTEM(NODE)` and `[1](1)`.
 //!
-//! Net files of ibsim have names for ids, no LIDs, and `s=` and `w=` for speed and width behind a
-//! port.
+//! Net files of ibsim have names for ids, no LIDs, and `s=` and `w=` for speed and width behind a port.
 
 use silvan_core::{DeviceId, Guid};
 use winnow::Parser;
@@ -34,7 +33,6 @@ use crate::{Speed, Width};
 /// Reads the output of `ibnetdiscover`, with or without `-g`, or a net file of ibsim.
 ///
 /// # Errors
-///
 /// If a line cannot be understood, lines contradict each other, or a node is cabled but not described.
 pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);

@@ -26,7 +26,6 @@ pub trait RoutingAlgorithm {
     /// Computes the tables and, if paths need lanes of their own, the lanes. The result depends on the input alone.
     ///
     /// # Errors
-    ///
     /// If the algorithm does not suit the fabric or the topology.
     fn routes(&self, input: RoutingInput<'_>) -> Routed;
 

@@ -15,7 +15,6 @@ use crate::Fabric;
 /// [check](crate::check::check) the alternatives.
 ///
 /// # Errors
-///
 /// If two switches are not connected.
 pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingError> {
     let graph = SwitchGraph::new(fabric);
@@ -145,11 +144,10 @@ impl Alternatives {
         &self.columns
     }
 
-    /// The ports that packets to a host may leave `switch` by, in the order of their numbers; empty if
-    /// the forwarding tables alone decide.
+    /// The ports that packets to a host may leave `switch` by, in the order of their numbers; empty if the forwarding
+    /// tables alone decide.
     ///
     /// # Panics
-    ///
     /// If the switch is beyond those of the fabric.
     pub fn get(&self, switch: SwitchId, host: HostId) -> &[PortNumber] {
         let column = self.columns.get(host.index());
@@ -159,7 +157,6 @@ impl Alternatives {
     /// Returns the alternatives for all hosts of a column's leaf.
     ///
     /// # Panics
-    ///
     /// If the switch is beyond those of the fabric, or there is no such column.
     pub fn of_leaf(&self, switch: SwitchId, column: usize) -> &[PortNumber] {
         assert!(column < self.leaves, "there is a leaf for each column");

@@ -61,7 +61,6 @@ impl ComputedRoutes {
     /// The entry of a switch for a host, to be [read](Self::read).
     ///
     /// # Panics
-    ///
     /// If switch or host are beyond those of the fabric.
     #[inline(always)]
     pub fn entry(&self, switch: usize, host: usize) -> usize {
@@ -79,7 +78,6 @@ impl ComputedRoutes {
     /// The number of the port that an entry has for a host; 0 if there is none.
     ///
     /// # Panics
-    ///
     /// If there is no such entry.
     #[inline(always)]
     pub fn read(&self, entry: usize, host: usize) -> u8 {
@@ -95,7 +93,6 @@ impl ComputedRoutes {
     /// The port by which packets to a host leave a switch, `None` if there is no route.
     ///
     /// # Panics
-    ///
     /// If switch or host are beyond those of the fabric.
     #[inline]
     pub fn port(&self, switch: SwitchId, host: HostId) -> Option<PortNumber> {
@@ -244,7 +241,6 @@ impl Hierarchy {
     /// Returns `Ok(None)` if the addresses do not tell all switches with hosts apart, or a number does not fit.
     ///
     /// # Errors
-    ///
     /// The first error of `ports`.
     pub(crate) fn routes<E>(
         &self,

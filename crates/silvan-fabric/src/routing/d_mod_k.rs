@@ -53,7 +53,6 @@ impl RoutingAlgorithm for DModK {
 /// share parallel cables to the leaf. From another pod, each GPU of a server receives over one rail.
 ///
 /// # Errors
-///
 /// If the cables do not form such a tree, or something is not connected to the rest.
 pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);

@@ -83,7 +83,6 @@ impl RoutingAlgorithm for DimensionOrder {
 /// mesh.
 ///
 /// # Errors
-///
 /// If the fabric's switches, hosts and cables are not those of `grid`, or a torus has more than four dimensions.
 pub fn dimension_order(
     fabric: &Fabric,

@@ -14,13 +14,11 @@ pub struct ExplicitTable {
     pub routes: Vec<(String, PortNumber)>,
 }
 
-/// Makes tables from lists. Destinations that are not listed have no route, except each switch's
-/// own LID.
+/// Makes tables from lists. Destinations that are not listed have no route, except each switch's own LID.
 ///
 /// [`check`](crate::check::check) finds out if the routes lead to their destinations.
 ///
 /// # Errors
-///
 /// If a name or LID is unknown, a port has no cable, or an entry is given twice.
 pub fn explicit(
     fabric: &Fabric,

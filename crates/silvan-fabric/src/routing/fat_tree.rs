@@ -32,7 +32,6 @@ impl FatTree {
     /// Checks that the cables form a tree for this routing.
     ///
     /// # Errors
-    ///
     /// As [`fat_tree`].
     pub fn check(&self, fabric: &Fabric) -> Result<(), RoutingError> {
         Tree::new(fabric, &SwitchGraph::new(fabric), self).map(|_| ())
@@ -78,7 +77,6 @@ impl RoutingAlgorithm for FatTree {
 /// the end that is nearer to one leaf, so that only paths through this leaf turn there, and no routes deadlock.
 ///
 /// # Errors
-///
 /// If two switches of a rank are neighbours, a root or a compute node is unknown, a compute node is at a switch above
 /// others, some compute nodes have no path up and down, or, where neither roots nor compute nodes are given, a fifth of
 /// the hosts is at switches above others.

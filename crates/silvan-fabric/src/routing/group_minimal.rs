@@ -68,14 +68,13 @@ fn with_groups(topology: Option<&dyn Generator>) -> Option<&dyn Generator> {
     topology.filter(|topology| topology.group(SwitchId::new(0)).is_some())
 }
 
-/// Computes routes that cross one cable between groups, if source and destination are in different groups, and inside groups the
-/// fewest cables (J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA
-/// 2008, section 4.1: minimal routing). `group` gives the group of a switch.
+/// Computes routes that cross one cable between groups, if source and destination are in different groups, and inside
+/// groups the fewest cables (J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly
+/// topology", ISCA 2008, section 4.1: minimal routing). `group` gives the group of a switch.
 ///
 /// Among equal ports a destination has one by its index.
 ///
 /// # Errors
-///
 /// If two groups have no cable between them, or a group is not connected.
 fn group_minimal(
     fabric: &Fabric,

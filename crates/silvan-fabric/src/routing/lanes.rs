@@ -68,10 +68,9 @@ impl PathLanes {
         }
     }
 
-    /// Paths whose service level is their lane behind every switch, as OpenSM's routing engine lash has them
-    /// (T. Skeie, O. Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area
-    /// networks", IPDPS 2002): paths that together could block each other in a cycle are on different
-    /// lanes.
+    /// Paths whose service level is their lane behind every switch, as OpenSM's routing engine lash has them (T. Skeie,
+    /// O. Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area networks", IPDPS 2002):
+    /// paths that together could block each other in a cycle are on different lanes.
     pub fn by_level(fabric: &Fabric, levels: PathServiceLevels) -> Self {
         let highest = levels.highest().min(15);
         let path_bits = (u8::BITS - highest.leading_zeros()) as u8;
@@ -157,17 +156,14 @@ impl PathLanes {
     /// The lane on the cable behind `output`, for packets that came in by `input` on this kind of path.
     ///
     /// # Panics
-    ///
     /// If the switch has no such ports.
     pub fn lane(&self, switch: SwitchId, input: PortNumber, output: PortNumber, path: u8) -> u8 {
         self.pair(switch, input, output)[usize::from(path)]
     }
 
-    /// The virtual lanes of a switch between two ports by service level, if those of class 0 and up start
-    /// at `first`.
+    /// The virtual lanes of a switch between two ports by service level, if those of class 0 and up start at `first`.
     ///
     /// # Panics
-    ///
     /// If the switch has no such ports.
     pub fn vls(&self, switch: SwitchId, input: PortNumber, output: PortNumber, first: &Vls) -> Vls {
         let lanes = self.pair(switch, input, output);

@@ -45,12 +45,11 @@ impl RoutingAlgorithm for LayeredMinHop {
 /// Computes balanced min-hop routes and a lane for each path, the same from its first switch to its last (T. Skeie, O.
 /// Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area networks", IPDPS 2002, section 3).
 ///
-/// A path gets the lowest lane on which its channels and those of the paths before it depend on each other in no cycle. The
-/// second value is `None` if one lane is enough. Paths are taken by source switch, then by destination; how many lanes
-/// they need depends on that order, and can be more than another order needs.
+/// A path gets the lowest lane on which its channels and those of the paths before it depend on each other in no cycle.
+/// The second value is `None` if one lane is enough. Paths are taken by source switch, then by destination; how many
+/// lanes they need depends on that order, and can be more than another order needs.
 ///
 /// # Errors
-///
 /// If two switches are not connected, or the paths need more than 15 lanes.
 pub fn layered_min_hop(
     fabric: &Fabric,

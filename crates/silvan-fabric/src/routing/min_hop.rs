@@ -21,13 +21,12 @@ impl RoutingAlgorithm for MinHop {
 
 /// Computes minimal routes in any connected fabric.
 ///
-/// At each switch a destination gets, of the ports that start a shortest path, the one that the fewest pairs of hosts use so far.
+/// At each switch a destination gets, of the ports that start a shortest path, the one that the fewest pairs of hosts
+/// use so far.
 ///
-/// Minimal routes can depend on each other in a cycle, as on a ring: have them
-/// [checked](crate::check::check).
+/// Minimal routes can depend on each other in a cycle, as on a ring: have them [checked](crate::check::check).
 ///
 /// # Errors
-///
 /// If two switches are not connected.
 pub fn min_hop_balanced(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);

@@ -338,7 +338,6 @@ impl ForwardingTables {
     /// The port by which packets to `lid` leave `switch`, `None` if there is no route; computed routes lead to no LID.
     ///
     /// # Panics
-    ///
     /// If the tables are for a fabric with fewer switches.
     #[inline]
     pub fn get(&self, switch: SwitchId, lid: Lid) -> Option<PortNumber> {
@@ -348,7 +347,6 @@ impl ForwardingTables {
     /// The port by which packets to a host leave `switch`, `None` if there is no route.
     ///
     /// # Panics
-    ///
     /// If switch or host are beyond those of the fabric.
     #[inline]
     pub fn to_host(&self, switch: SwitchId, host: HostId) -> Option<PortNumber> {
@@ -366,9 +364,8 @@ impl ForwardingTables {
     /// Sets or removes a route.
     ///
     /// # Panics
-    ///
-    /// If switch or LID are beyond those of the fabric the tables were made for, the port is
-    /// 255, or the routes are computed.
+    /// If switch or LID are beyond those of the fabric the tables were made for, the port is 255, or the routes are
+    /// computed.
     #[inline]
     pub fn set(&mut self, switch: SwitchId, lid: Lid, port: Option<PortNumber>) {
         self.write(switch, lid.index(), port);
@@ -377,7 +374,6 @@ impl ForwardingTables {
     /// Sets or removes the route to a host.
     ///
     /// # Panics
-    ///
     /// As [`set`](Self::set).
     #[inline]
     pub fn set_host(&mut self, switch: SwitchId, host: HostId, port: Option<PortNumber>) {

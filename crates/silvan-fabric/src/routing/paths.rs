@@ -120,7 +120,6 @@ impl LaneSteps {
     /// The kind of the cable out of a port.
     ///
     /// # Panics
-    ///
     /// If the port is beyond those of the fabric.
     pub fn kind(&self, port: PortId) -> u8 {
         self.kinds[port]
@@ -208,7 +207,6 @@ impl Waypoints {
     /// The group of a switch.
     ///
     /// # Panics
-    ///
     /// If the switch is beyond those of the fabric.
     pub fn group(&self, switch: SwitchId) -> u32 {
         self.groups[switch]

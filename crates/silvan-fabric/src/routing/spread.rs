@@ -17,7 +17,6 @@ use crate::Fabric;
 /// that the switches before it send its way.
 ///
 /// # Errors
-///
 /// The errors of `paths_to`.
 pub(super) fn spread_destinations(
     fabric: &Fabric,

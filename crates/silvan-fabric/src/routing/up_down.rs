@@ -59,7 +59,6 @@ impl RoutingAlgorithm for UpDown {
 /// the tops do not connect all hosts, or if it gives shorter paths, or equally short paths over more ports.
 ///
 /// # Errors
-///
 /// If a root is unknown, or the roots do not connect all hosts.
 pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);

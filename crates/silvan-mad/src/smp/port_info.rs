@@ -83,8 +83,7 @@ pub mod link_width {
     pub const X2: u8 = 16;
 }
 
-/// Bits of PortInfo.LinkSpeedSupported, LinkSpeedEnabled and LinkSpeedActive, in Gbit/s of signalling
-/// per lane.
+/// Bits of PortInfo.LinkSpeedSupported, LinkSpeedEnabled and LinkSpeedActive, in Gbit/s of signalling per lane.
 pub mod link_speed {
     /// 2.5 Gbit/s.
     pub const SDR: u32 = 1;

@@ -46,9 +46,8 @@ pub(crate) fn build_control(
     })
 }
 
-/// Names the tables of schemes in the file that its scheme does not use. Without a scheme, they are
-/// for the schemes of a comparison or a sweep. With a scheme from an override or a sweep, unused
-/// tables are intended.
+/// Names the tables of schemes in the file that its scheme does not use. Without a scheme, they are for the schemes of
+/// a comparison or a sweep. With a scheme from an override or a sweep, unused tables are intended.
 pub(crate) fn warn_of_idle(
     source: &SourceText,
     file: &ScenarioFile,

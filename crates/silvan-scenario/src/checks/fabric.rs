@@ -414,7 +414,6 @@ pub(super) fn routing_input<'a>(file: &'a ScenarioFile, fabric: &'a Fabric) -> R
 /// The tables of routes, also where these follow a rule.
 ///
 /// # Errors
-///
 /// If there are none; not for a scenario whose routes have been built.
 pub(crate) fn tabulate(
     file: &ScenarioFile,

@@ -1,5 +1,4 @@
-//! Service levels of paths and SL to VL tables, as text in hexadecimal digits: one for each LID or service
-//! level.
+//! Service levels of paths and SL to VL tables, as text in hexadecimal digits: one for each LID or service level.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
 //! Conversion of the parsed form to the types of the crates below, with all checks.
 //!
-//! Each module turns one part of the file into types of one crate. Errors of these crates carry key
-//! and hint, and the module puts the section in front. They have no place in the text yet; the
-//! caller adds it.
+//! Each module turns one part of the file into types of one crate. Errors of these crates carry key and hint, and the
+//! module puts the section in front. They have no place in the text yet; the caller adds it.
 
 mod benchmarks;
 pub(crate) mod buffers;

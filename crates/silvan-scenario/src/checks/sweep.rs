@@ -11,8 +11,7 @@ pub(crate) fn assignment(key: &str, value: &AxisValue) -> Override {
     Override::new(key, toml_text(value))
 }
 
-/// Reads the file once with each value of each axis; what the values mean is checked when the
-/// point is run.
+/// Reads the file once with each value of each axis; what the values mean is checked when the point is run.
 pub(crate) fn check_sweep(
     sweep: &SweepSection,
     text: &str,

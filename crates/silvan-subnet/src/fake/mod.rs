@@ -159,7 +159,6 @@ impl World {
     /// The place of a node.
     ///
     /// # Panics
-    ///
     /// If no node has this name.
     pub fn find(&self, name: &str) -> usize {
         let found = self.nodes.iter().position(|node| node.name == name);
@@ -296,7 +295,6 @@ impl World {
     /// Takes a step of the manager's process.
     ///
     /// # Errors
-    ///
     /// If the process was killed.
     pub fn step(&mut self) -> io::Result<()> {
         self.steps += 1;
@@ -415,7 +413,6 @@ impl SharedWorld {
     /// Locks the subnet.
     ///
     /// # Panics
-    ///
     /// If a thread has panicked while it held the lock.
     pub fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().unwrap()

@@ -254,7 +254,6 @@ impl QueuePair {
     /// Changes attributes and state, or nothing if one of them is refused.
     ///
     /// # Errors
-    ///
     /// EINVAL for a transition, an attribute or a value that is not allowed.
     pub(crate) fn modify(
         &mut self,

@@ -198,7 +198,6 @@ impl Draft {
     /// The schedule.
     ///
     /// # Errors
-    ///
     /// The places of operations each of which waits for the next, and the last for the first.
     pub fn finish(self) -> Result<Schedule, Vec<u32>> {
         Schedule::new(self.ops, &self.dependencies)

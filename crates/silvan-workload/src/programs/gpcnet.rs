@@ -1,14 +1,13 @@
 //! GPCNeT: how much a network slows down what is sensitive while others congest it.
 //!
-//! S. Chunduri, T. Groves, P. Mendygral, B. Austin, J. Balma, K. Kandalla, K. Kumaran, G. Lockwood,
-//! S. Parker, S. Warren, N. Wichmann and N. Wright, "GPCNeT: Designing a Benchmark Suite for Inducing and
-//! Measuring Contention in HPC Networks", SC 2019, and the programs `network_load_test` and `network_test`
-//! of version 1.2.
+//! S. Chunduri, T. Groves, P. Mendygral, B. Austin, J. Balma, K. Kandalla, K. Kumaran, G. Lockwood, S. Parker, S.
+//! Warren, N. Wichmann and N. Wright, "GPCNeT: Designing a Benchmark Suite for Inducing and Measuring Contention in HPC
+//! Networks", SC 2019, and the programs `network_load_test` and `network_test` of version 1.2.
 //!
-//! Four fifths of the hosts, drawn at random, congest the network, the others measure it. Ranks with the
-//! same number on their hosts form a communicator (a *slice*): 16 ranks per host make 16 random rings at
-//! once. In every slice each of the congesting hosts has one of four patterns. The iterations are fewer
-//! than the original's, which runs each test for ten seconds.
+//! Four fifths of the hosts, drawn at random, congest the network, the others measure it. Ranks with the same number on
+//! their hosts form a communicator (a *slice*): 16 ranks per host make 16 random rings at once. In every slice each of
+//! the congesting hosts has one of four patterns. The iterations are fewer than the original's, which runs each test
+//! for ten seconds.
 
 mod measuring;
 

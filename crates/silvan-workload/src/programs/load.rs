@@ -17,8 +17,7 @@ struct OnHosts {
     turn: Vec<bool>,
 }
 
-/// Traffic, and programs that run together with it, if there are any. A host with both sends a packet of each in
-/// turn.
+/// Traffic, and programs that run together with it, if there are any. A host with both sends a packet of each in turn.
 #[derive(Debug)]
 pub struct Load {
     traffic: Traffic,

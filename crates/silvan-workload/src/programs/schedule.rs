@@ -164,7 +164,6 @@ impl Schedule {
     /// Joins operations and dependencies, which name operations by their place.
     ///
     /// # Errors
-    ///
     /// The places of operations each of which waits for the next, and the last for the first.
     pub fn new(ops: Vec<ScheduleOp>, dependencies: &[Dependency]) -> Result<Self, Vec<u32>> {
         let mut waits = vec![0; ops.len()];
@@ -239,7 +238,6 @@ impl Schedule {
     /// Operations that wait for the end of this one.
     ///
     /// # Panics
-    ///
     /// When there is no operation of this number.
     pub fn after_end(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
         self.by_end.later[self.by_end.range(op)].iter().copied()
@@ -248,7 +246,6 @@ impl Schedule {
     /// Operations that wait for the start of this one.
     ///
     /// # Panics
-    ///
     /// When there is no operation of this number.
     pub fn after_start(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
         self.by_start.later[self.by_start.range(op)].iter().copied()

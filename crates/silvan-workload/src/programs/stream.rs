@@ -1,7 +1,6 @@
 //! Ranks that run the steps of a list in turn.
 //!
-//! Steps are made when a rank reaches them, because the list may be longer than a schedule in
-//! memory.
+//! Steps are made when a rank reaches them, because the list may be longer than a schedule in memory.
 
 use std::sync::Arc;
 

@@ -283,8 +283,7 @@ impl Checker<'_> {
     }
 }
 
-/// The time that the packets of one message take at `rate`, each rounded up as the engine's
-/// injection pace is.
+/// The time that the packets of one message take at `rate`, each rounded up as the engine's injection pace is.
 pub(crate) fn message_time(message: u32, mtu: u32, rate: Rate) -> Span {
     let packet = |bytes: u32| rate.span_for(Bytes::from_bytes(u64::from(bytes)));
     packet(mtu) * u64::from(message / mtu) + packet(message % mtu)

@@ -184,8 +184,7 @@ impl ClosedLoop {
         }
     }
 
-    /// Returns `Ok` if a message may start now, else the earliest start if no delivery comes
-    /// before.
+    /// Returns `Ok` if a message may start now, else the earliest start if no delivery comes before.
     fn next_message_at(&self, now: Time) -> Result<(), Time> {
         let end = self.plan.window.end.unwrap_or(Time::MAX);
         if self.awaited > 0 || self.progress.end.is_some() || now >= end {

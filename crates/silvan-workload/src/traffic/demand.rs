@@ -13,8 +13,7 @@ use crate::traffic::scatter::{Common, Scatter};
 impl Traffic {
     /// Returns the bytes that the unobstructed sources would send to each host before `end`.
     ///
-    /// Traffic to random hosts is spread evenly, and a closed loop counts with the injection rate
-    /// of its host.
+    /// Traffic to random hosts is spread evenly, and a closed loop counts with the injection rate of its host.
     pub fn demands(&self, end: Time, injection: &[Rate]) -> Vec<Demand> {
         let mut spread = Demand::default();
         let mut demands = vec![Demand::default(); self.hosts.len()];

@@ -69,7 +69,6 @@ impl FlowLine {
 /// Reads a list of flows.
 ///
 /// # Errors
-///
 /// The first line at fault.
 pub fn read_flows(text: &str, format: FlowFormat) -> Result<Vec<FlowLine>, FlowLineError> {
     match format {

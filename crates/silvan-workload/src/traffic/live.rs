@@ -37,7 +37,6 @@ impl Traffic {
     /// [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax) keep the values of the description.
     ///
     /// # Errors
-    ///
     /// [`TrafficError`] names the key at fault; no flow has been added.
     pub fn add_flow(
         &mut self,

@@ -44,8 +44,7 @@ impl OfferedLoad {
         self.contributions.iter()
     }
 
-    /// Returns the bits that each source offers from `from` on and before `to`, in the order of
-    /// hosts.
+    /// Returns the bits that each source offers from `from` on and before `to`, in the order of hosts.
     pub(crate) fn bits(&self, from: Time, to: Time) -> impl Iterator<Item = f64> + '_ {
         self.contributions.iter().map(move |source| {
             let start = source.window.start.max(from);

@@ -44,10 +44,9 @@ pub(crate) fn placement_order(hosts: usize, placement_seed: u64) -> Vec<HostId> 
     order
 }
 
-/// Deals `members` out to as many subsets as there are hotspots, so that the sizes differ by one at
-/// most; `members[i]` ends up in subset i modulo their number. A hotspot in its own subset changes
-/// places with a member of the next subset. It stays only if there is a single hotspot or a single
-/// member.
+/// Deals `members` out to as many subsets as there are hotspots, so that the sizes differ by one at most; `members[i]`
+/// ends up in subset i modulo their number. A hotspot in its own subset changes places with a member of the next
+/// subset. It stays only if there is a single hotspot or a single member.
 pub(crate) fn deal(members: &mut [HostId], hotspots: &[u32]) {
     let subsets = hotspots.len();
     if subsets < 2 || members.len() < 2 {

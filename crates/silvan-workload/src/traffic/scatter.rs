@@ -1,5 +1,4 @@
-//! Sources whose destination changes from message to message: V, C and B nodes and uniform
-//! entries.
+//! Sources whose destination changes from message to message: V, C and B nodes and uniform entries.
 //!
 //! A poll goes through three steps and takes the first packet it finds:
 //!

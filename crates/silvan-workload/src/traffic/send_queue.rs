@@ -3,8 +3,7 @@
 use silvan_cc::workload::{Gate, Offer, Poll};
 use silvan_core::{HostId, Sl, Time};
 
-/// The message at the head of a host's queue, if there is one. Messages behind it are made when it
-/// has left.
+/// The message at the head of a host's queue, if there is one. Messages behind it are made when it has left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SendQueue(Option<Message>);
 
@@ -46,8 +45,7 @@ impl SendQueue {
         self.0 = Some(Message { first, left: bytes });
     }
 
-    /// Sends the next packet of the message at the head. A message that is held back holds back the
-    /// host.
+    /// Sends the next packet of the message at the head. A message that is held back holds back the host.
     pub(crate) fn poll<G: Gate>(&mut self, now: Time, gate: &mut G) -> Poll {
         let Some(Message { first, left }) = &mut self.0 else {
             return Poll::Idle;

@@ -12,7 +12,6 @@ pub trait HostNames: fmt::Debug + Send + Sync {
     /// The host of this name.
     ///
     /// # Errors
-    ///
     /// There is none.
     fn host(&self, name: &str) -> Result<HostId, UnknownHost>;
 }

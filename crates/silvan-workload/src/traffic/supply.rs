@@ -1,9 +1,8 @@
 //! Supply of messages of V, C and B nodes and uniform entries.
 //!
-//! Hotspot traffic is never made ahead: its destination is known, so a message is made at the
-//! instant at which it can start, and follows a moving hotspot. Only a started message still goes
-//! to the old hotspot. Uniform traffic is drawn first and held back if necessary, so throttled
-//! destinations get the same share of the messages as all others.
+//! Hotspot traffic is never made ahead: its destination is known, so a message is made at the instant at which it can
+//! start, and follows a moving hotspot. Only a started message still goes to the old hotspot. Uniform traffic is drawn
+//! first and held back if necessary, so throttled destinations get the same share of the messages as all others.
 
 use rand_core::RngCore;
 use silvan_cc::workload::Gate;
@@ -20,8 +19,7 @@ use crate::traffic::share::{CapLimits, ShareCap, WHOLE};
 /// earliest release: with 8 hotspots among 648 hosts that is once in 10^15 polls.
 const MAX_DRAWS: u32 = 8;
 
-/// The host's place among the destinations, its random stream, its message in progress and its
-/// throttled queue pairs.
+/// The host's place among the destinations, its random stream, its message in progress and its throttled queue pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     host: HostId,

@@ -9,8 +9,7 @@ use super::response::ResponseFunction;
 /// The design condition of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// `increase` never lowers and `decrease` never raises a rate, and both keep it within Rmin to
-    /// Rmax.
+    /// `increase` never lowers and `decrease` never raises a rate, and both keep it within Rmin to Rmax.
     Range,
     /// Condition 1, avoiding the congested state: `finc(fdec(r)) <= r`.
     CongestionAvoidance,
@@ -119,8 +118,7 @@ impl Grid {
         }
     }
 
-    /// Checks every rate; the closure gives value, bound and by how much the value is too far from
-    /// the bound.
+    /// Checks every rate; the closure gives value, bound and by how much the value is too far from the bound.
     fn worst(&self, condition: Condition, at: impl Fn(f64) -> (f64, f64, f64)) -> Diagnosis {
         let mut diagnosis = Diagnosis {
             condition,
@@ -262,8 +260,7 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
         reached
     }
 
-    /// Acknowledgement after acknowledgement without a mark, from a rate up to Rmax or to where the
-    /// rate rises no more.
+    /// Acknowledgement after acknowledgement without a mark, from a rate up to Rmax or to where the rate rises no more.
     fn steps(&self, from: f64) -> impl Iterator<Item = SampledStep> {
         let first = SampledStep {
             start: 0.0,

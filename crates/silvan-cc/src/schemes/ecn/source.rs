@@ -96,8 +96,7 @@ struct FlowState {
     window_acknowledged: u64,
     /// Packets in progress.
     under_way: u16,
-    /// Packets in progress of an earlier flow, whose acknowledgements are still to come and mean
-    /// nothing to this one.
+    /// Packets in progress of an earlier flow, whose acknowledgements are still to come and mean nothing to this one.
     stale: u16,
     /// The rate limit lets the next packet start then.
     next: Time,

@@ -195,9 +195,8 @@ impl IbAdapter {
         &self.table
     }
 
-    /// Gives the adapter of one host a table of its own (CongestionControlTable). Every CCTI first
-    /// catches up with the timer; one beyond the new CCTI_Limit is lowered to it. Delays that
-    /// run already stay as they are.
+    /// Gives the adapter of one host a table of its own (CongestionControlTable). Every CCTI first catches up with the
+    /// timer; one beyond the new CCTI_Limit is lowered to it. Delays that run already stay as they are.
     ///
     /// # Errors
     /// [`ParameterError::NoSuchHost`], or [`ParameterError::MinAboveLimit`] for the first SL at fault.

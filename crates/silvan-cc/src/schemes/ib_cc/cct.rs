@@ -17,10 +17,9 @@ use super::error::ParameterError;
 /// +-----+------------------------+
 /// ```
 ///
-/// The injection rate delay is `packet time * multiplier / 2^shift`; the packet time is the
-/// packet's time on the link. Linux's hfi1 driver, `set_link_ipg`, shifts the packet time first,
-/// which rounds to its clock. Shift 3 gives steps of 1/8 packet time up to 2047 7/8, shift 0 whole
-/// packet times up to 16383.
+/// The injection rate delay is `packet time * multiplier / 2^shift`; the packet time is the packet's time on the link.
+/// Linux's hfi1 driver, `set_link_ipg`, shifts the packet time first, which rounds to its clock. Shift 3 gives steps of
+/// 1/8 packet time up to 2047 7/8, shift 0 whole packet times up to 16383.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct CctEntry(u16);
@@ -173,8 +172,7 @@ impl CongestionControlTable {
         Ok(table)
     }
 
-    /// Makes a table like [`from_entries`](Self::from_entries), in which entry 0 may delay, too, as
-    /// in a real adapter.
+    /// Makes a table like [`from_entries`](Self::from_entries), in which entry 0 may delay, too, as in a real adapter.
     ///
     /// # Errors
     /// [`ParameterError::OutOfRange`] or [`ParameterError::LimitBeyondTable`], as

@@ -34,10 +34,9 @@ pub struct IbParameters {
 }
 
 impl IbParameters {
-    /// Table I of gran2012, with Victim_Mask set at the ports to hosts (its footnote 2) and
-    /// control at QP level (section II.2). The paper prints neither the Congestion Control
-    /// Table, here linear with `cct_slope` packet times per step, nor what thresholds mean in
-    /// bytes.
+    /// Table I of gran2012, with Victim_Mask set at the ports to hosts (its footnote 2) and control at QP level
+    /// (section II.2). The paper prints neither the Congestion Control Table, here linear with `cct_slope` packet times
+    /// per step, nor what thresholds mean in bytes.
     ///
     /// # Errors
     /// As [`CongestionControlTable::linear`] and [`ThresholdMap::validate`].
@@ -57,11 +56,10 @@ impl IbParameters {
         )
     }
 
-    /// Returns the parameter values of gran2010 (slide "Parameter Values"), for a testbed of a few
-    /// hosts.
+    /// Returns the parameter values of gran2010 (slide "Parameter Values"), for a testbed of a few hosts.
     ///
-    /// gran2012 increased the values of the table for its larger fabric. Values that are not
-    /// printed are those of [`gran2012`](Self::gran2012).
+    /// gran2012 increased the values of the table for its larger fabric. Values that are not printed are those of
+    /// [`gran2012`](Self::gran2012).
     ///
     /// # Errors
     /// As [`gran2012`](Self::gran2012).
@@ -72,13 +70,11 @@ impl IbParameters {
         Ok(parameters)
     }
 
-    /// The values of mizero2017, section 4.3: Threshold 15, CCTI_Increase 1, CCTI_Timer 75 and
-    /// the DCMS's default Marking_Rate 128 (section 4.2 varies the last two from 75 to 300 and
-    /// from 0 to 2048).
+    /// The values of mizero2017, section 4.3: Threshold 15, CCTI_Increase 1, CCTI_Timer 75 and the DCMS's default
+    /// Marking_Rate 128 (section 4.2 varies the last two from 75 to 300 and from 0 to 2048).
     ///
-    /// Section 4.2 prints CCTI_Limit 0, under which no flow could ever be throttled, although its
-    /// flows are; 127 is in its place. Packet_Size and CCTI_Min are not printed, here 0; the
-    /// rest as in [`gran2012`](Self::gran2012).
+    /// Section 4.2 prints CCTI_Limit 0, under which no flow could ever be throttled, although its flows are; 127 is in
+    /// its place. Packet_Size and CCTI_Min are not printed, here 0; the rest as in [`gran2012`](Self::gran2012).
     ///
     /// # Errors
     /// As [`gran2012`](Self::gran2012).

@@ -16,9 +16,8 @@ pub struct SwitchCongestionSetting {
     pub marking: MarkingSetting,
     /// CS_Threshold and CS_ReturnDelay.
     pub starvation: StarvationSetting,
-    /// Victim_Mask: ports that may be in the congestion state without credits. Set for ports
-    /// that lead to adapters, as an adapter never detects congestion itself (gran2012, footnote
-    /// 2).
+    /// Victim_Mask: ports that may be in the congestion state without credits. Set for ports that lead to adapters, as
+    /// an adapter never detects congestion itself (gran2012, footnote 2).
     pub victim_mask: PortMask,
     /// Credit_Mask: ports that apply credit starvation.
     pub credit_mask: PortMask,

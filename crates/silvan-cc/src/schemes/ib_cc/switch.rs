@@ -12,10 +12,9 @@
 //!                queued < threshold - hysteresis, or neither credits nor Victim_Mask
 //! ```
 //!
-//! A Port VL over its threshold with credits is a root of congestion. A Port VL without credits is
-//! a victim: it waits for a port downstream, and marking its packets would throttle the wrong
-//! flows. Victim_Mask overrides the distinction at ports to adapters, because a slow adapter never
-//! marks (gran2012, section II.1 and footnote 2).
+//! A Port VL over its threshold with credits is a root of congestion. A Port VL without credits is a victim: it waits
+//! for a port downstream, and marking its packets would throttle the wrong flows. Victim_Mask overrides the distinction
+//! at ports to adapters, because a slow adapter never marks (gran2012, section II.1 and footnote 2).
 //!
 //! The state is checked when a packet joins or leaves the queues. A leaving packet is eligible for
 //! marking if the state holds with this packet counted. The state afterwards, whose duration
@@ -113,8 +112,7 @@ struct PortRecord {
 }
 
 impl IbSwitch {
-    /// Creates switches with these parameters for ports in the order of their [`PortId`]; `None`
-    /// means a host's port.
+    /// Creates switches with these parameters for ports in the order of their [`PortId`]; `None` means a host's port.
     ///
     /// A Port VL is `port * data_vls + vl`.
     ///
@@ -247,8 +245,7 @@ impl IbSwitch {
         self.port_vls[output.0 as usize].in_congestion
     }
 
-    /// Returns how often this Port VL has entered the congestion state since the start, modulo
-    /// 2^32.
+    /// Returns how often this Port VL has entered the congestion state since the start, modulo 2^32.
     pub fn congestion_events(&self, output: PortVl) -> u32 {
         self.port_vls[output.0 as usize].entries
     }

@@ -4,8 +4,7 @@ use super::error::ParameterError;
 
 /// A threshold weight, 0 to 15 (gran2012, section II.1; annex A10, Threshold and CS_Threshold).
 ///
-/// 0 switches marking off; 1 is a high threshold, which reacts late, 15 the lowest, which reacts
-/// soonest.
+/// 0 switches marking off; 1 is a high threshold, which reacts late, 15 the lowest, which reacts soonest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThresholdWeight(u8);
 
@@ -40,9 +39,8 @@ impl ThresholdWeight {
 
 /// Queued bytes of each weight.
 ///
-/// The specification says that weights 1 to 15 represent "a uniformly decreasing value of the
-/// threshold", and leaves the values to the switch's designer. So the values are a parameter of the
-/// model.
+/// The specification says that weights 1 to 15 represent "a uniformly decreasing value of the threshold", and leaves
+/// the values to the switch's designer. So the values are a parameter of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThresholdMap {
     /// Equal steps from weight 1 down to weight 15.
@@ -79,8 +77,7 @@ impl ThresholdMap {
         })
     }
 
-    /// Checks that every weight is at least one byte and no weight is more than the one
-    /// below it.
+    /// Checks that every weight is at least one byte and no weight is more than the one below it.
     ///
     /// # Errors
     /// [`ParameterError::ThresholdZero`] or [`ParameterError::ThresholdsIncrease`] for the first

@@ -43,8 +43,7 @@ impl Detector {
         }
     }
 
-    /// Clock cycles until the state has changed, at least one, if `used` stays; `None` if it never
-    /// will.
+    /// Clock cycles until the state has changed, at least one, if `used` stays; `None` if it never will.
     #[inline]
     pub fn until_change(&self, parameters: &PftParameters, used: u32) -> Option<u64> {
         if !self.is_beyond(parameters, used) {

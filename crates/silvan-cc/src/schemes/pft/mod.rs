@@ -1,6 +1,5 @@
-//! Proactive flow throttling at the host's interface (C. Ma et al., "Proactive flow throttling",
-//! IFIP 2021; *pft2021* below). It needs no marks and no messages, only the credits that the host
-//! has taken of its switch.
+//! Proactive flow throttling at the host's interface (C. Ma et al., "Proactive flow throttling", IFIP 2021; *pft2021*
+//! below). It needs no marks and no messages, only the credits that the host has taken of its switch.
 //!
 //! 1. [`Detector`] is the interface's state, normal or congested. With a fixed threshold, the
 //!    congested state begins with more than [`enter`](PftParameters::enter) credits taken and ends
@@ -10,10 +9,9 @@
 //!    in a cycle in which a random number is at least f(c), with [`Shift`] for f(c) = 2^(m - n) c +
 //!    k of the c credits taken.
 //!
-//! A clock cycle is the time of a flit on the link. The engine moves whole packets. When a packet
-//! starts, the interface computes the throttled times of its flits; the next packet may start at
-//! the next possible flit. Between two changes of c all cycles are computed at once, with the same
-//! result as cycle by cycle.
+//! A clock cycle is the time of a flit on the link. The engine moves whole packets. When a packet starts, the interface
+//! computes the throttled times of its flits; the next packet may start at the next possible flit. Between two changes
+//! of c all cycles are computed at once, with the same result as cycle by cycle.
 //!
 //! ```
 //! use silvan_cc::schemes::pft::{PftParameters, Sending, Shift, Threshold, injection_rate};

@@ -242,8 +242,7 @@ impl SwitchControl for SetAside {
 
     fn host_vl_version(&self, now: Time, output: PortId) -> Option<u64> {
         let record = &self.outputs[output.index()];
-        // An arrived message may change the answer, and so may answers to messages that have
-        // arrived elsewhere.
+        // An arrived message may change the answer, and so may answers to messages that have arrived elsewhere.
         let has_received = now <= self.receive_at && !record.expected.is_due(now);
         has_received.then_some(record.version)
     }

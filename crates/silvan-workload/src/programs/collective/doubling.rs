@@ -55,9 +55,8 @@ pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     }
 }
 
-/// Allreduce by recursive doubling: partners at distance 1, 2, 4 and so on exchange everything. Of ranks
-/// beyond a power of two, every other one hands its part to its neighbour first and gets the result
-/// at the end.
+/// Allreduce by recursive doubling: partners at distance 1, 2, 4 and so on exchange everything. Of ranks beyond a power
+/// of two, every other one hands its part to its neighbour first and gets the result at the end.
 pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     let n = group.size;
     if n < 2 {

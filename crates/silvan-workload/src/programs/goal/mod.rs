@@ -1,7 +1,7 @@
 //! GOAL schedules, the text format of LogGOPSim and ATLAHS: traces of real applications.
 //!
-//! T. Hoefler, C. Siebert and A. Lumsdaine, "Group Operation Assembly Language", ICPP 2009; the grammar is
-//! that of LogGOPSim's `txt2bin`.
+//! T. Hoefler, C. Siebert and A. Lumsdaine, "Group Operation Assembly Language", ICPP 2009; the grammar is that of
+//! LogGOPSim's `txt2bin`.
 //!
 //! ```text
 //! num_ranks 2
@@ -17,13 +17,12 @@
 //! }
 //! ```
 //!
-//! A `calc` takes nanoseconds. `requires` waits for the end of an operation, `irequires` for its
-//! start. `from -1` and `tag -1` receive from anyone and with any tag. Operations of one `cpu` of a rank
-//! follow each other in the order in which they become ready. A host has one port, so that `nic 0` is the
-//! only network interface; another one is refused rather than taken for that.
+//! A `calc` takes nanoseconds. `requires` waits for the end of an operation, `irequires` for its start. `from -1` and
+//! `tag -1` receive from anyone and with any tag. Operations of one `cpu` of a rank follow each other in the order in
+//! which they become ready. A host has one port, so that `nic 0` is the only network interface; another one is refused
+//! rather than taken for that.
 //!
-//! Beyond `txt2bin`, labels may be used before the line that defines them, and ranks may be in
-//! any order.
+//! Beyond `txt2bin`, labels may be used before the line that defines them, and ranks may be in any order.
 
 mod line;
 

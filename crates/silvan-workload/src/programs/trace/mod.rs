@@ -210,7 +210,6 @@ pub trait TraceFormat: Sync {
     /// Makes one text of the contents of all files. `groups` is that of a file with groups of ranks.
     ///
     /// # Errors
-    ///
     /// The first mistake in a file.
     fn import(&self, files: Vec<Vec<u8>>, groups: Option<&str>) -> Result<String, TraceError>;
 
@@ -235,7 +234,6 @@ pub trait TraceFormat: Sync {
     /// Reads that text.
     ///
     /// # Errors
-    ///
     /// The first mistake.
     fn schedules(
         &self,

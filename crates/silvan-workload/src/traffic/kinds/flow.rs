@@ -80,8 +80,7 @@ impl Flow {
         }
     }
 
-    /// Checks it, and returns what makes its source of its class. `number` tells the random numbers of
-    /// flows apart.
+    /// Checks it, and returns what makes its source of its class. `number` tells the random numbers of flows apart.
     pub(crate) fn source(
         &self,
         check: &Checker,

@@ -154,7 +154,6 @@ fn number(word: &str) -> Option<f64> {
 /// packets.
 ///
 /// # Errors
-///
 /// The first line at fault, from 1.
 pub fn read_cdf(text: &str, unit: Option<SizeUnit>) -> Result<Vec<CdfPoint>, CdfError> {
     let lines = (1..).zip(text.lines()).map(|(line, content)| {

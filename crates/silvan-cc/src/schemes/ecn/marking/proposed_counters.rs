@@ -15,13 +15,12 @@ struct Counters {
 
 /// The implementation of santos2003, section IV-A, that needs no scan.
 ///
-/// Each output counts the packets that wait for it (cnt1). When an input buffer becomes full, cnt1
-/// is copied to cnt2 at every output that a packet in the buffer waits for. Then each packet that
-/// such an output sends is marked and takes one off cnt2, until it is zero.
+/// Each output counts the packets that wait for it (cnt1). When an input buffer becomes full, cnt1 is copied to cnt2 at
+/// every output that a packet in the buffer waits for. Then each packet that such an output sends is marked and takes
+/// one off cnt2, until it is zero.
 ///
-/// Overtaking packets may be marked instead of the overtaken packets, so the source learns of the
-/// congestion earlier. Another full buffer copies cnt1 again, which adds the packets that have come
-/// since.
+/// Overtaking packets may be marked instead of the overtaken packets, so the source learns of the congestion earlier.
+/// Another full buffer copies cnt1 again, which adds the packets that have come since.
 ///
 /// An output can also trigger marking itself, when so many packets wait for it (Santos, Turner and Janakiraman,
 /// "Evaluation of Congestion Detection Mechanisms for InfiniBand Switches", Globecom 2002).

@@ -4,11 +4,9 @@ use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
-/// Marks all packets in the switch that wait for a congested output, when an input buffer becomes
-/// full.
+/// Marks all packets in the switch that wait for a congested output, when an input buffer becomes full.
 ///
-/// An output is congested if a packet in the full buffer waits for it (santos2003, section IV-A,
-/// the three steps).
+/// An output is congested if a packet in the full buffer waits for it (santos2003, section IV-A, the three steps).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProposedScan;
 

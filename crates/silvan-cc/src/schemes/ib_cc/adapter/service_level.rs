@@ -26,8 +26,7 @@ pub(super) struct ServiceLevel {
     /// The first expiry.
     pub(super) phase: Time,
     pub(super) entry: CongestionEntry,
-    /// Fraction of a timer unit at which the phase lies, for any period: phase = `offset` *
-    /// CCTI_Timer.
+    /// Fraction of a timer unit at which the phase lies, for any period: phase = `offset` * CCTI_Timer.
     pub(super) offset: u32,
 }
 

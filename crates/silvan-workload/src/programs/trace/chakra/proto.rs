@@ -257,8 +257,7 @@ impl Fields {
     }
 }
 
-/// Returns the largest possible count of numbers here: each ends with a byte whose highest bit is
-/// 0.
+/// Returns the largest possible count of numbers here: each ends with a byte whose highest bit is 0.
 fn numbers(wire: WireType, mut bytes: &[u8]) -> usize {
     if wire != WireType::LengthDelimited {
         return 1;
