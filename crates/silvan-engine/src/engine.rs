@@ -1,5 +1,3 @@
-//! The engine and its event loop.
-
 use std::marker::PhantomData;
 
 use silvan_cc::hooks::{Candidate, Grants, PerHost, PerPortVl, SourceControl, SwitchControl};
@@ -44,10 +42,10 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) held: Vec<Option<Offer>>,
     /// By host, the version of the lanes of its flows that it knows; empty if switches do not choose them.
     pub(crate) host_vl_versions: Vec<Option<u64>>,
-    /// If switches discard packets that the scheme chooses, the discarded packets that each source knows of and has not
-    /// sent again.
+    /// Discarded packets that each source knows of and has not sent again, if switches discard packets that the scheme
+    /// chooses.
     pub(crate) discarded: Vec<Vec<Discarded>>,
-    /// Room for what a call of the scheme adds or reads.
+    /// Buffer for grants that the scheme adds.
     pub(crate) grants: Grants,
     pub(crate) candidates: Vec<Candidate>,
     pub(crate) switch_events: SwitchEvents,
@@ -55,15 +53,14 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) events: u64,
     pub(crate) fault: Option<EngineError>,
     deadlock_checks: DeadlockChecks,
-    /// Time of the next change that the workload makes by itself, and of its next timer.
+    /// Time of the workload's next change or timer.
     pub(crate) change_at: u64,
     pub(crate) timer_at: u64,
     pub(crate) woken: Vec<HostId>,
-    /// Recorder of packets, only in the variant [`Traced`].
+    /// Only in the variant [`Traced`].
     pub(crate) tracer: Option<Box<Tracer>>,
-    /// The search for what repeats, in a run that may leap; taken while it runs.
     pub(crate) leaps: Option<Box<Leaps>>,
-    /// The host whose starts it wants to know; `NONE` for none.
+    /// Host whose packet starts [`Leaps`] watches; `NONE` for none.
     pub(crate) watched: u32,
     pub(crate) starts: Starts,
     variant: PhantomData<F>,
@@ -72,10 +69,9 @@ pub struct Engine<S, C, W, F = General> {
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Compiles a fabric and its routes, and polls every host at time zero.
     ///
-    /// If lanes change along the path, the service levels of the workload are classes of service. A packet's header
-    /// carries the class above the bits that encode its path, and congestion control sees the service level of the
-    /// header. The virtual lanes of a class follow that of `config.sl_to_vl`. If switches choose among alternatives,
-    /// packets of a flow may overtake each other, so the last packet of a message may not arrive last.
+    /// If lanes change along the path, the header carries the workload's service level as a class, above the bits that
+    /// encode the path. Congestion control sees the header's service level; a class takes the virtual lanes of
+    /// `config.sl_to_vl`. If switches choose among alternatives, the last packet of a message may not arrive last.
     ///
     /// # Errors
     /// A value of `config` that cannot be simulated, or a host without exactly one cable.
@@ -144,17 +140,13 @@ impl<S: PerPortVl, C: PerHost, W: Workload, F: EngineVariant> Engine<S, C, W, F>
         Self::of_plane(fabric.0, switch, source, workload)
     }
 
-    /// An engine with windows for a fabric or a part of one.
     pub(crate) fn of_plane(mut plane: Plane, switch: S, source: C, workload: W) -> Self {
         plane.make_windows();
         Self::assemble(CompiledFabric(plane), switch, source, workload)
     }
 }
 
-/// Checks that ports and hosts do not depend on each other at once.
-///
-/// # Panics
-/// As [`Engine::lookahead`].
+/// Panics as [`Engine::lookahead`].
 pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload>(
     fabric: &CompiledFabric,
     switch: &S,
@@ -315,20 +307,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         Ok(())
     }
 
-    /// The state of the fabric.
     pub(crate) fn whole(&self) -> Whole<'_> {
         std::iter::once(&self.plane).collect()
     }
 
-    /// Ends the run because an invariant does not hold.
     #[cold]
     pub(crate) fn broken(&mut self, now: u64, error: InvariantError) {
         let at = Time::from_ps(now);
         self.note_fault(EngineError::Invariant { at, error });
     }
 
-    /// Makes [`run_to`](Self::run_to) return if the workload pauses the run. The event loop has no cost, because it
-    /// already ends at a fault.
+    /// Makes [`run_to`](Self::run_to) return if the workload pauses the run, which the event loop checks as it checks a
+    /// fault.
     #[inline]
     pub(crate) fn check_pause(&mut self) {
         if self.workload.pauses() {
@@ -388,7 +378,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// An event that the port no longer expects is stale.
+    /// Skips an event that the port no longer expects.
     #[inline]
     pub(crate) fn output_event(&mut self, now: u64, output: u32) {
         let out = &mut self.plane.outs[output as usize];
@@ -398,7 +388,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// An event that the host no longer expects is stale.
+    /// Skips an event that the host no longer expects.
     #[inline]
     pub(crate) fn host_event(&mut self, now: u64, host: u32) {
         let record = &mut self.plane.hosts[host as usize];
@@ -435,7 +425,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// The earliest of the errors that ended a run.
+/// The earliest of the errors; one instant's order is the same in all runs.
 pub(crate) fn earliest(
     errors: impl IntoIterator<Item = Option<EngineError>>,
 ) -> Option<EngineError> {
@@ -446,6 +436,5 @@ pub(crate) fn earliest(
         _ => Time::MAX,
     };
     let errors = errors.into_iter().flatten();
-    // Whichever it is of one instant, it is the same in all runs.
     errors.min_by_key(|error| (instant(error), error.to_string()))
 }

@@ -15,7 +15,6 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl Plane {
-    /// Local numbers of two ports of a switch.
     fn pair(&self, switch: NodeId, a: PortNumber, b: PortNumber) -> Option<(u32, u32)> {
         self.table_range(switch.index())?;
         let ports = self.elements[switch.index()].ports;
@@ -28,11 +27,10 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
-    /// Sets the virtual lanes of a switch by service level, for packets from one port to another. A
-    /// lane that does not exist makes the switch discard what comes for it. Packets that wait already
-    /// keep their lane. Ignored if `switch` is no switch or has no such ports.
+    /// Sets the virtual lanes of a switch by service level, for packets between two ports; a missing lane discards
+    /// them. Packets that wait keep their lane. Ignored if `switch` is no switch or has no such ports.
     ///
-    /// A switch of which no pair of ports has been set keeps the lane on which a packet arrived.
+    /// A switch without settings keeps the lane on which a packet arrived.
     pub fn set_sl_to_vl(
         &mut self,
         switch: NodeId,
@@ -59,8 +57,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         Some(self.plane.pair_lanes(element, input, output))
     }
 
-    /// Sets the virtual lanes by service level of what a host sends. A lane that does not exist makes it send nothing
-    /// of that level. With lanes that depend on the path, the levels are those of paths that cross no dateline.
+    /// Sets the virtual lanes by service level of a host's packets. A missing lane blocks its level. With lanes that
+    /// depend on the path, the levels are those of paths that cross no dateline.
     ///
     /// # Panics
     /// If there is no such host.
@@ -79,9 +77,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         std::array::from_fn(|sl| lanes[usize::from(self.plane.routing.class_bits(sl as u8))])
     }
 
-    /// Sets the service level of packets from one host to another whose traffic has service level 0, as
-    /// a subnet manager assigns it to the path. Behind every switch they use the lane that its mapping
-    /// has for that level; on the link of their host they keep that of their traffic.
+    /// Sets the service level of packets between two hosts whose traffic has level 0, as a subnet manager does for a
+    /// path. Switches use their mapping for that level; the host's link keeps the traffic's lane.
     ///
     /// # Panics
     /// If there is no such host.
@@ -107,8 +104,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The lane behind the output of a head that the scheme chooses. `None` for a head whose service level leads to
-    /// no data lane.
+    /// The scheme's lane behind the output of a head; `None` if its service level has no data lane.
     #[inline(never)]
     pub(crate) fn lane_of_scheme(&mut self, head: Head, next: usize) -> Option<usize> {
         if next != BY_SCHEME {
@@ -122,8 +118,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .map(usize::from)
     }
 
-    /// The lane behind an output, of a switch or a host, that the scheme chooses; `vl` is that before it. `None` if
-    /// there is no such lane.
+    /// The scheme's lane behind an output of a switch or host; `vl` is the lane before. `None` if there is no such
+    /// lane.
     pub(crate) fn query_next_vl(
         &mut self,
         now: u64,
@@ -161,7 +157,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         Some(vl)
     }
 
-    /// A head whose service level leads to no data lane.
     #[cold]
     pub(crate) fn unmapped_lane(&mut self, head: Head) {
         let packet = &head.packet;

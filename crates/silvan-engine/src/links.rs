@@ -11,8 +11,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Notifies the scheme of a packet that starts at an output. A packet from a crossbar into an output buffer is on
-    /// no link yet; a packet that leaves the buffer is reported for the fabric's port.
+    /// Packets into an output buffer are reported when they leave it, for the fabric's port.
     #[inline(always)]
     pub(crate) fn notify_link(
         &mut self,

@@ -101,7 +101,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Queries both halves of a scheme. If ports have one lane, switches choose no lane.
+    /// If ports have one lane, switches choose no lane.
     pub fn of<S: SwitchControl, C: SourceControl>(switch: &S, source: &C, vls: usize) -> Self {
         let select_next_vl = vls > 1 && switch.needs_select_next_vl();
         let select_discard = switch.needs_select_discard();
@@ -115,7 +115,7 @@ impl Needs {
             ack: source.needs_ack(),
             receive: source.needs_receive(),
             select_path: source.needs_select_path(),
-            // A packet that is sent again is kept as one whose lane has no credits.
+            // A packet to send again is kept like a packet whose lane has no credits.
             select_vl: source.needs_select_vl() || select_next_vl || select_discard,
             select_next_vl,
             select_discard,
@@ -130,11 +130,10 @@ impl Needs {
     }
 }
 
-/// The queries in the hot loops. A scheme with its own engine answers them by constants, so unused calls vanish. For
-/// other schemes the record comes first, and calls that it excludes are not dispatched.
+/// The queries in the hot loops. A scheme with its own engine answers by constants; for others the record comes first,
+/// and excluded calls are not dispatched.
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Returns true if the scheme sees queued and departing packets. A scheme with its own engine always does, so the
-    /// record is not read.
+    /// A scheme with its own engine always sees queued and departing packets.
     #[inline(always)]
     pub(crate) fn watches_queues(&self) -> bool {
         S::ACTIVE && (!S::IS_DISPATCHED || self.needs.queues)

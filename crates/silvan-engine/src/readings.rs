@@ -27,8 +27,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.packet_hops
     }
 
-    /// Returns true if congestion control has held a flow back, moved a packet to another lane or path, discarded one, or delays
-    /// credits.
+    /// Returns true if congestion control has held a flow back, moved a packet to another lane or path, discarded one,
+    /// or delays credits.
     pub fn control_acted(&self) -> bool {
         self.stats.control_acted || self.switch.delays_credits()
     }
@@ -82,7 +82,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         readings.extend(ports.iter().map(reading));
     }
 
-    /// Counters of a port that exists. Inlined, so that a caller that needs some of them does not pay for all.
+    /// Inlined, so that a caller that needs some counters does not pay for all.
     #[inline(always)]
     fn counters_of(&self, port: PortId) -> PortCounters {
         let plane = &self.plane;
@@ -92,7 +92,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let out = &plane.outs[sender];
             (out.xmit_bytes, out.xmit_packets)
         });
-        // A closed port waits for nothing.
+        // A closed port never waits.
         let waiting = match plane.is_closed(port.index()) {
             true => 0,
             false => self.now.saturating_sub(out.wait_since),
@@ -131,7 +131,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Packets that the congestion control has marked at a port.
     fn marked(&self, port: PortId) -> u64 {
         let lanes = (0..self.plane.vls).map(|vl| self.plane.lane(port.index() as u32, vl));
         lanes

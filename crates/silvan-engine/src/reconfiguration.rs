@@ -1,13 +1,12 @@
 //! Runtime reconfiguration: forwarding entries, closed and opened ports, and the packets that are discarded because of
 //! it.
 //!
-//! The hot loop has no code for it. No forwarding entry leads to a closed switch port: before packets move again, its
-//! entries are replaced by [`NO_ROUTE`] and kept in a copy. A packet for it is then handled like a packet without a
-//! route, and counted by its cause. A closed host port has no credits. A packet on a cut cable receives a destination
-//! beyond the last host, for which no switch has a route.
+//! The hot loop has no code for it. Before packets move again, entries for closed switch ports become [`NO_ROUTE`],
+//! with a copy kept; their packets then count as packets without a route. A closed host port has no credits. A packet
+//! on a cut cable gets a destination beyond the last host.
 //!
-//! A discarded packet returns its credits as if the switch had sent it, so the credits of every buffer add up. Its
-//! payload is counted, so injected bytes are delivered, in the fabric, or discarded.
+//! A discarded packet returns its credits as if the switch had sent it. Its payload is counted, so injected bytes are
+//! delivered, in the fabric, or discarded.
 
 mod discarding;
 
@@ -26,45 +25,41 @@ use silvan_model::{BuildError, EngineError, OnWire, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
 const WITHHELD: i32 = 1 << 28;
-/// Behind a link to a switch: any host.
+/// Behind a link to a switch.
 const EVERY_HOST: u32 = u32::MAX - 1;
-/// Behind a port without a cable: no host.
+/// Behind a port without a cable.
 const NO_HOST: u32 = u32::MAX;
 
 /// Packets that a port did not pass on (IBA 16.1.3.5), since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Discards {
-    /// Packets bound for this output that it has not sent.
     pub xmit: u64,
     /// Part of `xmit` discarded to end a deadlock.
     pub stale: u64,
-    /// Packets that were on the cable to this port when it was cut.
+    /// Packets on the cable to this port when it was cut.
     pub rcv_errors: u64,
-    /// Packets that arrived here and had no forwarding entry or no virtual lane.
+    /// Packets without forwarding entry or virtual lane.
     pub relay_errors: u64,
 }
 
-/// State of runtime reconfiguration, in addition to the plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reconfiguration {
     /// True if packets without a route are discarded; otherwise they end the run.
     discards: bool,
-    /// The forwarding tables as they were set; empty as long as no port has been closed.
+    /// Forwarding tables as set by callers; empty until a port is closed.
     tables: Vec<u8>,
     closed: Vec<bool>,
-    /// Switches some of whose ports have been closed or opened since packets moved, in order.
+    /// Switches with ports that were closed or opened since packets moved, in order.
     stale: Vec<u32>,
-    /// Host whose packets may leave by each port of the fabric: its number, [`EVERY_HOST`] or [`NO_HOST`]; empty until
-    /// a route is set.
+    /// Host whose packets may leave by each port, [`EVERY_HOST`] or [`NO_HOST`]; empty until a route is set.
     hosts_behind: Vec<u32>,
     counts: Vec<Discards>,
-    /// Payload of discarded packets.
     pub payload: u64,
-    /// Data packets discarded that the workload does not know of; recorded where discards do not end the run.
+    /// Discarded data packets that the workload does not know of, if discards do not end the run.
     lost: Vec<Packet>,
 }
 
-/// The routes as they are set, those over closed ports included.
+/// The routes as set, including those over closed ports.
 struct SetRoutes<'a>(&'a Plane);
 
 impl RouteView for SetRoutes<'_> {
@@ -92,12 +87,11 @@ impl Plane {
         }
     }
 
-    /// Number of the destination that no switch has a route to.
+    /// A destination without a route.
     fn no_destination(&self) -> u32 {
         self.hosts.len() as u32
     }
 
-    /// Returns true if the port has been closed.
     pub fn is_closed(&self, port: usize) -> bool {
         self.reconfiguration
             .closed
@@ -128,13 +122,12 @@ impl Plane {
         self.ins[port].element as usize
     }
 
-    /// Range of the forwarding table of the switch that a port belongs to; `None` for a host's port.
+    /// `None` for a host's port.
     pub(crate) fn table_range(&self, element: usize) -> Option<std::ops::Range<usize>> {
         let first = self.elements.get(element)?.table;
         (first != NONE).then(|| first as usize..first as usize + self.hosts.len())
     }
 
-    /// A port of this switch has been closed or opened.
     fn mark_stale(&mut self, element: usize) {
         let element = element as u32;
         if let Err(place) = self.reconfiguration.stale.binary_search(&element) {
@@ -143,8 +136,8 @@ impl Plane {
         self.redirect = true;
     }
 
-    /// Removes closed ports from the forwarding tables, and restores opened ones: for a whole switch
-    /// at once, because several of its ports often change together.
+    /// Removes closed ports from forwarding tables, and restores opened ones, switch by switch, because several ports
+    /// often change together.
     pub(crate) fn refresh_tables(&mut self) {
         for index in std::mem::take(&mut self.reconfiguration.stale) {
             let Element { base, ports, .. } = self.elements[index as usize];
@@ -161,7 +154,6 @@ impl Plane {
         }
     }
 
-    /// Creates the tables that closed ports need.
     fn prepare_reconfiguration(&mut self) {
         if self.reconfiguration.closed.is_empty() {
             self.tabulate();
@@ -194,7 +186,7 @@ impl Plane {
         }
     }
 
-    /// Records the hosts behind the ports of the fabric: every route is checked, so they are one dense table.
+    /// One dense table, because every route is checked.
     fn record_hosts_behind_ports(&mut self) {
         if self.reconfiguration.hosts_behind.is_empty() {
             let ports = (0..self.fabric_ports).map(|port| {
@@ -209,14 +201,13 @@ impl Plane {
         }
     }
 
-    /// Withholds or restores the credits of all lanes of an output.
     fn withhold_credits(&mut self, output: usize, withhold: bool) {
         for lane in output * self.vls..(output + 1) * self.vls {
             self.credits[lane].in_hand += if withhold { -WITHHELD } else { WITHHELD };
         }
     }
 
-    /// Marks the packets on the cable to this input as lost.
+    /// Marks packets on the cable to this input as lost.
     fn divert_heads(&mut self, input: u32) {
         let no_destination = self.no_destination();
         let Reconfiguration { discards, lost, .. } = &mut self.reconfiguration;
@@ -262,9 +253,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
-    /// Sets or removes the forwarding entry of a switch for a host. Packets that wait already keep
-    /// the output that they wait for. An entry that leads to a port without a cable or to another
-    /// host, which would drop the packet, counts as none. Ignored if `switch` is not a switch.
+    /// Sets or removes the forwarding entry of a switch for a host. Waiting packets keep their output. An entry to a
+    /// port without a cable or to another host counts as none. Ignored if `switch` is not a switch.
     ///
     /// # Panics
     /// If there is no such node or host.
@@ -441,10 +431,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.reconfiguration.payload
     }
 
-    /// Ends a deadlock as switches do when a packet waits too long (HOQLife, IBA 18.2.5.4).
+    /// Ends a deadlock by discarding the packets that wait at the ports of the cycle, as switches do after HOQLife (IBA
+    /// 18.2.5.4).
     ///
-    /// The packets that wait at the ports of the cycle are discarded, and the run can continue. Returns the number of
-    /// packets, 0 if there is no deadlock.
+    /// Returns the number of packets, 0 if there is no deadlock.
     pub fn break_deadlock(&mut self) -> usize {
         let Some(EngineError::Deadlock(deadlock)) = self.fault.take() else {
             return 0;
@@ -463,7 +453,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             .sum()
     }
 
-    /// Discards the packets that wait for an output, counted at `port`. Returns their number.
     fn discard_waiting(&mut self, output: u32, port: u32) -> usize {
         let now = self.now;
         let mut discarded = 0;

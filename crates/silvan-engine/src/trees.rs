@@ -24,7 +24,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl Whole<'_> {
-    /// The congestion trees of this instant, see [`Engine::forest`].
     pub(crate) fn forest(&self, now: u64, threshold: Bytes) -> Forest {
         let lanes = 0..self.any().lanes.len();
         Forest {

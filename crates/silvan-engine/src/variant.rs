@@ -1,4 +1,4 @@
-//! Engine variants: for every fabric, or for those that most studies use.
+//! Engine variants.
 
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;

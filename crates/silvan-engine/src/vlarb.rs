@@ -17,11 +17,11 @@ pub(crate) struct VlTables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     vl: u8,
-    /// Bytes per visit of the entry.
+    /// Per visit.
     weight: i64,
 }
 
-/// Position of one port in the tables.
+/// Position of a port in the tables.
 #[derive(Clone, Debug)]
 pub(crate) struct VlState {
     high: Pointer,
@@ -30,12 +30,10 @@ pub(crate) struct VlState {
     budget: i64,
     /// Index of the port's tables in the plane.
     pub table: u16,
-    /// The lane that sent last.
     last: u8,
 }
 
 impl VlState {
-    /// All that changes.
     pub fn words(&self) -> [u64; 4] {
         let Self {
             high,
@@ -48,7 +46,7 @@ impl VlState {
         [high.left as u64, low.left as u64, budget as u64, entries]
     }
 
-    /// The lane that probably sends next of those where packets wait, as it may send several packets in turn: for prefetching.
+    /// The lane that probably sends next, for prefetching: it may send several packets in turn.
     #[inline(always)]
     pub fn probable(&self, waiting: u16) -> usize {
         match waiting >> self.last & 1 {
@@ -65,7 +63,7 @@ struct Pointer {
 }
 
 impl VlTables {
-    /// Builds the tables; two empty ones give every data VL the same weight at low priority.
+    /// Two empty tables give every data VL the same weight at low priority.
     pub fn new(config: &VlArbitration, data_vls: u8) -> Self {
         let entries = |table: &[(Vl, u8)]| {
             table
@@ -102,7 +100,7 @@ impl VlTables {
         }
     }
 
-    /// Returns the state of a port that has sent no packet; `table` is the number of these tables.
+    /// `table` is the number of these tables.
     pub fn start(&self, table: u16) -> VlState {
         let pointer = |table: &[Entry]| Pointer {
             entry: 0,
@@ -117,14 +115,13 @@ impl VlTables {
         }
     }
 
-    /// Chooses among the lanes of `ready` (one bit each), and charges nothing yet; `None` when no
-    /// ready lane is in a table.
+    /// Chooses a lane of `ready` (one bit each) without charging; `None` if no ready lane is in a table.
     pub fn choose(&self, state: &mut VlState, ready: u16) -> Option<Choice> {
         let high = ready & self.high_lanes != 0;
         let low = ready & self.low_lanes != 0;
         let high_first = high && (self.limit.is_none() || state.budget > 0 || !low);
         if high_first && state.budget <= 0 {
-            // The budget is spent, but low priority has nothing to send: it starts again.
+            // Low priority has nothing to send: the budget starts again.
             state.budget = self.limit.unwrap_or(0);
         }
         let (table, pointer) = if high_first {
@@ -134,8 +131,8 @@ impl VlTables {
         } else {
             return None;
         };
-        // The entry stays while its lane is ready and has weight left; else the next entry
-        // begins with its full weight. One more step than entries, to return to the first.
+        // The entry stays while its lane is ready and has weight left. One more step than entries, to return to the
+        // first.
         for _ in 0..=table.len() {
             let entry = table[usize::from(pointer.entry)];
             if pointer.left > 0 && ready & (1 << entry.vl) != 0 {
@@ -151,7 +148,6 @@ impl VlTables {
         None
     }
 
-    /// Charges a packet that was sent by a choice.
     pub fn charge(&self, state: &mut VlState, choice: Choice, wire_bytes: u16) {
         let bytes = i64::from(wire_bytes.div_ceil(64)) * 64;
         state.last = choice.vl;
@@ -165,7 +161,6 @@ impl VlTables {
     }
 }
 
-/// A lane, and the table that it was chosen from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub vl: u8,

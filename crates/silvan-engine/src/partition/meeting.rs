@@ -1,24 +1,20 @@
-//! The barrier at which the threads of a run meet after each lookahead window.
-
 use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
-/// A barrier that also finds the smallest of the numbers that the threads bring, and which flags any of them brings. A
-/// thread spins for a moment and then sleeps, because the others take microseconds if each has a core, and milliseconds
-/// if not.
+/// A barrier for the threads of a run, which also finds the smallest number and all flags that they bring. A thread
+/// spins for a moment and then sleeps: with a core each, the others take microseconds, else milliseconds.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     threads: usize,
     arrived: AtomicUsize,
-    /// Meetings that have ended.
     round: AtomicUsize,
-    /// The smallest number so far, of the present meeting and of the one before: the round decides which is which.
+    /// Smallest number by parity of the round, of the current meeting and the one before.
     smallest: [AtomicU64; 2],
-    /// Combined flags by round, one bit each.
+    /// Combined flags by parity of the round.
     flags: [AtomicUsize; 2],
     sleeping: AtomicUsize,
-    /// A thread has panicked and never comes.
+    /// A thread has panicked.
     broken: AtomicBool,
     lock: Mutex<()>,
     ended: Condvar,
@@ -39,11 +35,10 @@ impl Meeting {
         }
     }
 
-    /// Waits until all threads have come; returns the smallest number and all flags of the threads, `None` if a thread
-    /// has panicked.
+    /// Waits for all threads; returns the smallest number and all flags, `None` if a thread has panicked.
     ///
     /// Writes of a thread before the call are visible to the others afterwards. The last thread calls `meanwhile` with
-    /// all flags while the others wait.
+    /// all flags first.
     pub fn wait(
         &self,
         number: u64,
@@ -58,7 +53,7 @@ impl Meeting {
         }
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            // The meeting before is over for all: they have come to this one.
+            // All threads have left the meeting before.
             self.smallest[(round + 1) % 2].store(u64::MAX, Ordering::Relaxed);
             self.flags[(round + 1) % 2].store(0, Ordering::Relaxed);
             meanwhile(self.flags[round % 2].load(Ordering::Relaxed));
@@ -94,7 +89,7 @@ impl Meeting {
     #[cold]
     fn sleep(&self, round: usize) {
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // Counted before the round is read, so that the last to come sees either.
+        // Before the round is read, so that the last thread sees either.
         self.sleeping.fetch_add(1, Ordering::SeqCst);
         while !self.has_ended(round) {
             guard = self
@@ -118,13 +113,12 @@ impl Meeting {
         self.wake();
     }
 
-    /// Does so if the thread that holds this panics.
+    /// Calls [`break_off`](Self::break_off) if the thread panics.
     pub fn guard(&self) -> Guard<'_> {
         Guard(self)
     }
 }
 
-/// See [`Meeting::guard`].
 pub(crate) struct Guard<'a>(&'a Meeting);
 
 impl Drop for Guard<'_> {

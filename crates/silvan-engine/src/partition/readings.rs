@@ -1,5 +1,3 @@
-//! Readings of a partitioned engine, as of a single [`Engine`].
-
 use silvan_cc::hooks::{
     FlowLimit, PerHost, PerPortVl, SettingChange, Settings, SourceControl, SwitchControl,
     UnknownSetting,
@@ -43,17 +41,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         self.sums.balance()
     }
 
-    /// The state of the fabric.
     pub(super) fn whole(&self) -> Whole<'_> {
         self.parts.iter().map(|part| &part.plane).collect()
     }
 
-    /// The part with the state of a port.
     fn of_port(&self, port: u32) -> &Engine<S, C, W, F> {
         &self.parts[self.whole().any().remote.part_of_port(port)]
     }
 
-    /// The part with the state of a host that a caller names.
     fn of_host(&self, host: HostId) -> &Engine<S, C, W, F> {
         let plane = &self.parts[0].plane;
         &self.parts[plane.remote.part_of_host(plane.known_host(host))]
