@@ -1,20 +1,19 @@
 //! A small map from flow keys to state, for the few flows of a host that have state.
 //!
-//! Open addressing with linear probing and backward-shift deletion. A lookup is one multiplication
-//! and usually one cache line. There are no tombstones, and the order of slots depends only on keys
-//! and operations. A table of sufficient size never allocates again.
+//! Open addressing with linear probing and backward-shift deletion: a lookup is one multiplication and usually one
+//! cache line. The order of slots depends only on keys and operations. A table of sufficient size never allocates
+//! again.
 
 use silvan_core::prefetch::prefetch_item;
 
 use crate::hooks::Flow;
 
-/// A key that no flow has; marks a free slot.
+/// Marks a free slot; no flow has this key.
 const FREE: u32 = u32::MAX;
 
 /// 2^32 divided by the golden ratio: spreads consecutive keys over the table.
 const SPREAD: u32 = 0x9e37_79b1;
 
-/// The first allocation, in slots.
 const FIRST_CAPACITY: usize = 8;
 
 /// Key of a flow among the others of its host.
@@ -116,8 +115,8 @@ impl<V: Copy + Default> FlowTable<V> {
 
     /// Calls `keep` once for every entry and drops those for which it returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(u32, &mut V) -> bool) {
-        // Freeing a slot pulls later entries of its cluster back, so the walk starts behind a free
-        // slot, where no cluster wraps round to entries already seen.
+        // A freed slot pulls later entries of its cluster back, so the walk starts behind a free slot, where no cluster
+        // wraps round.
         let Some(start) = self.slots.iter().position(|slot| slot.key == FREE) else {
             return;
         };
@@ -175,7 +174,7 @@ impl<V: Copy + Default> FlowTable<V> {
         self.slots[at] = slot;
     }
 
-    /// Frees an occupied slot and moves back every entry behind it that may be there.
+    /// Frees an occupied slot and moves later entries of its cluster back.
     fn free(&mut self, at: usize) {
         let mask = self.slots.len() - 1;
         let mut hole = at;

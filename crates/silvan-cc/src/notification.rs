@@ -1,4 +1,4 @@
-//! The destination's part: what carries a notification of congestion to the source, and how often.
+//! Notifications of congestion from the destination to the source.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,14 +22,14 @@ pub enum BecnCarrier {
     None,
 }
 
-/// Joins notifications: after one for a flow, further ones for that flow are left out until an interval has passed.
+/// Joins notifications: after a notification for a flow, further ones are left out until an interval has passed.
 ///
-/// The specification asks a destination to notify the source as soon as possible and does not limit how often; adapters
-/// do. Flows whose interval is over hold no memory for long: they are dropped before a table grows.
+/// The specification does not limit how often a destination notifies a source; adapters do. Flows whose interval is
+/// over are dropped before a table grows.
 #[derive(Clone, Debug)]
 pub struct Coalescer {
     interval: Span,
-    /// For each destination, when each of its sources may be notified again.
+    /// By destination: earliest next notification of each source.
     again: Vec<FlowTable<Time>>,
 }
 

@@ -1,11 +1,10 @@
-//! The interface between the data plane and the traffic: the next packets of hosts.
+//! The interface between the data plane and the traffic.
 //!
-//! The engine owns the links, credits and flow-control state of every host; a [`Workload`] owns the messages. If a host
-//! could start a packet, the engine calls [`Workload::poll`]. The workload answers at once: a packet, an instant for
-//! the next poll, or idle. It may query [`Gate`] if a flow is allowed to send, so that a throttled queue pair never
-//! blocks other queue pairs of its host.
+//! The engine owns links, credits and flow-control state; a [`Workload`] owns the messages. If a host could start a
+//! packet, the engine calls [`Workload::poll`], which answers with a packet, an instant for the next poll, or idle. It
+//! may query [`Gate`] for flows, so that a throttled queue pair never blocks others.
 //!
-//! A workload sees no packets in flight, no ports and no random stream but its own. So a run is a function of its seed.
+//! A workload sees no packets in flight, no ports and no random stream but its own, so a run is a function of its seed.
 
 use silvan_core::{HostId, Sl, Time, Vl};
 
@@ -65,11 +64,11 @@ pub enum Poll {
 /// There are two questions because they have different effects. A flow that must wait gives way to other flows of the
 /// host; a virtual lane without credits stops all its flows.
 pub trait Gate {
-    /// Returns the earliest start of a packet from the polled host to `dst` on `sl`, by congestion control; credits are
-    /// not checked.
+    /// Returns the earliest start of a packet from the polled host to `dst` on `sl`, by congestion control, not by
+    /// credits.
     ///
-    /// An instant not later than now means at once. [`Time::MAX`] means not before some feedback. A later instant stays
-    /// valid until the flow sends or [`Workload::on_release_moved`] is called, so a workload may store it.
+    /// An instant up to now means at once, [`Time::MAX`] not before some feedback. A later instant stays valid until
+    /// the flow sends or [`Workload::on_release_moved`] is called.
     fn release(&mut self, dst: HostId, sl: Sl) -> Time;
 
     /// Returns true if the last answer of [`release`](Self::release) lacks credits on the flow's lane, until
@@ -189,13 +188,10 @@ impl Progress {
 pub trait Workload {
     /// True if a delivery to one host or a [timer](Self::next_timer) may give other hosts packets at the same instant.
     ///
-    /// Only such a workload may need [`on_delivered`](Self::on_delivered) in an engine with lookahead windows. That
-    /// engine does not notify it of packets that a host sends to itself.
-    ///
-    /// In that engine, deliveries and timers of a window come before its polls. So [`poll`](Self::poll) must not see
-    /// their new packets before [`on_woken`](Self::on_woken) is called for the host, and they must not depend on polls
-    /// of their window. Deliveries that [only their sender](Self::tells_only_sender_of) needs come in the order of its
-    /// polls.
+    /// With lookahead windows, only such a workload may need [`on_delivered`](Self::on_delivered), and not for packets
+    /// that a host sends to itself. Deliveries and timers of a window come before its polls: [`poll`](Self::poll) must
+    /// not see their new packets before [`on_woken`](Self::on_woken), and they must not depend on polls of their
+    /// window. Deliveries that [only their sender](Self::tells_only_sender_of) needs come in the order of its polls.
     const LINKS_HOSTS: bool = false;
 
     /// Returns true if the engine has code for leaps with this workload; [`can_recur`](Self::can_recur) decides for a run.
@@ -277,10 +273,10 @@ pub trait Workload {
 
     /// Decides what `host` does at `now`.
     ///
-    /// Called when the host could start a packet: its link is free and the injection pace allows it. [`Poll::Send`]
-    /// commits the packet, and the engine starts it at `now`. After [`Poll::WaitUntil`] the host is polled at that
-    /// instant or earlier. After [`Poll::Idle`] it is polled when it is woken, gets a credit that it was blocked on, or
-    /// gets a congestion notification. Calls for one host come with non-decreasing `now`.
+    /// Called when the host's link is free and the injection pace allows a packet, with non-decreasing `now` per host.
+    /// [`Poll::Send`] commits the packet, which starts at `now`. After [`Poll::WaitUntil`] the host is polled at that
+    /// instant or earlier; after [`Poll::Idle`] when it is woken, or gets a missing credit or a congestion
+    /// notification.
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll;
 
     /// Returns the next instant after `now` at which the traffic changes by itself; `None` if there is none.

@@ -1,5 +1,3 @@
-//! The DCMS inside a simulation.
-
 use silvan_core::counters::DATA_WORD;
 use silvan_core::growth::CongestionGrowth;
 use silvan_core::{PortCounters, PortId, Span, Time};

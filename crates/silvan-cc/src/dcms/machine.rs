@@ -133,7 +133,6 @@ pub struct Dcms<T = Time> {
     topology: DcmsTopology,
     ports: Vec<PortState<T>>,
     sweeps: u64,
-    /// Time of the last sweep.
     swept: Option<T>,
     busy: bool,
     decisions: Vec<Decision<T>>,
@@ -254,7 +253,7 @@ impl<T: Instant> Dcms<T> {
         &self.decisions
     }
 
-    /// Returns true if growth over a span exceeds a threshold that is given for the nominal interval.
+    /// `threshold` holds for the nominal interval.
     fn exceeds(&self, growth: Option<u64>, span: Span, threshold: u64) -> bool {
         let interval = u128::from(self.parameters.interval.as_ps());
         growth.is_some_and(|growth| {
@@ -274,7 +273,6 @@ impl<T: Instant> Dcms<T> {
             || (info.neighbour == Neighbour::Host && self.waits(growth))
     }
 
-    /// Algorithm 2: newly congested ports and new victims.
     fn find_victims(&mut self, now: T, known: &impl Fn(PortId) -> Option<CongestionGrowth>) {
         for index in 0..self.topology.ports().len() {
             let info = self.topology.ports()[index];
@@ -348,7 +346,6 @@ impl<T: Instant> Dcms<T> {
         });
     }
 
-    /// Switches with a lowered port, `except` one port.
     fn lowered_ports(&self, except: Option<PortId>) -> impl Iterator<Item = &SwitchPortInfo> {
         self.topology.ports().iter().filter(move |info| {
             Some(info.port) != except && self.state(info.port) != MarkingState::Default
@@ -369,8 +366,7 @@ impl<T: Instant> Dcms<T> {
         switches.len() < most as usize
     }
 
-    /// The change that gives a port this Marking_Rate; `None` if another port of a switch that is
-    /// only changed as a whole keeps it low.
+    /// `None` if another port keeps the rate of a switch low that is only changed as a whole.
     fn action(&self, info: &SwitchPortInfo, marking_rate: u16) -> Option<Action> {
         let port = match self.topology.scope(info.switch) {
             MarkingScope::Port => Some(info.port),
@@ -389,8 +385,8 @@ impl<T: Instant> Dcms<T> {
         })
     }
 
-    /// Algorithm 3: monitors congestion events and restores the default. Once the clock has gone
-    /// back, no time limit that was set before can be trusted: what was lowered before is restored.
+    /// Algorithm 3: monitors congestion events and restores the default. If the clock has gone back, no earlier time
+    /// limit can be trusted: all lowered rates are restored.
     fn monitor(
         &mut self,
         now: T,

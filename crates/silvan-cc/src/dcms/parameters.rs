@@ -1,5 +1,3 @@
-//! Thresholds and settings of the DCMS.
-
 use silvan_core::Span;
 use thiserror::Error;
 

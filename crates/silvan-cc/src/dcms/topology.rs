@@ -1,5 +1,3 @@
-//! The DCMS's view of the cables.
-
 use silvan_core::{PortId, SwitchId};
 
 /// Other end of a switch port's cable (the paper's N(s, p)).

@@ -1,5 +1,3 @@
-//! Two schemes in a chain, at the same hosts or switches.
-
 use silvan_core::Time;
 
 use super::{SettingChange, Settings, UnknownSetting};
@@ -18,7 +16,7 @@ chain_sources! {
     impl [A: SourceControl, B: SourceControl] for Chain<A, B> { 0: A, 1: B }
 }
 
-/// A setting belongs to the first that has it.
+/// A setting belongs to the first scheme that has it.
 impl<A: Settings, B: Settings> Settings for Chain<A, B> {
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         self.0

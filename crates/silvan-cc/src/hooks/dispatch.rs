@@ -1,8 +1,8 @@
 //! Enums of schemes that are schemes themselves.
 //!
-//! An engine is compiled for each pair of schemes that it is given, which takes seconds. One that is compiled for an
-//! enum serves all its variants, at the price of a predictable branch for each call. The macros that declare such
-//! enums, `dispatch_switches` and `dispatch_sources`, are made from the lists of hooks that they delegate.
+//! An engine is compiled for each pair of schemes, which takes seconds; compiled for an enum it serves all variants, at
+//! the price of a predictable branch per call. The macros `dispatch_switches` and `dispatch_sources` are made from the
+//! lists of hooks.
 
 /// The settings of the scheme in the variant.
 #[doc(hidden)]

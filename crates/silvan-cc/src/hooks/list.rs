@@ -1,7 +1,6 @@
-//! The list of all hooks: what a scheme may do at the switches, and what at the hosts.
+//! The list of all hooks.
 //!
-//! Everything else that a hook needs is made from its declaration here ([`declare`](super::declare)), except the
-//! engine's call.
+//! All code for a hook is made from its declaration here ([`declare`](super::declare)), except the engine's call.
 
 use silvan_core::{HostId, PortId, Span, Time, Vl};
 

@@ -1,18 +1,14 @@
 //! The hooks through which the data plane drives congestion control.
 //!
-//! The engine owns packets, queues and credits; a scheme owns its state and never sees a clock, a socket or a thread.
-//! The engine calls the two traits from its hot loop with static dispatch. A hook at its default costs nothing:
-//! `ACTIVE` and the `needs_*` methods let the compiler drop the call and its bookkeeping. If several schemes share a
-//! compiled engine, these methods answer for the scheme in use.
+//! The engine owns packets, queues and credits; a scheme owns its state and never sees a clock, a socket or a thread. A
+//! hook at its default costs nothing: `ACTIVE` and the `needs_*` methods let the compiler drop the call. If several
+//! schemes share a compiled engine, these methods answer for the scheme in use.
 //!
-//! - [`SwitchControl`] runs at the switches, when a packet is queued, an input buffer fills, or a packet leaves. It
-//!   decides about marks.
-//! - [`SourceControl`] runs at the channel adapters, at each ACK, CNP, grant, credit and timer. It decides about rates
-//!   and windows, send times, paths and lanes, and a receiver's grants.
-//! - [`Controller`] runs outside the fabric. It reads port counters at intervals and changes settings, as a subnet
-//!   manager or the DCMS does.
+//! - [`SwitchControl`] runs at the switches, and decides about marks.
+//! - [`SourceControl`] runs at the channel adapters, and decides about rates, windows, send times, paths, lanes and
+//! grants.
+//! - [`Controller`] runs outside the fabric: it reads port counters at intervals and changes settings.
 
-// The lists of hooks below are declared with its macro.
 #[macro_use]
 #[doc(hidden)]
 pub mod declare;
@@ -145,6 +141,5 @@ impl<C: Controller + ?Sized> Controller for &mut C {
     }
 }
 
-// Modules that use the macros of the lists above.
 mod chain;
 mod dispatch;

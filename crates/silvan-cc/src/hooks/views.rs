@@ -1,5 +1,3 @@
-//! Arguments and results of hooks.
-
 use silvan_core::{HostId, PortId, Rate, Sl, Span, Time, Vl};
 
 use crate::flow_table::FlowTable;
@@ -35,8 +33,8 @@ pub struct FlowLimit {
 }
 
 impl FlowLimit {
-    /// Limits by destination and service level, in the order of both. The key of a flow in the table of its host
-    /// is its destination, shifted by four bits, and its service level.
+    /// Limits in the order of destination and service level. A flow's key is its destination, shifted by four bits, and
+    /// its service level.
     pub(crate) fn of_table<V: Copy + Default>(
         flows: &FlowTable<V>,
         limit: impl Fn(u32, &V) -> Option<Self>,
@@ -47,7 +45,6 @@ impl FlowLimit {
         limits
     }
 
-    /// A flow of a scheme that limits rates, by its key.
     pub(crate) fn of_rate(key: u32, rate: f64) -> Option<Self> {
         (rate < 1.0).then_some(Self {
             destination: Some(HostId::new((key >> 4) as usize)),

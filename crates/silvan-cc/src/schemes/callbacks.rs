@@ -1,9 +1,8 @@
-//! A scheme that consists of compiled functions of another language, handed over by address.
+//! A scheme of compiled functions of another language, handed over by address.
 //!
-//! The functions are those of the hooks that [`SWITCH_HOOKS`] and [`SOURCE_HOOKS`] describe; the conventions are
-//! those of [`foreign`](crate::hooks::foreign). A function that is left out does nothing. The first call that fails
-//! is recorded as the [`Failure`] of the run. No function is called after it: no flow may send, and
-//! the program that drives the run ends it at its next step.
+//! Hooks are those of [`SWITCH_HOOKS`] and [`SOURCE_HOOKS`], conventions those of [`foreign`](crate::hooks::foreign). A
+//! missing function does nothing. The first call that fails is the [`Failure`] of the run: no function is called after
+//! it, no flow may send, and the driver ends the run at its next step.
 
 // Only calls of functions by address are unsafe here.
 #![allow(unsafe_code)]
@@ -18,7 +17,6 @@ use silvan_core::Time;
 type State = *mut f64;
 type Function = unsafe extern "C" fn(State, *mut i64) -> i64;
 
-/// Number of hooks: first those at the switches, then those at the hosts.
 const HOOKS: usize = SWITCH_HOOKS.len() + SOURCE_HOOKS.len();
 
 /// Addresses of the functions and of their table.
@@ -75,10 +73,9 @@ pub enum Stopped {
 /// later. Then the engine never reaches the end of its step, and only the calls come back regularly.
 pub type Observer = Box<dyn Fn(Time) -> bool>;
 
-/// Calls of functions between two calls of the observer: some tenths of a millisecond.
+/// Some tenths of a millisecond.
 const CALLS_PER_OBSERVATION: u32 = 1 << 14;
 
-/// State shared by both parts of a scheme.
 struct Watch {
     stopped: Cell<bool>,
     calls: Cell<u32>,
@@ -87,7 +84,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Counts a call that is about to start. Returns whether it must not.
+    /// Counts a call. Returns true if it must not start.
     #[inline]
     fn stops(&self, now: i64) -> bool {
         let calls = self.calls.get().wrapping_add(1);
@@ -107,7 +104,6 @@ impl Watch {
 
     #[cold]
     fn stop(&self, reason: Stopped) {
-        // The first reason counts.
         let _ = self.reason.set(reason);
         self.stopped.set(true);
     }
@@ -119,7 +115,6 @@ pub struct Callbacks {
     watch: Rc<Watch>,
     state: State,
     functions: [Option<Function>; HOOKS],
-    /// Arguments of the current call.
     words: Words,
 }
 
@@ -166,19 +161,18 @@ impl Callbacks {
         self.watch.reason.get()
     }
 
-    /// Returns true if there is a function for this hook.
     #[inline]
     fn has(&self, hook: usize) -> bool {
         self.functions[hook].is_some()
     }
 
-    /// The answer of a hook without a function if no function is called any more, and that matters.
+    /// The answer of a hook without a function after a failure, if it matters.
     #[inline]
     fn withholds<A: Answer>(&self) -> Option<A> {
         (A::WITHHELD && self.watch.stopped.get()).then(A::stopped)
     }
 
-    /// Calls a function with the arguments in `words`, of which the first is the simulated time.
+    /// The first of the arguments in `words` is the simulated time.
     #[inline]
     fn call<A: Answer>(&mut self, hook: usize, name: &'static str) -> A {
         let arguments = self.words.assemble();
@@ -202,7 +196,6 @@ impl Callbacks {
 callback_switches! { Callbacks, 0 }
 callback_sources! { Callbacks, SWITCH_HOOKS.len() }
 
-/// Nothing of it changes during a run.
 impl Settings for Callbacks {
     fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         Err(UnknownSetting(change.clone()))

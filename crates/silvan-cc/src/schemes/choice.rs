@@ -1,5 +1,3 @@
-//! The value of `control.scheme`: the name of a scheme or of one of its variants.
-
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
@@ -17,7 +15,6 @@ pub struct SchemeChoice {
     scheme: SchemeName,
 }
 
-/// All choices, their names, and what each means.
 struct Choices {
     all: Vec<SchemeChoice>,
     names: Vec<&'static str>,

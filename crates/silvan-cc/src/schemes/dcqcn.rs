@@ -95,7 +95,7 @@ fn mbit(rate: u64) -> Rate {
 /// notification.
 const COST: Cost = Cost::new(14, 0, 30, "notifications");
 
-/// The paper's thresholds are for links of this rate.
+/// Rate of the links that the paper's thresholds are for.
 const PUBLISHED_GBPS: f64 = 40.0;
 
 impl Scheme for Dcqcn {
@@ -147,28 +147,26 @@ impl Scheme for Dcqcn {
     }
 }
 
-/// A flow that has been notified, until it is at the rate of its link again. Rates are parts of the link's.
+/// State of a notified flow until it is at its link's rate again. Rates are parts of the link's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limiter {
     /// R_C, at which it sends.
     current: f64,
-    /// R_T, which it recovers to.
+    /// R_T, the target of the recovery.
     target: f64,
     alpha: f64,
-    /// Time of the next decrease of alpha.
+    /// Next decrease of alpha.
     alpha_due: Time,
-    /// Time of the timer's next increase of the rate.
+    /// Next increase by the timer.
     rate_due: Time,
     /// Payload since the byte counter last raised the rate.
     bytes: u64,
-    /// Raises by the timer and by the byte counter since the last notification.
+    /// Raises since the last notification.
     by_timer: u32,
     by_bytes: u32,
-    /// Earliest start of the next packet.
     next: Time,
 }
 
-/// The hosts.
 #[derive(Clone, Debug)]
 pub struct ReactionPoint {
     g: f64,
@@ -183,13 +181,13 @@ pub struct ReactionPoint {
 }
 
 impl ReactionPoint {
-    /// The rate of a flow, as a part of its link's, when it was last read.
+    /// Part of the link's rate, as last read.
     pub fn rate(&self, flow: Flow) -> f64 {
         let known = self.flows[flow.source.index()].get(key(flow));
         known.map_or(1.0, |limiter| limiter.current)
     }
 
-    /// Lets the timers of a flow expire that have by `now`, in their order.
+    /// Applies expired timers, in order.
     fn catch_up(&self, limiter: &mut Limiter, now: Time) {
         while limiter.current < 1.0 && limiter.alpha_due.min(limiter.rate_due) <= now {
             if limiter.alpha_due <= limiter.rate_due {
@@ -217,7 +215,7 @@ impl ReactionPoint {
         }
         limiter.target = limiter.target.min(1.0);
         limiter.current = (limiter.target + limiter.current) / 2.0;
-        // Halving the distance never arrives; a millionth of the rate is nothing to a packet's time.
+        // Halving the distance never arrives; a millionth of the rate does not change a packet's time.
         if limiter.current > 1.0 - 1e-6 {
             limiter.current = 1.0;
         }
@@ -308,7 +306,6 @@ impl SourceControl for ReactionPoint {
     }
 }
 
-/// Nothing of it changes during a run.
 impl Settings for ReactionPoint {}
 
 impl PerHost for ReactionPoint {}

@@ -51,7 +51,6 @@ impl Scheme for Half {
     }
 }
 
-/// Control of the switches.
 #[derive(Clone, Debug)]
 pub struct Marker {
     threshold: u64,
@@ -70,7 +69,6 @@ impl SwitchControl for Marker {
 struct Slow {
     /// Part of the link's rate.
     rate: f64,
-    /// Earliest start of the next packet.
     next: Time,
 }
 

@@ -71,7 +71,6 @@ impl Separate {
     }
 }
 
-/// Takes the parts of a scheme instead of an engine.
 struct Parts;
 
 impl EngineChoice for Parts {

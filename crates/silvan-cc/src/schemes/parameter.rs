@@ -108,17 +108,14 @@ impl Bounds {
     }
 }
 
-/// The next number above one that is not negative.
 fn above_next(value: f64) -> f64 {
     f64::from_bits(value.to_bits() + 1)
 }
 
-/// The next number below one that is positive.
 fn below_next(value: f64) -> f64 {
     f64::from_bits(value.to_bits() - 1)
 }
 
-/// A number as TOML reads it.
 fn number(value: f64) -> String {
     value.to_string()
 }
@@ -403,7 +400,6 @@ pub fn add_bounds<T: Declared>(schema: &mut Schema) {
             }
             Bounds::Whole(least, most) => {
                 add("minimum", least.into());
-                // The type says it already.
                 if most < u64::from(u32::MAX) {
                     add("maximum", most.into());
                 }

@@ -9,11 +9,10 @@ use crate::hooks::{PacketView, PerPortVl, PortVl, QueueView, Settings, SwitchCon
 use crate::schemes::Setup;
 use silvan_core::stream::SplitMix64;
 
-/// The switches.
 #[derive(Clone, Debug)]
 pub struct RedMarker {
     k_min: f64,
-    /// Probability of a mark per byte beyond `k_min`.
+    /// Probability per byte beyond `k_min`.
     slope: f64,
     k_max: u64,
     streams: Vec<SplitMix64>,
@@ -21,7 +20,6 @@ pub struct RedMarker {
 }
 
 impl RedMarker {
-    /// Marks nothing.
     pub(super) fn off(setup: &Setup<'_>) -> Self {
         Self {
             k_min: f64::INFINITY,
@@ -32,7 +30,7 @@ impl RedMarker {
         }
     }
 
-    /// Marks from `k_min` to `k_max`, which is above it, with a probability of up to `p_max`.
+    /// `k_max` is above `k_min`.
     pub(super) fn new(k_min: Bytes, k_max: Bytes, p_max: f64, setup: &Setup<'_>) -> Self {
         let port_vls = setup.ports.len() * usize::from(setup.data_vls);
         Self {
@@ -69,7 +67,6 @@ impl SwitchControl for RedMarker {
     }
 }
 
-/// Nothing of it changes during a run.
 impl Settings for RedMarker {}
 
 impl PerPortVl for RedMarker {}

@@ -1,5 +1,3 @@
-//! The interface of a scheme.
-
 use std::fmt::Debug;
 
 use schemars::JsonSchema;
@@ -161,7 +159,6 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Adds the settings of another scheme.
     #[must_use]
     pub(super) fn and(mut self, other: Self) -> Self {
         self.initial.extend(other.initial);

@@ -1,14 +1,12 @@
-//! Variants of schemes: published settings on a fabric, what they cost, and fabrics that do not suit them.
-
 use std::fmt::Debug;
 
 use serde::Serialize;
 use serde_json::Value;
 use silvan_core::{Bytes, Rate, Span};
 
-/// Virtual lanes that most ports have.
+/// Virtual lanes of most ports.
 const MOST_LANES: u64 = 8;
-/// Packets that a lane has room for at least.
+/// Smallest room of a lane, in packets.
 const LANE_PACKETS: u64 = 3;
 
 /// Other routes of a fabric. An answer may take as long as building them.
@@ -60,7 +58,7 @@ pub struct FabricFacts<'a> {
     pub other_routes: &'a dyn OtherRoutes,
 }
 
-/// A fabric with one route for each pair of hosts.
+/// One route for each pair of hosts.
 #[derive(Debug)]
 struct SingleRoutes;
 
@@ -242,7 +240,7 @@ pub enum Family {
     Other,
 }
 
-/// Finds why a variant takes no part on a fabric.
+/// Returns the reason why a variant does not suit a fabric.
 type Condition = fn(&FabricFacts<'_>) -> Option<Unsuited>;
 
 /// A scheme with published settings.
@@ -260,7 +258,7 @@ pub struct Variant {
     pub others: Vec<(String, Value)>,
     /// Rate of the links that the settings were made for; `None` if they follow from the fabric.
     pub made_for: Option<Rate>,
-    /// Conditions that leave it out.
+    /// Conditions that omit it.
     conditions: Vec<Condition>,
 }
 

@@ -69,14 +69,13 @@ pub struct Diagnosis {
     pub bound: f64,
 }
 
-/// Relative difference that passes for equal where both sides are computed in closed form.
+/// Relative difference that counts as equal for closed forms.
 const EXACT: f64 = 1e-9;
-/// Tolerance for a curve that is followed in steps, between which it is unknown.
+/// Tolerance for a curve that is followed in steps.
 const STEPPED: f64 = 0.02;
-/// Rates checked, evenly spread over the logarithm of the range.
+/// Evenly spread over the logarithm of the range.
 const RATES: usize = 256;
-/// Acknowledgements after which a rate that has not recovered is taken never to: AIMD with m = 2 takes
-/// some 25,000 from Rmax/2.
+/// Acknowledgements after which a rate counts as never recovering: AIMD with m = 2 takes some 25,000 from Rmax/2.
 const MOST_STEPS: usize = 1 << 16;
 
 /// Puts a response function to every condition. Condition 1 to 3 and equation (2) concern rates from
@@ -105,7 +104,7 @@ pub fn check(function: &impl ResponseFunction) -> Vec<Diagnosis> {
     ]
 }
 
-/// Rates from the lowest that a mark does not lead below Rmin up to Rmax.
+/// Rates from the lowest that a mark keeps above Rmin up to Rmax.
 struct Grid {
     rates: Vec<f64>,
 }
@@ -118,7 +117,7 @@ impl Grid {
         }
     }
 
-    /// Checks every rate; the closure gives value, bound and by how much the value is too far from the bound.
+    /// Checks every rate; the closure gives value, bound and the excess.
     fn worst(&self, condition: Condition, at: impl Fn(f64) -> (f64, f64, f64)) -> Diagnosis {
         let mut diagnosis = Diagnosis {
             condition,
@@ -130,7 +129,7 @@ impl Grid {
         let mut most = f64::NEG_INFINITY;
         for &rate in &self.rates {
             let (value, bound, excess) = at(rate);
-            // A function that gives no number fails.
+            // A NaN fails.
             let excess = if excess.is_nan() {
                 f64::INFINITY
             } else {
@@ -151,7 +150,7 @@ impl Grid {
     }
 }
 
-/// [`RATES`] rates between two, the ends included, at equal ratios.
+/// [`RATES`] rates between two at equal ratios, ends included.
 fn spread(from: f64, to: f64) -> Vec<f64> {
     let ratio = libm::log(to / from) / (RATES - 1) as f64;
     let mut rates: Vec<f64> = (0..RATES)
@@ -162,7 +161,7 @@ fn spread(from: f64, to: f64) -> Vec<f64> {
     rates
 }
 
-/// The lowest rate from which one mark does not lead below Rmin: the largest r with `fdec(r) = Rmin`.
+/// The largest r with `fdec(r) = Rmin`.
 fn unclamped_from(function: &impl ResponseFunction) -> f64 {
     let min = function.min_rate();
     let is_clamped = |rate: f64| function.decrease(rate) <= min * (1.0 + EXACT);
@@ -200,7 +199,7 @@ fn range(function: &impl ResponseFunction) -> Diagnosis {
 }
 
 fn fairness<F: ResponseFunction>(rates: &Grid, recovery: &Recovery<F>) -> Diagnosis {
-    // The longest recovery time of the rates below this one.
+    // Longest recovery time of lower rates.
     let longest = std::cell::Cell::new(0.0_f64);
     rates.worst(Condition::FairnessConvergence, |rate| {
         let (value, bound) = (recovery.time(rate), longest.get());
@@ -209,10 +208,8 @@ fn fairness<F: ResponseFunction>(rates: &Grid, recovery: &Recovery<F>) -> Diagno
     })
 }
 
-/// Recovery of a rate from a mark.
 struct Recovery<'a, F> {
     function: &'a F,
-    /// Relative difference that passes for equal.
     tolerance: f64,
 }
 
@@ -241,7 +238,7 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
         })
     }
 
-    /// The rate a time after the decrease of this rate.
+    /// The rate `elapsed` after the decrease.
     fn rate_after(&self, rate: f64, elapsed: f64) -> f64 {
         let lowered = self.function.decrease(rate);
         if let Some(start) = self.function.time_to(lowered) {
@@ -260,7 +257,7 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
         reached
     }
 
-    /// Acknowledgement after acknowledgement without a mark, from a rate up to Rmax or to where the rate rises no more.
+    /// Steps of unmarked acknowledgements up to Rmax or to a constant rate.
     fn steps(&self, from: f64) -> impl Iterator<Item = SampledStep> {
         let first = SampledStep {
             start: 0.0,
@@ -280,14 +277,11 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
     }
 }
 
-/// The step from one acknowledgement to the next.
 #[derive(Clone, Copy, Debug)]
 struct SampledStep {
-    /// Time of the first one, in packet times.
+    /// Start in packet times.
     start: f64,
-    /// The rate between them.
     from: f64,
-    /// The rate that the second one leads to.
     to: f64,
 }
 

@@ -1,5 +1,3 @@
-//! Selection of packets to mark when an input buffer becomes full.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{PortId, Time, Vl};
@@ -52,7 +50,6 @@ enum Scheme {
 #[derive(Clone, Debug)]
 pub struct EcnSwitch {
     scheme: Scheme,
-    /// Packets that left marked, by Port VL.
     marked: Vec<u64>,
 }
 
@@ -119,7 +116,6 @@ impl SwitchControl for EcnSwitch {
         mark
     }
 
-    /// Packets that have left this Port VL marked, by this switch or one before it.
     fn marked(&self, output: PortVl) -> u64 {
         self.marked.get(output.0 as usize).copied().unwrap_or(0)
     }
@@ -142,7 +138,6 @@ impl SwitchControl for EcnSwitch {
     }
 }
 
-/// The schemes have nothing to set.
 impl Settings for EcnSwitch {
     fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         Err(UnknownSetting(change.clone()))

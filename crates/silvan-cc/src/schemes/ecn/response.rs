@@ -1,5 +1,3 @@
-//! Response of a source's rate to acknowledgements with and without a mark.
-
 mod aimd;
 mod fimd;
 mod lipd;

@@ -1,9 +1,8 @@
-//! The source's part: a rate limit and a window limit per flow.
+//! Rate limit and window limit of each flow at the source.
 //!
 //! A packet that starts at s at rate r lets the next packet of its flow start at s + T/r, where T is its time on the
-//! link. The next packet also needs fewer packets in progress than the window. The gap is fixed when the packet starts,
-//! like the inter-packet delay of a channel adapter, so a raised rate holds from the next packet on. The n-th
-//! acknowledgement then finds the flow on the curve `Finc` of its response function.
+//! link, if the window has room. The gap is fixed at the start, as in a channel adapter, so a raised rate holds from
+//! the next packet on. The n-th acknowledgement then finds the flow on the curve `Finc`.
 
 use silvan_core::{HostId, Span, Time};
 
@@ -77,7 +76,7 @@ impl SourceParameters {
     }
 }
 
-/// The rate of a flow. Only the fields of the kind of rate in use mean anything.
+/// Only fields of the kind of rate in use are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct RateState {
     /// Continuous: fraction of Rmax.
@@ -94,11 +93,10 @@ struct FlowState {
     window: u16,
     /// Payload acknowledged without a mark at full rate since the window last changed.
     window_acknowledged: u64,
-    /// Packets in progress.
     under_way: u16,
-    /// Packets in progress of an earlier flow, whose acknowledgements are still to come and mean nothing to this one.
+    /// Packets in progress of an earlier flow; their acknowledgements are ignored.
     stale: u16,
-    /// The rate limit lets the next packet start then.
+    /// Next start that the rate limit allows.
     next: Time,
 }
 
@@ -106,7 +104,7 @@ struct FlowState {
 #[derive(Clone, Debug)]
 pub struct EcnSource {
     parameters: SourceParameters,
-    /// The rate of a flow without state.
+    /// State of a new flow.
     first: RateState,
     flows: Vec<FlowTable<FlowState>>,
 }
@@ -123,7 +121,7 @@ impl EcnSource {
             return Err(EcnError::TooManyHosts(hosts));
         }
         let rate = parameters.initial_rate;
-        // 1e-9 for what the inverse of a rate such as 1/10 loses.
+        // 1e-9 covers rounding of the inverse of a rate such as 1/10.
         let ipd = (1.0 / rate - 1.0 - 1e-9).ceil().clamp(0.0, 255.0) as u8;
         Ok(Self {
             first: RateState {
@@ -169,7 +167,7 @@ impl EcnSource {
         }
     }
 
-    /// Returns the time from the start of a packet to the start that the rate limit allows for the next packet.
+    /// Time between the starts of two packets, by the rate limit.
     #[inline]
     fn gap(&self, rate: &RateState, wire_time: Span) -> Span {
         match &self.parameters.rates {
@@ -198,7 +196,6 @@ impl SourceParameters {
         }
     }
 
-    /// An acknowledgement of this much payload without a mark.
     fn unmarked(&self, state: &mut FlowState, bytes: u32) {
         let rate = &mut state.rate;
         let mtu = u64::from(self.mtu);
@@ -287,14 +284,14 @@ impl SourceControl for EcnSource {
 
     #[inline]
     fn on_feedback(&mut self, _: Time, flow: Flow, feedback: Feedback) -> bool {
-        // Only acknowledgements tell of a packet that has arrived.
+        // Only acknowledgements report an arrived packet.
         let Feedback::Ack { bytes, becn } = feedback else {
             return false;
         };
         let Some(state) = self.flows[flow.source.index()].get_mut(key(flow)) else {
             return false;
         };
-        // Packets of a flow arrive in order, and so do their acknowledgements.
+        // Packets of a flow, and their acknowledgements, arrive in order.
         if state.stale > 0 {
             state.stale -= 1;
             return false;
@@ -310,7 +307,6 @@ impl SourceControl for EcnSource {
     }
 }
 
-/// The sources have nothing to set during a run.
 impl Settings for EcnSource {
     fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         Err(UnknownSetting(change.clone()))

@@ -1,15 +1,14 @@
 //! The source adapter's part: the delay between packets of a flow.
 //!
-//! A BECN raises the CCTI of its flow by CCTI_Increase, up to CCTI_Limit. Each expiry of the SL's CCTI_Timer lowers
+//! A BECN raises the CCTI of its flow by CCTI_Increase, up to CCTI_Limit; each expiry of the SL's CCTI_Timer lowers
 //! every CCTI by one, down to CCTI_Min. A packet that ends at `e` lets the next packet of its flow start at `e` plus
-//! the table's delay at the packet's CCTI (gran2012, section II.2). A BECN never changes a running delay.
+//! the table's delay (gran2012, section II.2). A BECN never changes a running delay.
 //!
-//! Most flows are at CCTI 0 and have no state. Throttled flows are in a small table per host, behind a bitmap of the
-//! host's destinations, so a flow without state costs a bit test.
+//! Flows at CCTI 0 have no state. Throttled flows are in a small table per host, behind a bitmap of destinations, so a
+//! flow without state costs a bit test.
 //!
-//! The timer makes no events. It runs freely with a phase for each host and SL: it expires at `phase`, `phase + period`
-//! and so on. A flow stores the number of expiries at its last read, and catches up at the next read. An expiry affects
-//! events after its instant only.
+//! The timer makes no events: it expires at `phase`, `phase + period` and so on, by host and SL. A flow stores the
+//! number of expiries at its last read, and catches up at the next. An expiry affects later instants only.
 
 use silvan_core::{HostId, Sl, Span, Time};
 
@@ -52,7 +51,7 @@ impl AdapterParameters {
     }
 }
 
-/// The bits of a destination that tell flows apart.
+/// Bits of a destination that distinguish flows.
 const fn destination_mask(level: ControlLevel) -> u32 {
     match level {
         ControlLevel::QueuePair => u32::MAX,
@@ -85,20 +84,17 @@ pub struct AdapterCounters {
 /// InfiniBand congestion control at all channel adapters of a fabric.
 #[derive(Clone, Debug)]
 pub struct IbAdapter {
-    /// The flows with state, per host.
     flows: Vec<FlowTable<FlowState>>,
-    /// A bit per host and destination: some flow there may have state.
+    /// A bit per host and destination, set if a flow there may have state.
     active: Vec<u64>,
     /// Words of `active` per host.
     words: usize,
-    /// True if some SL has a CCTI_Min that delays, so that flows without state are delayed, too.
+    /// True if some SL's CCTI_Min delays flows without state.
     floor_delays: bool,
-    /// Mask of the destination bits that distinguish flows of a host: all bits at QP level, none at SL level.
+    /// Bits of a destination that distinguish flows of a host: all at QP level, none at SL level.
     destination_masks: Vec<u32>,
-    /// The table of adapters without one of their own.
     table: CongestionControlTable,
     custom_tables: Vec<Option<Box<CongestionControlTable>>>,
-    /// Per host and SL.
     service_levels: Vec<ServiceLevel>,
     counters: Vec<AdapterCounters>,
     logs: Vec<CongestionLog>,
@@ -307,7 +303,7 @@ impl IbAdapter {
         &self.service_levels[Self::level_index(flow.source, flow.sl)]
     }
 
-    /// The word and bit of `active` for a key of this host.
+    /// Word and bit of `active`.
     #[inline]
     fn active_bit(&self, host: usize, key: u32) -> (usize, u64) {
         let destination = (key >> 4) as usize;
@@ -317,8 +313,8 @@ impl IbAdapter {
         )
     }
 
-    /// The key of a flow that may have state. A host with no throttled flow, the common case, does
-    /// not even touch its bitmap.
+    /// The key of a flow that may have state. A host without throttled flows, the common case, does not read its
+    /// bitmap.
     #[inline]
     fn key_with_state(&self, flow: Flow) -> Option<u32> {
         let host = flow.source.index();
@@ -330,7 +326,7 @@ impl IbAdapter {
         (self.active[word] & bit != 0).then_some(key)
     }
 
-    /// Starts to keep state for a flow that has none.
+    /// Adds state for a flow.
     fn insert(&mut self, now: Time, host: usize, key: u32, state: FlowState) {
         let first = host * Sl::COUNT;
         let levels = &self.service_levels[first..first + Sl::COUNT];
@@ -424,12 +420,12 @@ impl IbAdapter {
         let delay = table.delay(state.ccti, wire_time);
         state.release = now.saturating_add(wire_time).saturating_add(delay);
         if state.ccti == level.floor() && delay.is_zero() {
-            // The link is busy until the release anyhow.
+            // The link is busy until the release anyway.
             self.remove(host, key);
         }
     }
 
-    /// A flow without state sends: it is delayed only by CCTI_Min.
+    /// Only CCTI_Min delays a flow without state.
     fn send_unthrottled(&mut self, now: Time, flow: Flow, wire_time: Span) {
         let level = self.service_level(flow);
         let table = self.table_of(flow.source.index());
@@ -467,7 +463,7 @@ impl SourceControl for IbAdapter {
     #[inline]
     fn prefetch_release(&self, host: HostId) {
         prefetch(&self.flows, host.index());
-        // Bits of 2048 destinations; more would crowd out other things.
+        // Bits of 2048 destinations; more would displace other lines.
         let first = host.index() * self.words;
         for word in (first..first + self.words).step_by(8).take(4) {
             prefetch(&self.active, word);
@@ -500,7 +496,7 @@ impl SourceControl for IbAdapter {
         }
     }
 
-    /// Never lets a flow send earlier: a delay that runs already stays as it is.
+    /// Never lets a flow send earlier: a running delay stays.
     #[inline]
     fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
         match feedback {

@@ -1,5 +1,3 @@
-//! An adapter's record of strong throttling.
-
 use silvan_core::{HostId, Sl, Time};
 
 /// A BECN that left its flow at or above Trigger_Threshold (CongestionLogEventCA).

@@ -1,5 +1,3 @@
-//! All parameters together, and the values that the papers used.
-
 use silvan_core::Sl;
 
 use super::adapter::{AdapterParameters, IbAdapter};

@@ -1,25 +1,15 @@
 //! The switch's part: congestion state of Port VLs, and marking of packets.
 //!
-//! ```text
-//!                    queued >= threshold, and credits left or Victim_Mask set
-//!                  ┌──────────────────────────────────────────────────────────┐
-//!                  │                                                          ▼
-//!           ┌─────────────┐                                          ┌──────────────────┐
-//!           │ uncongested │                                          │ congestion state │
-//!           └─────────────┘                                          └──────────────────┘
-//!                  ▲                                                          │
-//!                  └──────────────────────────────────────────────────────────┘
-//!                queued < threshold - hysteresis, or neither credits nor Victim_Mask
-//! ```
+//! A Port VL enters the congestion state with `queued >= threshold` and credits left or Victim_Mask set. It leaves it
+//! with `queued < threshold - hysteresis`, or with neither credits nor Victim_Mask.
 //!
-//! A Port VL over its threshold with credits is a root of congestion. A Port VL without credits is a victim: it waits
-//! for a port downstream, and marking its packets would throttle the wrong flows. Victim_Mask overrides the distinction
-//! at ports to adapters, because a slow adapter never marks (gran2012, section II.1 and footnote 2).
+//! Over its threshold with credits, a Port VL is a root of congestion; without, it is a victim, whose marks would
+//! throttle the wrong flows. Victim_Mask overrides the distinction at ports to adapters, because a slow adapter never
+//! marks (gran2012, section II.1 and footnote 2).
 //!
-//! The state is checked when a packet joins or leaves the queues. A leaving packet is eligible for
-//! marking if the state holds with this packet counted. The state afterwards, whose duration
-//! [`congested_time`](IbSwitch::congested_time) sums, is that of the remaining packets. Credits
-//! that arrive in between count from the next such event on.
+//! The state is checked when a packet joins or leaves the queues. A leaving packet is eligible for marking if the state
+//! holds with this packet counted. The state afterwards, whose duration [`congested_time`](IbSwitch::congested_time)
+//! sums, is that of the remaining packets.
 
 use silvan_core::{PortId, Span, SwitchId, Time};
 
@@ -87,14 +77,13 @@ pub struct MarkingCounters {
 /// InfiniBand congestion control at all switches of a fabric.
 #[derive(Clone, Debug)]
 pub struct IbSwitch {
-    /// Hot: one record per Port VL.
+    /// Hot.
     port_vls: Vec<PortVlRecord>,
     /// Touched by eligible packets only.
     counters: Vec<MarkingCounters>,
     gaps: Gaps,
-    /// Per port: what starves its neighbour of credits.
+    /// By port.
     starvation: Vec<StarvationRecord>,
-    /// Number of ports with late credits.
     starving: usize,
     ports: Vec<Option<PortRecord>>,
     switches: Vec<SwitchCongestionSetting>,
@@ -103,7 +92,6 @@ pub struct IbSwitch {
     data_vls: usize,
 }
 
-/// Place of a port and its separate settings.
 #[derive(Clone, Copy, Debug)]
 struct PortRecord {
     at: SwitchPort,
@@ -255,7 +243,6 @@ impl IbSwitch {
         self.counters[output.0 as usize]
     }
 
-    /// Derives the hot records of a port from its settings.
     fn refresh(&mut self, port: usize) {
         let Some(effective) = self.effective(PortId::new(port)) else {
             return;
@@ -279,7 +266,6 @@ impl IbSwitch {
             .ok_or(ParameterError::NotASwitchPort { port })
     }
 
-    /// Decides about a packet that leaves in the congestion state.
     fn marks(&mut self, index: usize, wire_bytes: u32) -> bool {
         let record = &mut self.port_vls[index];
         if wire_bytes < u32::from(record.packet_bytes) {
@@ -343,8 +329,7 @@ impl SwitchControl for IbSwitch {
         self.starving > 0
     }
 
-    /// Zero unless the port is in Credit_Mask and the buffer has reached CS_Threshold (see
-    /// [`StarvationSetting`]).
+    /// Zero unless the port is in Credit_Mask and the buffer has reached CS_Threshold (see [`StarvationSetting`]).
     fn credit_return_delay(&self, input: PortId, occupied_bytes: u32, packet_time: Span) -> Span {
         let record = &self.starvation[input.index()];
         if occupied_bytes < record.threshold_bytes {
@@ -369,7 +354,7 @@ impl SwitchControl for IbSwitch {
 
 impl PerPortVl for IbSwitch {}
 
-/// The setting that every switch starts with; the masks differ by where its hosts are.
+/// Masks depend on the location of hosts.
 fn initial_switches(
     parameters: &SwitchParameters,
     ports: &[Option<SwitchPort>],

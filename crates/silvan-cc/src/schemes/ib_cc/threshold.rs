@@ -1,5 +1,3 @@
-//! The switch's threshold: a weight on the wire, bytes in the switch.
-
 use super::error::ParameterError;
 
 /// A threshold weight, 0 to 15 (gran2012, section II.1; annex A10, Threshold and CS_Threshold).
@@ -57,7 +55,7 @@ pub enum ThresholdMap {
     Table([u32; 15]),
 }
 
-/// The bytes that mean a threshold that no queue reaches.
+/// A threshold that no queue reaches.
 pub(super) const NEVER: u32 = u32::MAX;
 
 impl ThresholdMap {
@@ -109,7 +107,7 @@ impl ThresholdMap {
         Ok(())
     }
 
-    /// The bytes to compare a queue with: [`NEVER`] if the weight is 0.
+    /// [`NEVER`] if the weight is 0.
     pub(super) fn limit(&self, weight: ThresholdWeight) -> u32 {
         self.bytes(weight).unwrap_or(NEVER)
     }

@@ -1,5 +1,3 @@
-//! Algorithms 1 and 2: whether the interface is in the normal or the congested state.
-
 use super::parameters::{PftParameters, Spell, Threshold};
 
 /// The state of an interface, and the counters of Algorithm 2.
@@ -91,7 +89,7 @@ impl Detector {
         }
     }
 
-    /// Cycles until the count starts again, the one that does it included.
+    /// Includes the cycle that starts the count again.
     #[inline]
     fn until_reset(&self, spell: Spell) -> u64 {
         match spell.window - self.cycle_count {

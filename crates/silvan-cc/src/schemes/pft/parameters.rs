@@ -1,5 +1,3 @@
-//! The registers of an interface.
-
 use silvan_core::Span;
 use thiserror::Error;
 

@@ -1,5 +1,3 @@
-//! The interfaces of all hosts, behind the hooks of a source.
-
 use silvan_core::{HostId, Sl, Span, Time};
 
 use super::draws::Draws;
@@ -9,7 +7,6 @@ use crate::hooks::{
     Feedback, Flow, FlowLimit, PerHost, SettingChange, Settings, SourceControl, UnknownSetting,
 };
 
-/// Size of a block of the engine's credits, in bytes.
 const BLOCK_BYTES: u64 = 64;
 
 /// Proactive flow throttling at all hosts.
@@ -76,7 +73,7 @@ impl SourceControl for PftSource {
     fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, _: u32) {
         let cycle = self.cycle(now);
         let host = flow.source.index();
-        // Whole flits only, so that a link never waits for an interface that does not throttle.
+        // Whole flits, so that a link never waits for an interface that does not throttle.
         let flits = (wire_time.as_ps() / self.parameters.flit_time.as_ps()).max(1);
         self.interfaces[host].start_packet(&self.parameters, &self.draws[host], cycle, flits);
     }
@@ -93,7 +90,7 @@ impl SourceControl for PftSource {
         self.interfaces[host].set_used(&self.parameters, &self.draws[host], cycle, credits);
     }
 
-    /// An interface has one limit for all that its host sends. It stands at the lowest service level.
+    /// One limit for all packets of the host, at the lowest service level.
     fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
         let host = host.index();
         let mut interface = self.interfaces[host];
@@ -109,10 +106,8 @@ impl SourceControl for PftSource {
     }
 }
 
-/// Every host has an interface, and random numbers, of its own.
 impl PerHost for PftSource {}
 
-/// The interfaces have nothing to set during a run.
 impl Settings for PftSource {
     fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         Err(UnknownSetting(change.clone()))
@@ -133,7 +128,7 @@ pub fn injection_rate(parameters: &PftParameters, used: u32, cycles: u64, seed: 
     };
     let draws = Draws::new(seed, 0);
     let mut interface = Interface::default();
-    // Congestion is found out in the first cycle, from the credits of that cycle alone.
+    // The first cycle detects congestion from its credits alone.
     interface.set_used(&congested, &draws, 0, 1);
     interface.play(&congested, &draws, 1);
     interface.set_used(&congested, &draws, 1, used);

@@ -1,5 +1,3 @@
-//! Marking the packets in a full buffer.
-
 use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
@@ -19,7 +17,6 @@ impl SwitchControl for NaiveMarking {
     #[inline]
     fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
 
-    /// Packets are marked while they wait.
     #[inline]
     fn on_departure(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) -> bool {
         false

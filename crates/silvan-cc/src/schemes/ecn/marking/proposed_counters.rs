@@ -1,15 +1,12 @@
-//! Marking as many packets to a congested output as wait for it, without reading the buffers.
-
 use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
-/// The two counters of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counters {
-    /// cnt1: packets in the switch that wait for this output.
+    /// cnt1: waiting packets of this output.
     waiting: u32,
-    /// cnt2: how many of the next packets to be sent are marked.
+    /// cnt2: number of the next packets that are marked.
     to_mark: u32,
 }
 
@@ -28,9 +25,8 @@ struct Counters {
 pub struct ProposedCounters {
     counters: Vec<Counters>,
     data_vls: u32,
-    /// True if full input buffers trigger marking.
     by_input: bool,
-    /// The packets that wait for an output when it triggers marking; 0 for never.
+    /// Waiting packets from which on an output triggers marking; 0 for never.
     output_threshold: u32,
 }
 
@@ -88,7 +84,7 @@ impl SwitchControl for ProposedCounters {
     #[inline]
     fn on_departure(&mut self, _: Time, output: PortVl, _: QueueView, _: PacketView) -> bool {
         let counters = &mut self.counters[output.0 as usize];
-        // A packet that leaves without having waited was never counted; no packet waits then.
+        // A packet that has not waited was never counted; no packet waits then.
         counters.waiting = counters.waiting.saturating_sub(1);
         let mark = counters.to_mark > 0;
         counters.to_mark -= u32::from(mark);

@@ -1,5 +1,3 @@
-//! Additive increase, multiplicative decrease.
-
 use super::{ResponseFunction, checked_factor, checked_min_rate};
 use crate::schemes::ecn::EcnError;
 

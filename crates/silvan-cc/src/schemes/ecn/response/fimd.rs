@@ -1,5 +1,3 @@
-//! Fast increase, multiplicative decrease.
-
 use super::{ResponseFunction, checked_factor, checked_min_rate};
 use crate::schemes::ecn::EcnError;
 
@@ -26,8 +24,7 @@ impl Fimd {
     }
 }
 
-// The powers come from libm, not from the platform's mathematics library, whose last digits may
-// differ and with them the results of a run.
+// The powers come from libm, because the last digits of the platform's library may differ.
 impl ResponseFunction for Fimd {
     fn min_rate(&self) -> f64 {
         self.min_rate

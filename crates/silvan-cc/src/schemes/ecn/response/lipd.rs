@@ -1,5 +1,3 @@
-//! Linear inter-packet delay.
-
 use super::{ResponseFunction, checked_min_rate};
 use crate::schemes::ecn::EcnError;
 

@@ -1,5 +1,3 @@
-//! Lookup tables for the 256 rates of InfiniBand's inter-packet delay.
-
 use super::ResponseFunction;
 use crate::schemes::ecn::EcnError;
 
@@ -28,8 +26,7 @@ pub struct RateTables {
     decrease: Box<[u8; RATES]>,
 }
 
-/// More packets than a step of any of the paper's functions needs: AIMD with m = 2 from Rmax/2 to Rmax needs about
-/// 16,000.
+/// More packets than a step of the paper's functions needs: AIMD with m = 2 from Rmax/2 to Rmax needs about 16,000.
 const MOST_PACKETS: u16 = u16::MAX;
 
 /// Rounding errors of a rate's inverse, in packet times.
@@ -47,7 +44,7 @@ impl RateTables {
             let index = usize::from(ipd);
             increase[index] = increase_at(function, ipd);
             let lowered = delay_of(function.decrease(rate_of(ipd)));
-            // The next discrete rate that is not above what the function says.
+            // The next discrete rate at or below the function's.
             decrease[index] = (lowered - TINY).ceil().clamp(f64::from(ipd), 255.0) as u8;
         }
         Self {
@@ -114,13 +111,12 @@ fn rate_of(ipd: u8) -> f64 {
     1.0 / (1.0 + f64::from(ipd))
 }
 
-/// The inter-packet delay of a rate, in packet times.
 fn delay_of(rate: f64) -> f64 {
     1.0 / rate - 1.0
 }
 
-/// Returns the step up from an inter-packet delay. If several acknowledgements are needed, their number is the packets
-/// that the discrete rate sends in the time of the continuous rate.
+/// The step up from an inter-packet delay. Several acknowledgements count as the packets of the discrete rate in the
+/// time of the continuous rate.
 fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
     let Some(faster) = ipd.checked_sub(1) else {
         return Increase {
@@ -132,7 +128,7 @@ fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
     let target = rate_of(faster);
     let first = function.increase(start);
     if delay_of(first) <= f64::from(faster) + TINY {
-        // The highest discrete rate that is not above what the function says.
+        // The highest discrete rate at or below the function's.
         let next = (delay_of(first) - TINY)
             .ceil()
             .clamp(0.0, f64::from(faster)) as u8;
@@ -154,7 +150,6 @@ fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
         time += 1.0 / rate;
         rate = raised;
     }
-    // A rate that the function never raises.
     Increase {
         packets: MOST_PACKETS,
         next: ipd,

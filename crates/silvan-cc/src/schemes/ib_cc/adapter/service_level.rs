@@ -1,19 +1,15 @@
-//! The timer of one SL at one host, and the flows that it lowers.
-
 use silvan_core::{Span, Time};
 
 use crate::schemes::ib_cc::list::CongestionEntry;
 use silvan_core::stream::SplitMix64;
 
-/// The unit of CCTI_Timer, 1.024 us.
 const TIMER_UNIT: Span = Span::from_ps(1_024_000);
 
-/// A throttled flow, as of when it was last read.
+/// A throttled flow at its last read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowState {
-    /// Before this the next packet must not start.
+    /// Earliest start of the next packet.
     pub(super) release: Time,
-    /// Timer expiries that `ccti` accounts for.
     pub(super) expiries: u64,
     pub(super) ccti: u16,
 }
@@ -21,12 +17,11 @@ pub(super) struct FlowState {
 /// The parameters and the timer of one SL at one host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServiceLevel {
-    /// Zero: the timer is stopped.
+    /// Zero stops the timer.
     pub(super) period: Span,
-    /// The first expiry.
     pub(super) phase: Time,
     pub(super) entry: CongestionEntry,
-    /// Fraction of a timer unit at which the phase lies, for any period: phase = `offset` * CCTI_Timer.
+    /// phase = `offset` * CCTI_Timer, for any period.
     pub(super) offset: u32,
 }
 
@@ -65,7 +60,6 @@ impl ServiceLevel {
         u16::from(self.entry.ccti_min)
     }
 
-    /// A flow of this SL that nothing has happened to.
     #[inline]
     pub(super) fn fresh(&self, now: Time) -> FlowState {
         FlowState {
@@ -75,7 +69,7 @@ impl ServiceLevel {
         }
     }
 
-    /// Applies the expiries that `flow` has not seen.
+    /// Applies expiries since the last read.
     #[inline]
     pub(super) fn catch_up(&self, flow: &mut FlowState, now: Time) {
         let expiries = self.expiries(now);
