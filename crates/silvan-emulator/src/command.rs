@@ -143,14 +143,13 @@ pub enum Command {
     Quit,
 }
 
-/// Delivered bytes at an instant, for rates.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     at: Time,
     bytes: Vec<u64>,
 }
 
-/// Samples apart by at least this much simulated time make a rate.
+/// Minimum simulated time between two samples of a rate.
 #[derive(Debug, Default)]
 pub(crate) struct CounterRates {
     older: Sample,
@@ -158,7 +157,6 @@ pub(crate) struct CounterRates {
 }
 
 impl CounterRates {
-    /// Takes a sample.
     pub fn sample(&mut self, clients: &Clients) {
         let senders = clients.subnet.plane.senders().into_iter();
         let sample = Sample {
@@ -168,8 +166,8 @@ impl CounterRates {
         self.older = std::mem::replace(&mut self.newer, sample);
     }
 
-    /// Returns the rate of a class in Gbit/s of payload between the last two samples. Before the first sample, it is
-    /// the rate from the start until `now`, by when `delivered` bytes have arrived.
+    /// Rate in Gbit/s of payload between the last two samples; before the first, from the start until `now` with
+    /// `delivered` bytes.
     fn gbps(&self, class: usize, delivered: u64, now: Time) -> f64 {
         if self.newer.bytes.is_empty() {
             let span = now.since(Time::ZERO).as_secs_f64();
@@ -188,7 +186,6 @@ impl CounterRates {
     }
 }
 
-/// State that a command reads and changes.
 pub(crate) struct ControlSession<'a> {
     pub clients: &'a mut Clients,
     pub pace: &'a mut Pace,
@@ -201,7 +198,7 @@ pub(crate) struct ControlSession<'a> {
 type Answer = Result<Value, String>;
 
 impl ControlSession<'_> {
-    /// Answers a line with a line, which numbers may follow.
+    /// Answers a line with a line; numbers may follow.
     pub fn answer(&mut self, line: &str) -> Vec<u8> {
         let mut numbers = Vec::new();
         let answer = match serde_json::from_str::<Command>(line) {
@@ -215,7 +212,7 @@ impl ControlSession<'_> {
             }
             Ok(command) => self.obey(command),
             Err(error) => {
-                // The place in the line is of no use to people who never see it.
+                // The position in the line does not help a user who never sees it.
                 let text = error.to_string();
                 let reason = text
                     .rsplit_once(" at line ")
@@ -294,7 +291,7 @@ impl ControlSession<'_> {
                 None => Err("there is no subnet manager to ask".to_owned()),
             },
             Command::Fabric => Ok(crate::view::fabric(&self.clients.subnet)),
-            // Answered with numbers, before.
+            // Answered with numbers, above.
             Command::Sample { .. } => Ok(json!({})),
             Command::Quit => {
                 *self.quit = true;
@@ -425,7 +422,6 @@ impl ControlSession<'_> {
         Ok(json!({ "switch": name, "off_s": seconds }))
     }
 
-    /// A port with a cable, and what is said of it.
     fn cable(&self, port: &str) -> Result<(PortId, Value), String> {
         let fabric = self.fabric();
         let id = cabled_port(fabric, port)?;
@@ -442,7 +438,6 @@ impl ControlSession<'_> {
         self.bring_about(Fault::Cut(id), answer)
     }
 
-    /// A cable is as new.
     fn restore(&mut self, port: &str) -> Answer {
         let (id, answer) = self.cable(port)?;
         let limit = CableLimit::default();
@@ -479,7 +474,6 @@ impl ControlSession<'_> {
     }
 }
 
-/// Reads a value from its text.
 fn parse<T: std::str::FromStr>(text: &str) -> Result<T, String>
 where
     T::Err: std::fmt::Display,

@@ -1,5 +1,3 @@
-//! The management plane without sockets and clock.
-
 use silvan_core::{Bytes, Span, Time};
 use silvan_fabric::Fabric;
 use silvan_model::{Engines, Forest, InvariantError};

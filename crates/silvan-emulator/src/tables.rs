@@ -1,4 +1,4 @@
-//! The forwarding tables as text, in the form of `dump_lfts`, with what else OpenSM says of the ways that packets go.
+//! Forwarding tables as text in the form of `dump_lfts`, with service levels and SL to VL tables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,9 +9,8 @@ use silvan_fabric::{Node, NodeKind};
 
 use crate::subnet::{Sources, Subnet};
 
-/// Writes the linear forwarding tables of all switches. With `sources`, each destination has the nonzero service levels
-/// of its paths. The SL to VL tables follow, if a subnet manager has set any that map these levels to lanes of other
-/// numbers.
+/// With `sources`, each destination has the nonzero service levels of its paths, and SL to VL tables follow if a subnet
+/// manager maps these levels to other lanes.
 pub(crate) fn dump(subnet: &Subnet, sources: Option<Sources>) -> String {
     let senders = sources.map_or_else(BTreeMap::new, |sources| subnet.senders(sources));
     let mut text = String::new();
@@ -74,7 +73,7 @@ pub(crate) fn dump(subnet: &Subnet, sources: Option<Sources>) -> String {
     text
 }
 
-/// The levels of the paths from some hosts to one, with the ports that they are at.
+/// Levels of paths to a host, with their ports.
 fn levels_to(subnet: &Subnet, senders: &[HostId], host: HostId) -> Vec<(PortNumber, u8)> {
     let others = senders.iter().filter(|sender| **sender != host);
     let levels = others.map(|&sender| {
@@ -85,7 +84,7 @@ fn levels_to(subnet: &Subnet, senders: &[HostId], host: HostId) -> Vec<(PortNumb
     levels.collect()
 }
 
-/// The level that most paths have, then those of the others with their ports; nothing if all have level 0.
+/// The commonest level, then others with their ports; empty if all are 0.
 fn levels_text(levels: &[(PortNumber, u8)]) -> String {
     let mut counts = [0_usize; 16];
     for (_, level) in levels {
@@ -106,7 +105,7 @@ fn levels_text(levels: &[(PortNumber, u8)]) -> String {
     text
 }
 
-/// The SL to VL tables that data follows, if a subnet manager has set any; else none.
+/// Empty unless a subnet manager has set any.
 fn set_lanes(subnet: &Subnet) -> SlToVlTables {
     let mut lanes = SlToVlTables::default();
     let fabric = &subnet.fabric;
@@ -137,7 +136,7 @@ fn set_lanes(subnet: &Subnet) -> SlToVlTables {
     lanes
 }
 
-/// Returns true if any of these levels, as bits, is mapped to a lane of another number.
+/// `levels` is a bit set.
 fn maps_lanes(subnet: &Subnet, lanes: &SlToVlTables, levels: u16) -> bool {
     let differs = |vls: &[u8; 16]| {
         let mut used = (0_u8..).zip(vls).filter(|(sl, _)| levels & 1 << sl != 0);

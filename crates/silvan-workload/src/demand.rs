@@ -10,7 +10,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Messages of a mean size, of `bytes` together, in packets of at most `mtu` bytes.
+    /// `bytes` are those of all messages.
     pub(crate) fn of_messages(bytes: f64, message: f64, mtu: u32) -> Self {
         let message = message.max(1.0);
         let packets = (message / f64::from(mtu.max(1))).ceil();

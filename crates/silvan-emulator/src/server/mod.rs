@@ -1,7 +1,7 @@
 //! The server: sockets, time and data plane in one loop.
 //!
-//! One thread does everything. It handles input, advances the data plane by some tens of microseconds if simulated time
-//! is behind, and sleeps if there is no work. So no datagram waits for longer than a step, and settings need no locks.
+//! One thread handles input, advances the data plane by some tens of microseconds if simulated time is behind, and
+//! sleeps without work. So no datagram waits for longer than a step, and settings need no locks.
 
 mod files;
 mod notices;
@@ -36,22 +36,21 @@ use sessions::{ControlSessions, Counter};
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
 use verbs::RdmaPrograms;
 
-/// Longest sleep, and so the longest time until the server notices a request to stop.
+/// Longest sleep, which delays a request to stop.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
-/// Sleep between two steps of a data plane that has nothing to make up for.
+/// Sleep of a data plane without lag.
 const TICK: Duration = Duration::from_millis(1);
 /// Tick while no packets move.
 const QUIET_TICK: Duration = Duration::from_millis(10);
 /// Tick while RDMA programs wait for messages.
 const SHORT_TICK: Duration = Duration::from_micros(20);
-/// Time between two checks of the ports of hosts with RDMA programs.
+/// Time between two port checks of hosts with RDMA programs.
 const PORT_CHECK: Duration = Duration::from_millis(5);
-/// Time between two checks for clients that have disconnected, and two samples of rates.
+/// Time between two checks for ended clients, and two samples of rates.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
-/// Maximum datagrams received from one socket before the others.
+/// Datagrams received from one socket before the others.
 const TURN: usize = 64;
 
-/// Numbers tried for a new client.
 const ATTEMPTS: usize = 64;
 
 /// Epoll tokens: the three fixed sockets, then channels, control connections and files by number.
@@ -114,16 +113,15 @@ pub struct Server {
     sessions: ControlSessions,
     files: Files,
     clients: Clients,
-    /// RDMA programs; `None` where another driver sends.
+    /// `None` if another driver sends.
     rdma: Option<RdmaPrograms>,
-    /// Messages while they are being sent; empty between, and kept for its room.
     sending: Vec<(u16, Message)>,
     pace: Pace,
     rates: CounterRates,
     trees: FoundTrees,
     faults: Timetable,
     started: Instant,
-    /// Events of the data plane at the last step, to see whether packets move.
+    /// Events at the last step, to see if packets move.
     events: u64,
 }
 
@@ -266,7 +264,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lets the data plane go on by a step, if it is behind. Gives how long there is nothing to do.
+    /// Runs a step if there is lag. Returns the time to sleep.
     fn step(&mut self) -> Result<Duration, EmulatorError> {
         let now = Instant::now();
         self.clients.subnet.uptime = now.duration_since(self.started);
@@ -383,7 +381,7 @@ impl Server {
     fn watch_file(&self, file: u32, flags: Option<epoll::EventFlags>) {
         if let (Some(flags), Some(socket)) = (flags, self.files.socket(file)) {
             let data = epoll::EventData::new_u64(FILE | u64::from(file));
-            // The socket is watched already, so this cannot fail.
+            // Cannot fail: the socket is watched.
             let _ = epoll::modify(&self.epoll, socket, data, flags);
         }
     }
@@ -399,7 +397,7 @@ impl Server {
         if let Some(flags) = self.sessions.serve(session, &mut counter) {
             if let Some(socket) = self.sessions.socket(session) {
                 let data = epoll::EventData::new_u64(SESSION | u64::from(session));
-                // The socket is watched already, so this cannot fail.
+                // Cannot fail: the socket is watched.
                 let _ = epoll::modify(&self.epoll, socket, data, flags);
             }
         }
@@ -414,7 +412,7 @@ impl Server {
             };
             match receive(&self.control, &mut buffer, allowed) {
                 Received::Datagram(len, from) => {
-                    // A name or port that somebody else has is passed over.
+                    // Skips names and ports in use.
                     let done = (0..ATTEMPTS).any(|_| {
                         let action = self.clients.control(&buffer[..len]);
                         self.act(action, from.as_ref())
@@ -442,12 +440,12 @@ impl Server {
 
     fn reply(&self, reply: &[u8; CONTROL_LEN], to: Option<&SocketAddrAny>) {
         if let Some(to) = to {
-            // A client takes one answer at a time; one that has gone misses nothing.
+            // A client takes one answer at a time; an ended client misses nothing.
             let _ = rustix::net::sendto(&self.control, reply, SendFlags::NOSIGNAL, to);
         }
     }
 
-    /// Does what a control message asks for; `false` if a data channel could not be opened.
+    /// Returns false if a data channel could not be opened.
     fn act(&mut self, action: ControlAction, from: Option<&SocketAddrAny>) -> bool {
         match action {
             ControlAction::Nothing => {}
@@ -490,7 +488,7 @@ impl Server {
         Ok(())
     }
 
-    /// Forgets the client that had the same process or port before: two cannot have it at once.
+    /// Drops an earlier client with this process or port.
     fn drop_predecessor(&mut self, client: u16, id: u32) {
         let mut channels = self.channels.iter();
         let same = channels.find(|(other, channel)| **other != client && channel.id == id);
@@ -522,7 +520,7 @@ impl Server {
             match receive(&channel.socket, &mut buffer, allowed) {
                 Received::Datagram(len, _) => {
                     self.clients.datagram(client, &buffer[..len]);
-                    // The client continues with the answer while the next one is computed.
+                    // The client continues with the answer meanwhile.
                     self.deliver()?;
                 }
                 Received::Foreign(user, _) => {
@@ -539,9 +537,8 @@ impl Server {
         Ok(())
     }
 
-    /// Sends what is to be sent.
     fn deliver(&mut self) -> Result<(), EmulatorError> {
-        // Clients that have gone make others get their requests back, so that there may be more.
+        // An ended client's requests return to others, which adds messages.
         while !self.clients.outbox.is_empty() {
             let room = std::mem::take(&mut self.sending);
             let mut sending = std::mem::replace(&mut self.clients.outbox, room);
@@ -563,7 +560,6 @@ impl Server {
         Ok(())
     }
 
-    /// Waits for a client that takes nothing more, and forgets one that has gone.
     fn after(&mut self, client: u16, sent: Sent) {
         let flags = match sent {
             Sent::All => epoll::EventFlags::IN,
@@ -582,7 +578,7 @@ impl Server {
         if let Some(channel) = self.channels.get_mut(&client) {
             if std::mem::replace(&mut channel.watched, flags) != flags {
                 let data = epoll::EventData::new_u64(CHANNEL | u64::from(client));
-                // The socket is watched already, so this cannot fail.
+                // Cannot fail: the socket is watched.
                 let _ = epoll::modify(&self.epoll, &channel.socket, data, flags);
             }
         }
@@ -595,7 +591,6 @@ impl Server {
         self.clients.disconnect(client);
     }
 
-    /// Forgets clients that have been killed.
     fn drop_gone(&mut self) -> Result<(), EmulatorError> {
         let address = &self.options.address;
         let channels = self.channels.iter();

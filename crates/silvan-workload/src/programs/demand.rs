@@ -1,4 +1,4 @@
-//! Demand of jobs' ranks, for an estimate of a run before it starts.
+//! Demand of jobs, for an estimate before a run.
 
 use silvan_core::{HostId, Time};
 
@@ -7,7 +7,7 @@ use crate::programs::op::Op;
 use crate::programs::schedule::{Action, Schedule};
 use crate::programs::spec::{JobSpec, Script};
 
-/// Most operations of a rank that are looked at; those that follow are taken to be like them.
+/// Later operations of a rank count as similar.
 const MOST_OPS: usize = 20_000;
 
 impl JobSpec {
@@ -53,7 +53,7 @@ impl Script {
                 for step in 0.. {
                     ops.clear();
                     let may_go_on = steps.step(step, Time::ZERO, &mut ops);
-                    // A step without an operation counts, so that the loop ends.
+                    // A step without operations counts, so that the loop ends.
                     seen += ops.len().max(1);
                     for op in &ops {
                         if let Op::Send { to, bytes, .. }

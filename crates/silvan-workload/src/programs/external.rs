@@ -1,10 +1,8 @@
 //! Messages that a driver requests at run time.
 //!
-//! The driver is the script of an additional job with a rank on each host. Its messages are puts: they need neither
-//! handshake nor receive, and cost no processor time. Queues, packets and deliveries are those of all programs, so a
-//! driver and a program that send at the same time get the same times.
-//!
-//! The result depends on the order of requests only: timers at one instant expire in the order of their requests.
+//! The driver is the script of an additional job with a rank on each host. Its messages are puts: no handshake, no
+//! receive, no processor time. Queues, packets and deliveries are those of all programs. Timers at one instant expire
+//! in the order of their requests.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -75,7 +73,6 @@ pub trait Driver: Debug + Send {
     }
 }
 
-/// A message of the driver in the fabric.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     flow: u32,
@@ -83,13 +80,12 @@ struct InFlight {
     is_lost: bool,
 }
 
-/// The driver of a run, and what it has requested.
 #[derive(Debug)]
 pub(crate) struct External {
     driver: Box<dyn Driver>,
     job: usize,
     requests: Vec<Request>,
-    /// Messages in the fabric, by place.
+    /// By place.
     in_flight: BTreeMap<u32, InFlight>,
     pauses_when_idle: bool,
     is_stopped: bool,
@@ -115,7 +111,7 @@ impl Programs {
             rails: Vec::new(),
             labels: Vec::new(),
         });
-        // The job can continue as long as there is a driver.
+        // The job can continue while there is a driver.
         self.jobs[job].pending = 1;
         self.external = Some(Box::new(External {
             driver,
@@ -169,18 +165,16 @@ impl Programs {
         external.is_some_and(|external| external.is_stopped)
     }
 
-    /// A message of the driver has arrived, or one of its timers has gone off.
+    /// A message has arrived, or a timer has expired.
     pub(crate) fn notify_driver(&mut self, token: u32, now: Time) {
         self.with_driver(now, |driver, requests| driver.notify(token, now, requests));
     }
 
-    /// Returns true if packets of this class are the driver's.
     pub(crate) fn is_of_driver(&self, class: u16) -> bool {
         let external = self.external.as_ref();
         external.is_some_and(|external| self.jobs[external.job].class == class)
     }
 
-    /// A message of the driver enters the fabric.
     pub(crate) fn note_launched(&mut self, place: u32, flow: u32) {
         let token = self.message(place).source_token;
         if let Some(external) = &mut self.external {
@@ -193,7 +187,6 @@ impl Programs {
         }
     }
 
-    /// All of a message has left its host.
     pub(crate) fn note_departed(&mut self, place: u32, now: Time) {
         let external = self.external.as_ref();
         let message = external.and_then(|external| external.in_flight.get(&place));
@@ -206,7 +199,7 @@ impl Programs {
         }
     }
 
-    /// Messages of a flow do not arrive: those that are under way.
+    /// Messages of the flow on their way do not arrive.
     pub(crate) fn lose_messages(&mut self, flow: u32, now: Time) {
         let Some(external) = &mut self.external else {
             return;
@@ -222,14 +215,13 @@ impl Programs {
         }
     }
 
-    /// A message has left the fabric. Returns true if the driver knows it as lost.
+    /// Returns true if the driver knows the message as lost.
     pub(crate) fn take_lost(&mut self, place: u32) -> bool {
         let external = self.external.as_mut();
         let message = external.and_then(|external| external.in_flight.remove(&place));
         message.is_some_and(|message| message.is_lost)
     }
 
-    /// Notifies the driver, and takes its requests.
     fn with_driver(&mut self, now: Time, notify: impl FnOnce(&mut dyn Driver, &mut Vec<Request>)) {
         let Some(external) = &mut self.external else {
             return;

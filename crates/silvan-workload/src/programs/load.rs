@@ -1,5 +1,3 @@
-//! Programs together with other traffic, behind the engine's [`Workload`] interface.
-
 use crate::traffic::Traffic;
 use silvan_cc::workload::{Gate, Offer, Poll, Progress, Transit, Workload};
 use silvan_core::{HostId, Time};
@@ -8,12 +6,12 @@ use crate::programs::mail::Ranks;
 use crate::programs::ranks::Programs;
 use crate::programs::senders::Senders;
 
-/// Programs as the hosts of a fabric, or of a part of one, see them.
+/// Programs as seen by hosts of a fabric or part.
 #[derive(Debug)]
 struct OnHosts {
     ranks: Ranks,
     senders: Senders,
-    /// True if the programs have the next turn, by host.
+    /// By host: the programs have the next turn.
     turn: Vec<bool>,
 }
 
@@ -22,10 +20,10 @@ struct OnHosts {
 pub struct Load {
     traffic: Traffic,
     programs: Option<Box<OnHosts>>,
-    /// The first class of the programs' packets, and how many there are.
+    /// First class of the programs' packets, and number of classes.
     first_class: u16,
     class_count: u16,
-    /// Time of the traffic's next change by itself.
+    /// Next change of the traffic.
     traffic_change: Option<Time>,
 }
 
@@ -55,12 +53,12 @@ impl Load {
     /// [added](Traffic::add_flow) later have classes behind both.
     pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
         let mut load = Self::of_traffic(traffic);
-        // The scenario refuses more classes than 16 bits can number.
+        // The scenario limits classes to 16 bits.
         load.class_count = classes.len() as u16;
         load.traffic.classes.extend(classes);
         let senders = Senders::new(hosts, programs.payload);
         let mut ranks = Ranks::new(programs, hosts);
-        // Messages that ranks have sent at time zero. The engine collects each host's mail before its first poll.
+        // Messages sent at time zero. The engine collects each host's mail before its first poll.
         ranks.change(None, &mut Vec::new(), |_| {});
         load.programs = Some(Box::new(OnHosts {
             ranks,
@@ -74,7 +72,7 @@ impl Load {
     pub fn of_traffic(traffic: Traffic) -> Self {
         Self {
             traffic_change: traffic.next_change(Time::ZERO),
-            // The traffic refuses more classes than 16 bits can number.
+            // The traffic limits classes to 16 bits.
             first_class: traffic.classes().len() as u16,
             class_count: 0,
             traffic,
@@ -151,7 +149,6 @@ impl Load {
         self.programs.is_none() && !self.traffic.needs_delivery()
     }
 
-    /// Lets the programs of a host ask congestion control again.
     fn invalidate_senders(&mut self, host: HostId) {
         if let Some(programs) = &mut self.programs {
             programs.senders.invalidate_releases(host);
@@ -173,7 +170,6 @@ impl Workload for Load {
     const LINKS_HOSTS: bool = true;
     const RECURS: bool = true;
 
-    /// Programs alone, in one part.
     fn can_recur(&self) -> bool {
         self.first_class == 0 && self.traffic_change.is_none() && self.programs().is_some()
     }
@@ -219,7 +215,6 @@ impl Workload for Load {
         self.is_of_programs(class) || self.traffic.needs_delivery()
     }
 
-    /// Flows and sequences are each of one host.
     #[inline]
     fn tells_only_sender_of(&self, class: u16) -> bool {
         !self.is_of_programs(class)

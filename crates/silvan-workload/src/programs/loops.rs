@@ -1,4 +1,4 @@
-//! Rounds of a collective operation whose data go in several pieces, or in messages of different sizes.
+//! Rounds of a collective operation in several pieces, or with messages of different sizes.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Mail between ranks and the queues of their hosts, and ownership of the ranks.
+//! Mail between ranks and the queues of their hosts.
 //!
-//! A run has one set of ranks. The queues belong to hosts, so threads with parts of the fabric need not share queues.
-//! Ranks put messages to send into the mail of the sending host; the host puts sent messages into it.
+//! A run has one set of ranks. Queues belong to hosts, so that threads need not share them: ranks put messages into the
+//! mail of the sending host, which puts sent messages back.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,45 +12,41 @@ use crate::programs::flows::Sent;
 use crate::programs::ranks::Programs;
 use crate::programs::senders::Launch;
 
-/// Mail between a host and the ranks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mail {
-    /// Messages to send, in the order of time.
+    /// By time.
     launched: VecDeque<Launch>,
-    /// Completely sent messages that the ranks have not processed.
+    /// Not processed by the ranks yet.
     sent: Vec<Sent>,
 }
 
 impl Mail {
-    /// Notes a message that has been sent completely.
     pub fn note_sent(&mut self, sent: Sent) {
         self.sent.push(sent);
     }
 
-    /// Takes the next message that is to be sent by now.
+    /// The next message to send by `now`.
     pub fn take_launched(&mut self, now: Time) -> Option<Launch> {
         let is_due = self.launched.front().is_some_and(|launch| launch.at <= now);
         is_due.then(|| self.launched.pop_front()).flatten()
     }
 }
 
-/// Ranks, and the mail of all hosts.
 #[derive(Debug)]
 pub(crate) enum Ranks {
-    /// Ranks of a fabric in one part.
+    /// A fabric in one part.
     Own {
         programs: Box<Programs>,
         mail: Vec<Mail>,
     },
-    /// Ranks of a fabric whose parts share them.
+    /// Parts that share the ranks.
     Shared {
-        /// The programs while they are not lent, in one of the parts.
+        /// The programs, unless lent, in one of the parts.
         kept: Option<Box<Programs>>,
         shared: Arc<Shared>,
     },
 }
 
-/// Data shared by the parts.
 #[derive(Debug)]
 pub(crate) struct Shared {
     lent: Mutex<Option<Box<Programs>>>,
@@ -62,7 +58,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Ranks {
-    /// The ranks of a fabric in one part, with this many hosts.
     pub fn new(programs: Programs, hosts: usize) -> Self {
         Self::Own {
             programs: Box::new(programs),
@@ -70,7 +65,7 @@ impl Ranks {
         }
     }
 
-    /// Converts the ranks for parts that share them: each part gets a copy of the result.
+    /// Each part gets a copy of the result.
     pub fn shared(self) -> Self {
         match self {
             Self::Own { programs, mail } => Self::Shared {
@@ -84,7 +79,7 @@ impl Ranks {
         }
     }
 
-    /// The share of a further part; `None` if this is not shared.
+    /// `None` unless shared.
     pub fn share(&self) -> Option<Self> {
         match self {
             Self::Own { .. } => None,
@@ -95,7 +90,6 @@ impl Ranks {
         }
     }
 
-    /// Lends the programs to all parts.
     pub fn lend(&mut self) {
         let Self::Shared { kept, shared } = self else {
             return;
@@ -105,14 +99,14 @@ impl Ranks {
         }
     }
 
-    /// Takes them back, so that they can be read.
+    /// Makes lent programs readable.
     pub fn take_back(&mut self) {
         if let Self::Shared { kept, shared } = self {
             *kept = lock(&shared.lent).take();
         }
     }
 
-    /// The programs, unless they are lent.
+    /// `None` while lent.
     pub fn programs(&self) -> Option<&Programs> {
         match self {
             Self::Own { programs, .. } => Some(programs),
@@ -128,7 +122,6 @@ impl Ranks {
         }
     }
 
-    /// The instant of the next timer.
     pub fn next_timer(&self) -> Option<Time> {
         match self {
             Self::Own { programs, .. } => programs.next_timer(),
@@ -136,10 +129,8 @@ impl Ranks {
         }
     }
 
-    /// Lets the ranks continue and collects their new messages.
-    ///
-    /// First the ranks process the messages that a host has sent by an instant (`sent`). New messages go into the mail, and
-    /// their hosts are added to `wake`.
+    /// Lets the ranks continue, after they process `sent` messages of a host. New messages go into the mail, their
+    /// hosts to `wake`.
     pub fn change(
         &mut self,
         sent: Option<(HostId, Time)>,

@@ -1,4 +1,4 @@
-//! Matching of receives and messages: MPI's rules (MPI 4.0, sections 3.2.4 and 3.5).
+//! Matching of receives and messages (MPI 4.0, sections 3.2.4 and 3.5).
 
 use std::collections::VecDeque;
 

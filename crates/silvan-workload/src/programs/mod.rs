@@ -1,10 +1,9 @@
 //! Message-passing programs on the hosts of a fabric.
 //!
-//! A [job](JobSpec) is a group of ranks, possibly several on a host, each with a [script](Script). A script is a
-//! sequence of [operations](Op), made while it runs, or a [`Schedule`] of operations that wait for each other, as in
-//! [GOAL](goal). Messages match by MPI's rules. Small messages are sent at once, large messages after a handshake.
-//! [`Programs`] is driven by time and by deliveries; [`Load`] puts it behind the engine's workload interface, together
-//! with other traffic. A [`Driver`] requests messages at run time.
+//! A [job](JobSpec) is a group of ranks, each with a [script](Script): a sequence of [operations](Op), made while it
+//! runs, or a [`Schedule`] of operations that wait for each other, as in [GOAL](goal). Messages match by MPI's rules;
+//! large messages use a handshake. [`Programs`] is driven by time and deliveries; [`Load`] runs it next to other
+//! traffic. A [`Driver`] requests messages at run time.
 //!
 //! [`collective`] has the usual algorithms, [`trace`] the formats of traces, [`gpcnet`] and [`hpcc`] two benchmarks.
 

@@ -1,5 +1,3 @@
-//! Operations of a rank.
-
 use silvan_core::{Span, Time};
 
 /// Next operation of a sequential rank. Ranks are numbered within their job.

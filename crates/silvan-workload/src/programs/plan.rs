@@ -1,4 +1,4 @@
-//! Programs as a scenario asks for them: jobs can be made of it for any seed.
+//! Programs of a scenario, as jobs for any seed.
 
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! Operations of a rank that wait for each other: what a GOAL schedule says.
-
 use silvan_core::Span;
 
 /// Action of an operation of a schedule.
@@ -58,9 +56,8 @@ pub struct Dependency {
     pub start_only: bool,
 }
 
-/// Finds a cycle of nodes, each of which waits for the next, and the last for the first. An edge is a waiting node and
-/// the node that it waits for. Nodes without any order are left over (A. B. Kahn, CACM 5:11, 1962). From any such node,
-/// the nodes that it waits for lead into a cycle.
+/// Finds a cycle among edges (waiting node, awaited node). Nodes without order remain (A. B. Kahn, CACM 5:11, 1962);
+/// from any of them, awaited nodes lead into a cycle.
 pub(crate) fn cycle(
     nodes: usize,
     edges: impl Iterator<Item = (u32, u32)> + Clone,
@@ -94,7 +91,7 @@ pub(crate) fn cycle(
         }
     }
     let start = waits.iter().position(|left| *left > 0)?;
-    // For each node left over, a node left over that it waits for.
+    // Among remaining nodes: one that each waits for.
     let mut next = vec![u32::MAX; nodes];
     for (later, earlier) in edges {
         if waits[later as usize] > 0 && waits[earlier as usize] > 0 {
@@ -119,17 +116,17 @@ pub(crate) fn cycle(
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     ops: Vec<ScheduleOp>,
-    /// Number of other operations that each operation waits for.
+    /// By operation: number of awaited operations.
     waits: Vec<u32>,
-    /// Operations that wait for the end of each operation, and for its start: first those of operation 0.
+    /// By operation: operations that wait for its end, and for its start.
     by_end: Followers,
     by_start: Followers,
-    /// Operations of other ranks that wait for an end: operation, rank, operation there, in order.
+    /// Operations of other ranks that wait for an end: operation, rank, operation there, sorted.
     remote: Vec<(u32, u32, u32)>,
     cpus: u32,
 }
 
-/// Lists by operation, joined.
+/// Joined lists by operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Followers {
     first: Vec<u32>,

@@ -1,5 +1,3 @@
-//! Message-passing programs on the hosts.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;
@@ -131,8 +129,7 @@ pub struct MethodEntry {
 }
 
 impl Default for Messaging {
-    /// 12 KiB is MVAPICH's order of magnitude for the eager limit, 5 GB/s and 300 ns that of a copy
-    /// through shared memory.
+    /// 12 KiB is the order of magnitude of MVAPICH's eager limit; 5 GB/s and 300 ns are a copy through shared memory.
     fn default() -> Self {
         Self {
             eager_limit: Bytes::from_bytes(12 << 10),
@@ -147,7 +144,7 @@ impl Default for Messaging {
             gap: Span::ZERO,
             memory_rate: None,
             rendezvous: Rendezvous::Write,
-            // The limit of a queue pair of ConnectX adapters (max_qp_rd_atom), here that of a rank.
+            // The limit of a ConnectX queue pair (max_qp_rd_atom), here of a rank.
             reads_in_flight: 16,
             rendezvous_delay: Span::ZERO,
             striping: Striping::Split,
@@ -330,7 +327,7 @@ pub struct GpcnetSection {
 }
 
 impl Default for GpcnetSection {
-    /// Sizes and shares of `network_load_test`, with fewer iterations, and the all-to-all of `network_test`.
+    /// As `network_load_test`, with fewer iterations, and the all-to-all of `network_test`.
     fn default() -> Self {
         Self {
             hosts: Selection::All,
@@ -414,7 +411,7 @@ pub struct HpccSection {
 }
 
 impl Default for HpccSection {
-    /// Sizes and rings of `bench_lat_bw`; a problem of 32 MB for the others, without computing; no HPL.
+    /// As `bench_lat_bw`; 32 MB for the others, without computing; no HPL.
     fn default() -> Self {
         Self {
             hosts: Selection::All,
@@ -431,7 +428,7 @@ impl Default for HpccSection {
             fft_length: 1 << 20,
             fft_compute: Span::ZERO,
             hpl_rows: 0,
-            // That of the input file that comes with HPCC.
+            // As in HPCC's input file.
             hpl_block: 80,
             hpl_compute: Span::ZERO,
             sl: Sl::ZERO,

@@ -1,6 +1,4 @@
-//! Ranks that run the steps of a list in turn.
-//!
-//! Steps are made when a rank reaches them, because the list may be longer than a schedule in memory.
+//! Ranks that run the steps of a list in turn, made on demand, because the list may exceed memory as a schedule.
 
 use std::sync::Arc;
 
@@ -49,9 +47,7 @@ pub struct Stream {
 pub struct StreamRank {
     stream: Arc<Stream>,
     rank: u32,
-    /// Number of the step at hand.
     at: usize,
-    /// Next part of the step.
     part: u64,
 }
 

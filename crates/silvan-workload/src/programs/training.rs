@@ -14,13 +14,13 @@ use crate::programs::schedule::Schedule;
 use crate::programs::trace::aicb::{CollectiveStep, Groups, Section, Step, Waiter, build};
 use crate::programs::trace::{LONGEST, MOST_BYTES, MOST_OPS, TraceSettings};
 
-/// Bytes of an activation or a weight on the wire.
+/// Bytes of an activation or weight.
 const HALF: u64 = 2;
-/// Bytes of a gradient on the wire, and of a value of the loss.
+/// Bytes of a gradient, or a loss value.
 const SINGLE: u64 = 4;
-/// The part of a vocabulary of a rank is a multiple of this.
+/// A rank's part of the vocabulary is a multiple of this.
 const VOCABULARY_UNIT: u64 = 128;
-/// Largest number of anything that a model has.
+/// Maximum of any number of a model.
 const MOST: u64 = 1 << 24;
 
 /// A transformer and how its training is distributed.
@@ -93,15 +93,13 @@ pub struct ModelError {
     pub hint: String,
 }
 
-/// A model whose numbers fit, on some ranks.
 struct Training<'a> {
     model: &'a TrainingModel,
     data: u32,
-    /// Arithmetic operations per second; `None` computes nothing.
+    /// In operations per second; `None` computes nothing.
     speed: Option<f64>,
 }
 
-/// The operations of a stage.
 #[derive(Default)]
 struct Writer {
     steps: Vec<(u32, Step)>,
@@ -147,7 +145,7 @@ impl TrainingModel {
         let sections: Vec<Section> = (0..self.pipeline)
             .map(|stage| training.stage(stage))
             .collect();
-        // The sections fit together, so only their length can be wrong.
+        // The sections fit together, so only the length can be wrong.
         build(&sections, settings).map_err(|_| self.too_long())
     }
 
@@ -284,7 +282,6 @@ impl Training<'_> {
         Groups { size, stride }
     }
 
-    /// The data parallel ranks that have the same experts.
     fn expert_data(&self) -> Groups {
         Groups {
             size: self.data / self.model.expert,
@@ -296,23 +293,22 @@ impl Training<'_> {
         self.model.experts > 1
     }
 
-    /// Tokens of a micro-batch.
     fn tokens(&self) -> u64 {
         u64::from(self.model.sequence) * u64::from(self.model.micro_batch)
     }
 
-    /// Activations between two layers [bytes].
+    /// Between two layers, in bytes.
     fn activations(&self) -> u64 {
         HALF * self.tokens() * u64::from(self.model.hidden)
     }
 
-    /// Words of the vocabulary with those that fill it up.
+    /// Padded size.
     fn vocabulary(&self) -> u64 {
         let unit = VOCABULARY_UNIT * u64::from(self.model.tensor);
         u64::from(self.model.vocabulary).next_multiple_of(unit)
     }
 
-    /// Weights of a layer that all data parallel ranks have, on a rank. Norms are divided too, as AICB counts them.
+    /// Per layer and rank, of all data parallel ranks. Norms are divided, too, as in AICB.
     fn shared_weights(&self) -> u64 {
         let model = self.model;
         let (hidden, tensor) = (u64::from(model.hidden), u64::from(model.tensor));
@@ -325,7 +321,7 @@ impl Training<'_> {
             }
     }
 
-    /// Weights of a layer's inner part on a rank: of its experts, if there are any.
+    /// Per layer and rank: inner part or experts.
     fn expert_weights(&self) -> u64 {
         let model = self.model;
         let inner =
@@ -333,7 +329,7 @@ impl Training<'_> {
         inner * u64::from(model.experts / model.expert)
     }
 
-    /// Weights of the embedding on a rank of the first stage, and of the last norm on one of the last stage.
+    /// Embedding on the first stage's ranks, last norm on the last stage's.
     fn end_weights(&self, stage: u32) -> u64 {
         let (hidden, tensor) = (u64::from(self.model.hidden), u64::from(self.model.tensor));
         let embedding = self.vocabulary() * hidden / tensor;
@@ -341,7 +337,7 @@ impl Training<'_> {
         u64::from(stage == 0) * embedding + u64::from(is_last) * hidden
     }
 
-    /// Bytes of the largest operation.
+    /// In bytes.
     fn largest(&self) -> u128 {
         let model = self.model;
         let hidden = u128::from(model.hidden);
@@ -353,8 +349,7 @@ impl Training<'_> {
             .max(activations * u128::from(model.top_k))
     }
 
-    /// Returns the least number of operations of all ranks for the layers. Layers without operations take time to
-    /// write, too.
+    /// Lower bound of operations of all ranks. Layers without operations take time to write, too.
     fn least_operations(&self) -> u128 {
         let steps = |layers: u32| {
             let model = &TrainingModel {
@@ -372,13 +367,13 @@ impl Training<'_> {
         }
     }
 
-    /// The longest computation [ps].
+    /// In ps.
     fn longest(&self) -> f64 {
         let (attention, inner, words) = self.operations();
         2.0 * attention.max(inner).max(words) * self.speed.map_or(0.0, |speed| 1e12 / speed)
     }
 
-    /// Arithmetic operations forwards: of a layer's attention, of its inner part, and of the words at the end.
+    /// Forward operations: attention, inner part, and final words.
     fn operations(&self) -> (f64, f64, f64) {
         let model = self.model;
         let (tokens, hidden) = (self.tokens() as f64, f64::from(model.hidden));
@@ -395,7 +390,6 @@ impl Training<'_> {
         Span::from_ps(ps.round() as u64)
     }
 
-    /// Returns the work of a stage's ranks.
     fn stage(&self, stage: u32) -> Section {
         let model = self.model;
         let ranks = model.tensor * self.data;
@@ -480,7 +474,7 @@ impl Training<'_> {
         }
     }
 
-    /// Weights of a layer on a rank: those of all data parallel ranks, and those of experts.
+    /// Per layer and rank: shared weights, expert weights.
     fn layer_weights(&self) -> (u64, u64) {
         let own = if self.has_experts() {
             self.expert_weights()
@@ -531,7 +525,7 @@ impl Training<'_> {
                 }
             }
         }
-        // Gradients of norms, which only sequence parallel ranks have to add up, and whether one is not a number.
+        // Gradients of norms (sequence parallel ranks), and the check for NaN.
         writer.collective(Operation::Allreduce, 0, self.tensor());
         writer.collective(Operation::Allreduce, SINGLE, self.tensor());
     }

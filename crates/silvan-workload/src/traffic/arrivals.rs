@@ -1,4 +1,4 @@
-//! Messages that open-loop sources make in a time, independent of their delivery.
+//! Open-loop messages in a time, independent of delivery.
 
 use silvan_core::{Bytes, Time};
 
@@ -15,7 +15,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Messages of a process with `message` bytes each; all of them together have at most `most` bytes.
+    /// Messages of `message` bytes, `most` bytes in total.
     pub(crate) fn of_pace(pace: &Pace, (from, to): (Time, Time), message: u64, most: u64) -> Self {
         let (mut pace, mut left) = (pace.clone(), most);
         let mut arrivals = Self::default();

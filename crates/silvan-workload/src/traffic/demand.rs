@@ -1,4 +1,4 @@
-//! Demand of hosts as receivers, for an estimate of a run before it starts.
+//! Demand of receivers, for an estimate before a run.
 
 use silvan_core::{HostId, Rate, Time};
 
@@ -65,7 +65,7 @@ fn seconds(from: Time, to: Time) -> f64 {
     to.max(from).since(from).as_secs_f64()
 }
 
-/// Returns the bytes of an offer before `end`.
+/// Bytes before `end`.
 fn offered(offer: &Contribution, end: Time) -> f64 {
     let window = offer.window;
     let end = window.end.unwrap_or(end).min(end);
@@ -81,7 +81,7 @@ impl Fixed {
 }
 
 impl Scatter {
-    /// Returns the demand of random hosts, and of hotspots.
+    /// Of random hosts, and of hotspots.
     fn demands(&self, offer: &Contribution, commons: &[Common], end: Time) -> (Demand, Demand) {
         let common = self.common(commons);
         let bytes = offered(offer, end);
@@ -107,7 +107,7 @@ impl ClosedLoop {
 }
 
 impl FlowList {
-    /// Returns the demand of random hosts, and of listed hosts.
+    /// Of random hosts, and of listed hosts.
     fn demands(&self, end: Time, most: f64) -> (Demand, Vec<(HostId, Demand)>) {
         let mtu = self.mtu();
         if let Some(listed) = self.listed() {

@@ -1,5 +1,3 @@
-//! Flows with a given number of bytes, as they are at the start.
-
 use silvan_cc::workload::Gate;
 use silvan_core::{HostId, Sl, Time};
 
@@ -9,11 +7,11 @@ use crate::traffic::fixed::Fixed;
 #[derive(Clone, Debug)]
 pub struct FiniteFlow {
     pub(crate) source: HostId,
-    /// The source at the start of the run.
+    /// At the start of the run.
     pub(crate) fixed: Fixed,
 }
 
-/// A fabric that never holds anything back.
+/// A fabric without limits.
 struct Open;
 
 impl Gate for Open {

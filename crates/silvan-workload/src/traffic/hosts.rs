@@ -1,5 +1,3 @@
-//! All traffic of a run behind the engine's [`Workload`] interface.
-
 use silvan_cc::workload::{Chosen, Gate, Offer, Poll, Transit, Workload};
 use silvan_core::prefetch::{prefetch, prefetch_item};
 use silvan_core::{HostId, Time};
@@ -18,23 +16,17 @@ use crate::traffic::scatter::{Common, Scatter};
 use crate::traffic::send_queue::{OpenGate, SendQueue};
 use crate::traffic::spec::Environment;
 
-/// A source of messages of a host.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// Destinations change from message to message.
     Scatter(Scatter),
-    /// A single destination.
     Fixed(Fixed),
-    /// Destinations in turn, in a closed loop.
     ClosedLoop(Box<ClosedLoop>),
-    /// Flows with sizes of their own.
     Flows(Box<FlowList>),
 }
 
 impl Source {
-    /// Returns `Ok` if a packet can start now, else the earliest possible start. Separate from [`emit`](Self::emit), so
-    /// that answers stay in registers. A packet in a chain of results is copied through memory each time, which costs
-    /// more than all the rest.
+    /// `Ok` if a packet can start now, else the earliest start. Separate from [`emit`](Self::emit), so that answers
+    /// stay in registers: copying a packet through memory costs more than all the rest.
     #[inline]
     fn ready<G: Gate>(
         &mut self,
@@ -62,45 +54,44 @@ impl Source {
     }
 }
 
-/// The sources of one host: a range of all sources, and whose turn it is.
+/// A range of all sources, and the next turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostSources {
     pub(crate) first: u32,
     pub(crate) count: u32,
-    /// Sources behind those that take turns, which have been stopped.
+    /// Stopped sources behind the active ones.
     pub(crate) stopped: u32,
     pub(crate) turn: u32,
 }
 
 /// The traffic of all hosts: V, C and B nodes, uniform traffic, permutations, incasts and flows, in any combination.
 ///
-/// A host in several entries serves them round robin, packet by packet. An entry that cannot send (throttled, no packet
-/// due) loses its turn. An entry whose packet lacks credits keeps the packet on its lane, if the gate holds the lane.
-/// Memory is some 200 bytes per host and entry, and up to 6 KB more for a source with hundreds of throttled queue
-/// pairs. No memory grows with the square of the number of hosts.
+/// A host in several entries serves them round robin, packet by packet; an entry that cannot send loses its turn. An
+/// entry whose packet lacks credits keeps it on its lane, if the gate holds the lane. Memory is some 200 bytes per host
+/// and entry, and up to 6 KB more for a source with hundreds of throttled queue pairs.
 ///
-/// The traffic of a host depends on the seed and on its own gate's answers, never on the polls of other hosts.
+/// The traffic of a host depends on the seed and its own gate's answers only.
 #[derive(Clone, Debug)]
 pub struct Traffic {
     pub(crate) hosts: Vec<HostSources>,
     pub(crate) sources: Vec<Source>,
     pub(crate) commons: Vec<Common>,
     pub(crate) hotspots: HotspotTable,
-    /// Hosts that send to hotspots, and so have something new to send when those move.
+    /// Hosts that send to hotspots.
     pub(crate) followers: Vec<HostId>,
     pub(crate) roles: Vec<Role>,
     pub(crate) receives: Vec<bool>,
     pub(crate) targets: Vec<HostId>,
     pub(crate) finite: Vec<FiniteFlow>,
-    /// True if there are sequences, which start messages at deliveries, or flows, which record deliveries.
+    /// Sequences start messages at deliveries; flows record them.
     pub(crate) needs_delivery: bool,
-    /// True if there are sequences that return to their sender.
+    /// Sequences that return to their sender.
     pub(crate) comes_back: bool,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
-    /// By host, where each has one queue for all messages; else empty.
+    /// By host, if each has one queue for all messages.
     pub(crate) send_queues: Vec<SendQueue>,
-    /// By host, the sources whose packets wait for credits: their places among those of the host.
+    /// By host: indices of sources whose packets wait for credits.
     pub(crate) chosen: Vec<Chosen<u32>>,
 }
 
@@ -147,7 +138,6 @@ impl Traffic {
         &self.finite
     }
 
-    /// The sources of a host, those included that have been stopped.
     fn sources_of(&self, host: HostId) -> &[Source] {
         let record = &self.hosts[host.index()];
         let first = record.first as usize;
@@ -221,7 +211,7 @@ impl Traffic {
 }
 
 impl Traffic {
-    /// The source whose turn it is to start a packet now; otherwise the earliest instant at which one may.
+    /// The next source that can start a packet, or the earliest instant of one.
     #[inline]
     fn ready_source<G: Gate>(
         &mut self,
@@ -284,7 +274,7 @@ impl Traffic {
         Err(wait)
     }
 
-    /// Lets the sources of a host ask congestion control again. Only those to many destinations remember much.
+    /// Queries congestion control again; only sources to many destinations store much.
     fn invalidate_releases(&mut self, host: HostId, of_scatter: impl Fn(&mut Scatter)) {
         let HostSources { first, count, .. } = self.hosts[host.index()];
         for source in &mut self.sources[first as usize..(first + count) as usize] {
@@ -297,7 +287,7 @@ impl Traffic {
         }
     }
 
-    /// The next packet of the only queue of a host, for which a message is made if it is empty.
+    /// Next packet of a host's only queue; makes a message if it is empty.
     fn poll_queue<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
         if self.send_queues[host.index()].is_empty() {
             let mut open = OpenGate { gate, now };
@@ -322,7 +312,7 @@ impl Traffic {
     }
 }
 
-/// Returns the poll result of a host without a packet to start.
+/// Result for a host without a packet to start.
 #[inline]
 fn waiting(now: Time, wait: Time) -> Poll {
     if wait == Time::MAX {

@@ -1,4 +1,4 @@
-//! Traffic that is started and stopped from outside while the hosts send.
+//! Traffic that is started and stopped during a run.
 
 use silvan_cc::workload::Chosen;
 use silvan_core::{Bytes, HostId, Time};
@@ -24,7 +24,7 @@ impl Source {
             Self::Scatter(scatter) => scatter.resume(now),
             Self::Fixed(fixed) => fixed.resume(now),
             Self::Flows(flows) => flows.resume(now),
-            // The delivery of its last message decides when the next one starts.
+            // The delivery of its last message decides the next start.
             Self::ClosedLoop(_) => {}
         }
     }
@@ -54,7 +54,7 @@ impl Traffic {
             general: &general,
         };
         let mtu = check.size("mtu", environment.mtu)?;
-        // Every flow of the description has a class, so the number of classes is a free number.
+        // Every flow has a class, so their number is free.
         let make = flow.source(&check, mtu, self.classes.len())?;
         let name = flow.name.clone().unwrap_or_else(|| self.free_name());
         if self.classes.contains(&name) {
@@ -75,8 +75,7 @@ impl Traffic {
         free.unwrap_or_default()
     }
 
-    /// Puts a source in front of those of a host that have been stopped. The sources of a host stand
-    /// side by side, so they move to where there is room.
+    /// Inserts before stopped sources. A host's sources are adjacent, so they may move.
     fn append(&mut self, host: HostId, source: Source) {
         let record = &mut self.hosts[host.index()];
         let first = record.first as usize;

@@ -1,7 +1,7 @@
-//! Streams of random numbers: one for each source of each host, derived from the seed alone.
+//! Streams of random numbers, one per source and host, derived from the seed.
 //!
-//! Hosts share no stream, so a host's draws never depend on the polls of other hosts. All arithmetic is on integers, so
-//! a seed gives the same traffic on every machine.
+//! A host's draws never depend on other hosts. All arithmetic is on integers, so a seed gives the same traffic on every
+//! machine.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro128PlusPlus;
@@ -48,7 +48,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// A number of its own for every purpose: the kind in the upper half, the entry in the lower.
+    /// Kind in the upper half, entry in the lower.
     fn key(self) -> u64 {
         let (kind, entry) = match self {
             Self::Roles => (1, 0),
@@ -71,7 +71,7 @@ impl Purpose {
     }
 }
 
-/// A number for a name, beyond those of the other purposes: the hash FNV-1a with the highest bit set.
+/// FNV-1a with the highest bit set, beyond other purposes.
 const fn named(name: &str) -> u64 {
     let mut hash: u32 = 0x811c_9dc5;
     let (bytes, mut place) = (name.as_bytes(), 0);
@@ -104,7 +104,7 @@ pub fn start_offset(seed: u64, host: HostId, message: Bytes, injection: Rate) ->
 /// The odd integer nearest to 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Runs one step of SplitMix64: a bijection that scatters bits.
+/// One step of SplitMix64, a bijection.
 pub(crate) fn mix(value: u64) -> u64 {
     SplitMix64::nth(value, 0)
 }

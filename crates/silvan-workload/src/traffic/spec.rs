@@ -1,5 +1,3 @@
-//! Inputs of the traffic from fabric and run.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -78,11 +76,10 @@ impl HostNames for NoNames {
     }
 }
 
-/// Time in which an entry makes messages. Messages made before the end are sent to their last byte.
+/// Messages made before the end are sent completely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// The first instant.
     pub(crate) start: Time,
-    /// No message is made at or after this instant; `None`: no end.
+    /// Exclusive; `None`: no end.
     pub(crate) end: Option<Time>,
 }

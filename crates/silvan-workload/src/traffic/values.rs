@@ -1,6 +1,4 @@
-//! Values of several kinds of traffic that may have more than one type.
-//!
-//! Examples are a list of hosts or their number, and a load as a fraction or as a rate.
+//! Values with several types, such as a list of hosts or their number.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -286,7 +284,7 @@ pub enum SeedSource {
 }
 
 impl SeedSource {
-    /// The seed, where that of the run is `run`.
+    /// `run` is the seed of the run.
     pub(crate) fn or(self, run: u64) -> u64 {
         match self {
             Self::Run => run,

@@ -1,9 +1,8 @@
-//! All messages at once, each straight to the rank that needs it.
+//! All messages at once, each directly to the rank that needs it.
 
 use super::{Collective, CollectiveAlgorithm, Operation, receive, send};
 use crate::programs::op::{Group, Op};
 
-/// The algorithm.
 #[derive(Debug)]
 pub struct Direct;
 
@@ -39,8 +38,7 @@ impl CollectiveAlgorithm for Direct {
     }
 }
 
-/// Sends to all others and receives from them, each starting with its right neighbour. `sent` and `received` give the
-/// bytes to and from a place.
+/// Starts with the right neighbour. `sent` and `received` are bytes to and from a place.
 fn with_all(
     out: &mut Vec<Op>,
     group: Group,
@@ -62,28 +60,24 @@ fn with_all(
     }
 }
 
-/// Every rank sends each other one its part of the vector.
 pub fn reduce_scatter(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     with_all(out, group, me, part, |_| part(me));
 }
 
-/// Every rank sends its part to all others.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     with_all(out, group, me, |_| part(me), part);
 }
 
-/// All-to-all; `bytes` gives the size of the message from one place to another.
+/// `bytes` is the size of a message between two places.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: &dyn Fn(u32, u32) -> u64) {
     with_all(out, group, me, |to| bytes(me, to), |from| bytes(from, me));
 }
 
-/// All notify place 0, which then notifies all.
 pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     incast(out, group, me, 0, 0);
     scatter(out, group, me, 0, 0);
 }
 
-/// Every rank sends `bytes` to place `root` at once.
 pub fn incast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
     let root = root % group.size;
     if me == root {
@@ -96,7 +90,6 @@ pub fn incast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
     out.push(Op::Wait);
 }
 
-/// Place `root` sends `bytes` to every other rank at once.
 pub fn scatter(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
     let root = root % group.size;
     if me == root {

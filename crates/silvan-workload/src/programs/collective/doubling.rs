@@ -8,7 +8,6 @@ use super::{
 };
 use crate::programs::op::{Group, Op};
 
-/// The algorithm.
 #[derive(Debug)]
 pub struct Doubling;
 
@@ -39,7 +38,7 @@ impl CollectiveAlgorithm for Doubling {
     }
 }
 
-/// Barrier by dissemination: in round k every rank notifies the one 2^k places on.
+/// Dissemination: in round k every rank notifies the rank 2^k places on.
 pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     let n = group.size;
     let mut distance = 1;
@@ -55,8 +54,8 @@ pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     }
 }
 
-/// Allreduce by recursive doubling: partners at distance 1, 2, 4 and so on exchange everything. Of ranks beyond a power
-/// of two, every other one hands its part to its neighbour first and gets the result at the end.
+/// Recursive doubling: partners at distance 1, 2, 4 and so on exchange everything. Of ranks beyond a power of two,
+/// every other one passes its part to its neighbour first.
 pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     let n = group.size;
     if n < 2 {
@@ -94,7 +93,7 @@ pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     }
 }
 
-/// Every rank starts with the part of its own place; what it has doubles with each step.
+/// Each step doubles the data.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     let n = group.size;
     let sum = |first: u32, count: u32| (first..first + count).map(|place| part(place % n)).sum();
@@ -112,12 +111,12 @@ pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) ->
     }
 }
 
-/// Every rank ends with the sum of the part of its own place; what it cares for halves with each step.
+/// Each step halves the data.
 pub fn reduce_scatter(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     reversed(out, |out| allgather(out, group, me, part));
 }
 
-/// Messages go by the powers of two that their distance consists of.
+/// Messages travel by the powers of two in their distance.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     let n = group.size;
     let mut distance = 1;

@@ -3,7 +3,6 @@
 use super::{Collective, CollectiveAlgorithm, Operation, doubling, rounds};
 use crate::programs::op::{Group, Op};
 
-/// The algorithm.
 #[derive(Debug)]
 pub struct Halving;
 

@@ -1,14 +1,12 @@
-//! Two-level algorithms: among the ranks of a server, and between servers among the ranks of one index.
+//! Two-level algorithms: within a server, and between servers among ranks of one index.
 //!
-//! A group has n ranks on servers of `local` adjacent ranks each. If `local` does not divide the group, or leaves only
-//! one level, the flat algorithm runs.
+//! If `local` does not divide the group, or leaves one level, the flat algorithm runs.
 
 use super::{
     Collective, CollectiveAlgorithm, Operation, doubling, pairwise, reversed, ring, split, tree,
 };
 use crate::programs::op::{Group, Op};
 
-/// The algorithm.
 #[derive(Debug)]
 pub struct Hierarchical;
 
@@ -41,12 +39,12 @@ impl CollectiveAlgorithm for Hierarchical {
     }
 }
 
-/// The two levels, as the rank at one place sees them.
+/// The two levels as seen from one rank.
 struct Levels {
-    /// Ranks of the server, and the place among them.
+    /// Ranks of the server, and own place.
     local: Group,
     index: u32,
-    /// Ranks of the same index on all servers, and the place among them.
+    /// Ranks of one index on all servers, and own place.
     across: Group,
     server: u32,
 }
@@ -67,7 +65,7 @@ fn levels(group: Group, me: u32, local: u32) -> Levels {
     }
 }
 
-/// The ranks of a server notify its first one, those notify each other, and then their servers.
+/// Ranks notify the server's first rank, first ranks notify each other, then their servers.
 pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32, local: u32) {
     let level = levels(group, me, local);
     reversed(out, |out| {
@@ -79,7 +77,7 @@ pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32, local: u32) {
     tree::broadcast(out, level.local, level.index, 0, 0);
 }
 
-/// A reduce-scatter in the server, an allreduce of the part between servers, an allgather in the server; all in rings.
+/// Reduce-scatter in the server, allreduce between servers, allgather in the server; all in rings.
 pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, local: u32, bytes: u64) {
     let level = levels(group, me, local);
     let part = |place: u32| split(bytes, level.local.size, place);
@@ -89,7 +87,7 @@ pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, local: u32, bytes: u6
     ring::allgather(out, level.local, level.index, &part);
 }
 
-/// An allgather between servers, then one in the server of all that its ranks have.
+/// Between servers, then in the server.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, local: u32, part: &dyn Fn(u32) -> u64) {
     let level = levels(group, me, local);
     let (size, servers) = (level.local.size, level.across.size);
@@ -112,8 +110,7 @@ pub fn reduce_scatter(
     reversed(out, |out| allgather(out, group, me, local, part));
 }
 
-/// First the ranks of a server exchange what each other's index needs, then ranks of an index exchange it between
-/// servers.
+/// In the server by index, then between servers.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, local: u32, bytes: u64) {
     let level = levels(group, me, local);
     let (size, servers) = (level.local.size, level.across.size);

@@ -152,7 +152,6 @@ pub trait CollectiveAlgorithm: Sync {
     }
 }
 
-/// Bits of a number of ranks.
 fn rounds(ranks: u32) -> u64 {
     u64::from(u32::BITS - ranks.leading_zeros())
 }
@@ -197,7 +196,6 @@ impl Algorithm {
     }
 }
 
-/// The value that scenarios spell so.
 fn named<'a, T: Deserialize<'a>>(name: &'a str) -> Option<T> {
     T::deserialize(StrDeserializer::<serde::de::value::Error>::new(name)).ok()
 }
@@ -240,7 +238,7 @@ impl Collective {
             Operation::Allreduce => Some((bytes, 2.0 * others * bytes)),
             Operation::ReduceScatter | Operation::Allgather => Some((bytes, others * bytes)),
             Operation::Broadcast | Operation::Reduce => Some((bytes, bytes)),
-            // `bytes` is the size of one message, of which a rank keeps its own.
+            // `bytes` is the size of one message; a rank keeps its own.
             Operation::Alltoall | Operation::Incast | Operation::Scatter => {
                 Some((n * bytes, (n - 1.0) * bytes))
             }
@@ -265,7 +263,6 @@ impl Collective {
         }
     }
 
-    /// The part of the data at a place of a group.
     fn part(&self, group: Group) -> impl Fn(u32) -> u64 + use<> {
         let (bytes, n) = (self.bytes, group.size);
         move |place| split(bytes, n, place)
@@ -315,15 +312,14 @@ fn receive(out: &mut Vec<Op>, from: u32, bytes: u64) {
     });
 }
 
-/// Receives and sends at once.
 fn exchange(out: &mut Vec<Op>, to: u32, from: u32, sent: u64, received: u64) {
     receive(out, from, received);
     send(out, to, sent);
     out.push(Op::Wait);
 }
 
-/// Appends an operation backwards: the last step first, and each message in the other direction. So a broadcast becomes
-/// a reduction, and an allgather a reduce-scatter.
+/// Last step first, each message in the other direction: a broadcast becomes a reduction, an allgather a
+/// reduce-scatter.
 fn reversed(out: &mut Vec<Op>, forwards: impl FnOnce(&mut Vec<Op>)) {
     let mut ops = Vec::new();
     forwards(&mut ops);

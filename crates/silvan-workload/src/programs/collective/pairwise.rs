@@ -1,13 +1,10 @@
-//! Pairwise exchange: in step k a rank sends to the rank k places on.
-//!
-//! With a power of two of ranks, partners are ranks whose places differ by k in their bits.
+//! Pairwise exchange: in step k a rank sends to the rank k places on, or with a power of two of ranks, to place XOR k.
 
 use std::ops::Range;
 
 use super::{Collective, CollectiveAlgorithm, Operation, exchange};
 use crate::programs::op::{Group, Op};
 
-/// The algorithm.
 #[derive(Debug)]
 pub struct Pairwise;
 
@@ -53,7 +50,7 @@ impl CollectiveAlgorithm for Pairwise {
     }
 }
 
-/// Some steps, counted from 0; `sent` and `received` give the bytes to and from a place.
+/// Steps count from 0; `sent` and `received` are bytes to and from a place.
 fn steps(
     out: &mut Vec<Op>,
     group: Group,
@@ -79,35 +76,30 @@ fn steps(
     }
 }
 
-/// All-to-all with messages of `bytes`.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     alltoall_steps(out, group, me, bytes, 0..alltoall_length(group));
 }
 
-/// Steps of [`alltoall`].
 pub fn alltoall_length(group: Group) -> u32 {
     group.size - 1
 }
 
-/// Some steps of [`alltoall`], counted from 0.
 pub fn alltoall_steps(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64, range: Range<u32>) {
     steps(out, group, me, range, |_| bytes, |_| bytes);
 }
 
-/// All-to-all; `bytes` gives the size of the message from one place to another.
+/// `bytes` is the size of a message between two places.
 pub fn alltoallv(out: &mut Vec<Op>, group: Group, me: u32, bytes: &dyn Fn(u32, u32) -> u64) {
     let all = 0..alltoall_length(group);
     let (sent, received) = (|to| bytes(me, to), |from| bytes(from, me));
     steps(out, group, me, all, sent, received);
 }
 
-/// Every rank ends with the sum of the part of its own place.
 pub fn reduce_scatter(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     let all = 0..alltoall_length(group);
     steps(out, group, me, all, part, |_| part(me));
 }
 
-/// Every rank starts with the part of its own place.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     let all = 0..alltoall_length(group);
     steps(out, group, me, all, |_| part(me), part);

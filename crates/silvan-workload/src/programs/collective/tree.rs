@@ -3,7 +3,6 @@
 use super::{Collective, CollectiveAlgorithm, Operation, receive, reversed, rounds, send};
 use crate::programs::op::{Group, Op};
 
-/// The algorithm.
 #[derive(Debug)]
 pub struct Tree;
 
@@ -30,11 +29,10 @@ impl CollectiveAlgorithm for Tree {
     }
 }
 
-/// Broadcast from place `root`.
 pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
     let n = group.size;
     let place = (me + n - root % n) % n;
-    // The lowest bit that is set says at which distance the rank receives; it then sends to nearer ones.
+    // The lowest set bit is the distance from the sender; receivers are nearer.
     let mut distance = if place == 0 {
         n.next_power_of_two()
     } else {
@@ -44,7 +42,7 @@ pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64
         receive(out, group.rank(place - distance + root), bytes);
         out.push(Op::Wait);
     }
-    // In turn: the largest subtree gets its message first.
+    // The largest subtree gets its message first.
     while distance > 1 {
         distance /= 2;
         if place + distance < n {
@@ -54,7 +52,7 @@ pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64
     }
 }
 
-/// A reduction to place 0, and a broadcast from there.
+/// A reduction to place 0, and a broadcast.
 pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     reversed(out, |out| broadcast(out, group, me, 0, bytes));
     broadcast(out, group, me, 0, bytes);

@@ -34,27 +34,25 @@ use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
 use crate::programs::trace::{TraceError, TracePlace, first_few};
 use line::{Line, statement};
 
-/// Ranks that a schedule may have: far more than hosts can hold, and few enough to be listed.
+/// Far more than hosts can hold, and few enough to be listed.
 const MOST_RANKS: u32 = 1 << 24;
 
-/// Processors that a rank may have.
 const MOST_CPUS: u32 = 256;
 
 fn wrong(line: u32, message: impl Into<String>, hint: &'static str) -> TraceError {
     TraceError::line(line, message, hint)
 }
 
-/// The rank whose block is open.
 struct Block<'a> {
     rank: u32,
     opened: u32,
     ops: Vec<ScheduleOp>,
     labels: BTreeMap<&'a str, u32>,
-    /// Later label, earlier label, whether the start is enough, line.
+    /// Later label, earlier label, true if the start is enough, line.
     waits: Vec<(&'a str, &'a str, bool, u32)>,
 }
 
-/// Letters of a line that an error shows: a file may be no GOAL at all.
+/// Letters of a line in an error: the file may not be GOAL.
 const SHOWN: usize = 60;
 
 /// Reads the schedules of all ranks, in the order of the ranks.
@@ -271,11 +269,10 @@ pub fn write(schedules: &[Arc<Schedule>]) -> String {
     let mut text = format!("num_ranks {}\n", schedules.len());
     let any = |number: Option<u32>| number.map_or("-1".to_owned(), |number| number.to_string());
     for (rank, schedule) in schedules.iter().enumerate() {
-        // Writing to a String cannot fail.
         let _ = writeln!(text, "rank {rank} {{");
         for (op, entry) in schedule.ops().iter().enumerate() {
             let action = match entry.action {
-                // GOAL has neither delays nor puts, and no schedule that is written here has one.
+                // GOAL has neither delays nor puts; no schedule that is written here has one.
                 Action::Calc(span) | Action::Delay(span) => {
                     format!("calc {}", span.as_ps() / 1000)
                 }
@@ -300,7 +297,7 @@ pub fn write(schedules: &[Arc<Schedule>]) -> String {
     text
 }
 
-/// The text with `//` and `/* */` comments replaced by spaces, line by line.
+/// Keeps line numbers.
 fn without_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

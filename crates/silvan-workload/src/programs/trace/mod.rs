@@ -69,19 +69,17 @@ fn is_default<T: Default + PartialEq>(keys: &T) -> bool {
     *keys == T::default()
 }
 
-/// Ranks that a trace may have, as many as a scenario.
+/// As many as a scenario.
 pub(crate) const MOST_RANKS: u32 = 1 << 20;
 
-/// Operations of all ranks of a trace together, of some 60 bytes each.
+/// Over all ranks, at some 60 bytes each.
 pub(crate) const MOST_OPS: u64 = 1 << 25;
 
-/// First tag of collective operations; those of sends and receives in traces are smaller.
+/// First tag of collective operations, above those of sends and receives.
 pub(crate) const COLLECTIVE_TAG: u32 = 1 << 31;
 
-/// Longest time that an operation computes.
 pub(crate) const LONGEST: Span = Span::from_secs(20 * 3_600);
 
-/// Largest message or vector.
 pub(crate) const MOST_BYTES: u64 = 1 << 40;
 
 /// A place in a file.
@@ -122,12 +120,10 @@ impl TraceError {
         }
     }
 
-    /// An error in a line of the only file.
     pub(crate) fn line(line: u32, message: impl Into<String>, hint: &'static str) -> Self {
         Self::new(TracePlace::Line(line), message, hint)
     }
 
-    /// Sets the number of the file.
     #[must_use]
     pub(crate) fn in_file(mut self, file: usize) -> Self {
         self.file = file;
@@ -242,12 +238,11 @@ pub trait TraceFormat: Sync {
     ) -> Result<Vec<Arc<Schedule>>, TraceError>;
 }
 
-/// The only file of a format that has all ranks in one.
+/// Contents of a single file with all ranks.
 pub(crate) fn only(files: Vec<Vec<u8>>) -> Vec<u8> {
     files.into_iter().next().unwrap_or_default()
 }
 
-/// Refuses a trace of so many operations.
 pub(crate) fn check_length(ops: u64) -> Result<(), String> {
     match ops > MOST_OPS {
         true => Err(format!(
@@ -257,7 +252,7 @@ pub(crate) fn check_length(ops: u64) -> Result<(), String> {
     }
 }
 
-/// Refuses a trace of more ranks than there are places for, before anything is made of them.
+/// Checked before anything is built.
 pub(crate) fn check_places(ranks: u64, settings: &TraceSettings) -> Result<(), TraceError> {
     let places = settings.places;
     match ranks > u64::from(places) {
@@ -270,7 +265,7 @@ pub(crate) fn check_places(ranks: u64, settings: &TraceSettings) -> Result<(), T
     }
 }
 
-/// The first few of so many names, and how many there are.
+/// The first few names, and their number.
 pub(crate) fn first_few(
     count: usize,
     names: impl Iterator<Item = String>,
@@ -284,6 +279,5 @@ pub(crate) fn first_few(
     }
 }
 
-/// Hint for a trace that is too long.
 pub(crate) const SHORTEN: &str =
     "use larger chunks, fewer channels, or an algorithm with fewer messages";

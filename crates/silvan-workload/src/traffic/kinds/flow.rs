@@ -1,5 +1,3 @@
-//! Single flows.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;
@@ -56,10 +54,9 @@ pub struct Flow {
 }
 
 pub(crate) struct FlowSource {
-    /// The sender.
     pub(crate) from: HostId,
     pub(crate) fixed: Fixed,
-    /// Offered rate [bit/s].
+    /// In bit/s.
     rate: f64,
 }
 
@@ -80,7 +77,7 @@ impl Flow {
         }
     }
 
-    /// Checks it, and returns what makes its source of its class. `number` tells the random numbers of flows apart.
+    /// Returns a maker of the source by class. `number` selects random numbers.
     pub(crate) fn source(
         &self,
         check: &Checker,

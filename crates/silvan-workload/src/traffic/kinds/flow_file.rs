@@ -50,7 +50,7 @@ pub struct FlowFile {
 }
 
 impl FlowFile {
-    /// The flows of each host by start.
+    /// By host and start.
     fn flows(&self, check: &Checker) -> Result<Vec<Vec<ListedFlow>>, TrafficError> {
         let Some(text) = &self.list else {
             return match &self.file {
@@ -67,7 +67,7 @@ impl FlowFile {
         for (from, flow) in read {
             flows[from.index()].push(flow);
         }
-        // Stable: flows of one instant start in the order of the file.
+        // Stable: flows of one instant keep the file's order.
         flows
             .iter_mut()
             .for_each(|flows| flows.sort_by_key(|(start, ..)| *start));

@@ -1,4 +1,4 @@
-//! Messages between the ranks of a trace, from their nodes.
+//! Messages between ranks.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::super::{COLLECTIVE_TAG, TraceError};
 use super::nodes::wrong;
 use super::{Node, NodeWork, Trace};
 
-/// Every message has a sender and a receiver.
+/// Checks that every message has a sender and a receiver.
 pub(super) fn check(trace: &Trace) -> Result<(), TraceError> {
     let ranks = trace.ranks.len();
-    // By sender, receiver and tag: how many are sent and received.
+    // Sent and received counts by sender, receiver and tag.
     let mut counts: BTreeMap<(u32, u32, u32), (u64, u64)> = BTreeMap::new();
     let ends = |rank: usize, node: &Node| match node.work {
         NodeWork::Send { to, tag, .. } => Some((rank as u32, to, tag, false)),
