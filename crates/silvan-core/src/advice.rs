@@ -23,10 +23,7 @@ pub struct Advised<M, H> {
 }
 
 impl<M: fmt::Display, H: fmt::Display> Advised<M, H> {
-    /// Formats the message without its hint, for a `Display` or a visitor's `expecting`.
-    ///
-    /// # Errors
-    /// The errors of `f`.
+    /// Formats the message without its hint, for a `Display` or a visitor's `expecting`. Errors as `f`.
     pub fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

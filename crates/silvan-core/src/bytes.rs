@@ -72,10 +72,8 @@ impl Bytes {
         self.0 == 0
     }
 
-    /// The credits that these bytes occupy: blocks of 64 bytes, rounded up.
-    ///
-    /// # Panics
-    /// If they are more than 2^32 - 1 blocks (256 GiB), far beyond any packet or buffer.
+    /// The credits that these bytes occupy: blocks of 64 bytes, rounded up. Panics if they are more than 2^32 - 1
+    /// blocks (256 GiB), far beyond any packet or buffer.
     #[inline]
     pub const fn credits(self) -> Credits {
         let blocks = self.0.div_ceil(Credits::BLOCK_BYTES);

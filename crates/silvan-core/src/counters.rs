@@ -321,10 +321,8 @@ impl PortCounters {
         count
     };
 
-    /// The place of a counter in [`ALL`](Self::ALL).
-    ///
-    /// # Panics
-    /// If no counter has this name; in a constant, that ends the compilation.
+    /// The place of a counter in [`ALL`](Self::ALL). Panics if no counter has this name; in a constant, that ends the
+    /// compilation.
     pub const fn index(name: &str) -> usize {
         let mut index = 0;
         while index < Self::COUNT {

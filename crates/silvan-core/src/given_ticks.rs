@@ -33,10 +33,8 @@ impl GivenTicks {
         }
     }
 
-    /// Reads texts such as `0.32 ns`, for all ports, and `Quantum=0.32 ns`, for the ports of a device.
-    ///
-    /// # Errors
-    /// The first text that is wrong, or that repeats an earlier one.
+    /// Reads texts such as `0.32 ns`, for all ports, and `Quantum=0.32 ns`, for the ports of a device. Errors: the
+    /// first text that is wrong, or that repeats an earlier one.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, GivenTickError> {
         let mut given = Self::default();
         for text in texts {
@@ -54,10 +52,8 @@ impl GivenTicks {
         Ok(given)
     }
 
-    /// States the tick of the ports of a device, by its name or DeviceID.
-    ///
-    /// # Errors
-    /// The device is unknown or has a tick already.
+    /// States the tick of the ports of a device, by its name or DeviceID. Errors: the device is unknown or has a tick
+    /// already.
     pub fn add(&mut self, device: &str, tick: Span) -> Result<(), GivenTickError> {
         let id = device_id(device)?;
         match self.devices.insert(id, tick) {

@@ -62,10 +62,7 @@ impl CounterValue {
         self.end().is_some_and(|end| self.value > end / 2)
     }
 
-    /// Returns the growth from one reading to the next, at most `most`.
-    ///
-    /// # Errors
-    /// [`UnknownGrowth`].
+    /// Returns the growth from one reading to the next, at most `most`. Errors: [`UnknownGrowth`].
     pub fn growth(
         before: Option<Self>,
         now: Option<Self>,

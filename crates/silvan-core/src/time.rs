@@ -60,11 +60,8 @@ impl Time {
         Span(self.0).as_secs_f64()
     }
 
-    /// The span from `earlier` to `self`.
-    ///
-    /// # Panics
-    /// If `earlier` is later than `self`. [`checked_since`](Self::checked_since) is for callers who do not know the
-    /// order.
+    /// The span from `earlier` to `self`. Panics if `earlier` is later than `self`.
+    /// [`checked_since`](Self::checked_since) is for callers who do not know the order.
     #[inline]
     pub const fn since(self, earlier: Self) -> Span {
         match self.checked_since(earlier) {
@@ -154,10 +151,7 @@ impl Span {
         Self(ps)
     }
 
-    /// A span of `ns` nanoseconds.
-    ///
-    /// # Panics
-    /// If it is longer than [`Span::MAX`]; likewise for the coarser units below.
+    /// A span of `ns` nanoseconds. Panics if it is longer than [`Span::MAX`]; likewise for the coarser units below.
     #[inline]
     pub const fn from_ns(ns: u64) -> Self {
         Self::from_units(ns, PS_PER_NS)

@@ -95,10 +95,7 @@ type DaemonManager = Manager<Leased<UmadTransport>, StateFolder>;
 
 impl Daemon {
     /// Takes the lock, opens the port and the endpoint. It will change nothing unless `act` is set. The observer, if
-    /// there is one, gets every round.
-    ///
-    /// # Errors
-    /// [`StartError`]; nothing is left open then.
+    /// there is one, gets every round. Errors: [`StartError`]; nothing is left open then.
     pub fn open(
         settings: ManagerSettings,
         act: bool,
@@ -180,9 +177,7 @@ impl Daemon {
     /// Waits for the lease, if there is one, and does the task. See [`Manager::run`].
     ///
     /// It waits again when the lease is lost, and opens the port again when it fails while the manager runs. Another
-    /// instance in charge restores the changes; then this one returns the number of changes in the journal.
-    ///
-    /// # Errors
+    /// instance in charge restores the changes; then this one returns the number of changes in the journal. Errors:
     /// [`StartError`] if it cannot continue.
     pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, StartError> {
         loop {

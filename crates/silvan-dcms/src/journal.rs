@@ -88,16 +88,10 @@ pub struct Change {
 
 /// Storage of the journal. Each function is a step after which the machine may stop.
 pub trait Disk {
-    /// The journal's content; `None` if there is none.
-    ///
-    /// # Errors
-    /// If it cannot be read.
+    /// The journal's content; `None` if there is none. Errors if it cannot be read.
     fn read(&mut self) -> io::Result<Option<Vec<u8>>>;
 
-    /// Writes new content next to the old.
-    ///
-    /// # Errors
-    /// If it cannot be written; so for the others.
+    /// Writes new content next to the old. Errors if it cannot be written; so for the others.
     fn write(&mut self, content: &[u8]) -> io::Result<()>;
 
     /// Makes sure that the new content is on the disk.
@@ -179,10 +173,8 @@ pub struct Journal<D> {
 }
 
 impl<D: Disk> Journal<D> {
-    /// Reads the journal that an earlier run has left.
-    ///
-    /// # Errors
-    /// [`JournalError`]; then nothing may be changed, since something may have to be restored.
+    /// Reads the journal that an earlier run has left. Errors: [`JournalError`]; then nothing may be changed, since
+    /// something may have to be restored.
     pub fn open(mut disk: D) -> Result<Self, JournalError> {
         let content = disk.read().map_err(|error| JournalError::Io {
             what: "read",
@@ -221,10 +213,7 @@ impl<D: Disk> Journal<D> {
         guids.len()
     }
 
-    /// Remembers a change, before it is made.
-    ///
-    /// # Errors
-    /// [`JournalError::Io`]; then the change must not be made.
+    /// Remembers a change, before it is made. Errors: [`JournalError::Io`]; then the change must not be made.
     pub fn add(&mut self, target: Target, change: Change) -> Result<(), JournalError> {
         let before = self.changes.insert(target, change);
         let written = self.write();
@@ -237,19 +226,14 @@ impl<D: Disk> Journal<D> {
         written
     }
 
-    /// Forgets a change, after it was restored.
-    ///
-    /// # Errors
-    /// [`JournalError::Io`]; then the disk remembers it until [`write`](Self::write) succeeds.
+    /// Forgets a change, after it was restored. Errors: [`JournalError::Io`]; then the disk remembers it until
+    /// [`write`](Self::write) succeeds.
     pub fn remove(&mut self, target: Target) -> Result<(), JournalError> {
         self.changes.remove(&target);
         self.write()
     }
 
-    /// Writes everything to the disk.
-    ///
-    /// # Errors
-    /// [`JournalError::Io`]; then the disk has the old content or the new one.
+    /// Writes everything to the disk. Errors: [`JournalError::Io`]; then the disk has the old content or the new one.
     pub fn write(&mut self) -> Result<(), JournalError> {
         self.is_outdated = true;
         let content = emit(&self.changes);

@@ -81,10 +81,7 @@ impl Lease {
 
     /// Looks at the term of another, and begins one if that is over. Gives whether it has. The process may stop
     /// anywhere, so it matters when the clock is read: for an age before, and for a beginning after what it is compared
-    /// with.
-    ///
-    /// # Errors
-    /// If the folder cannot be read or written.
+    /// with. Errors if the folder cannot be read or written.
     pub fn try_take(&mut self, mut clock: impl FnMut() -> MonotonicTime) -> io::Result<bool> {
         let now = clock();
         let Some(number) = self.highest()? else {

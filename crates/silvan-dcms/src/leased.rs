@@ -26,10 +26,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate that holds nothing yet.
-    ///
-    /// # Errors
-    /// If no thread can be started.
+    /// A candidate that holds nothing yet. Errors if no thread can be started.
     pub fn new(folder: &Path, length: Span) -> std::io::Result<Self> {
         let host = rustix::system::uname();
         let host = host.nodename().to_string_lossy().into_owned();
@@ -58,10 +55,8 @@ impl Candidate {
         })
     }
 
-    /// Begins a term if no other instance is in charge, and gives its number then.
-    ///
-    /// # Errors
-    /// If the folder cannot be read or written.
+    /// Begins a term if no other instance is in charge, and gives its number then. Errors if the folder cannot be read
+    /// or written.
     pub fn try_take(&self) -> std::io::Result<Option<u64>> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         if !lease.try_take(clock)? {

@@ -204,10 +204,7 @@ impl<'a, T: Transport> Marker<'a, T> {
         }))
     }
 
-    /// Lowers a Marking_Rate, after the change is in the journal.
-    ///
-    /// # Errors
-    /// [`ChangeError`].
+    /// Lowers a Marking_Rate, after the change is in the journal. Errors: [`ChangeError`].
     pub fn lower<D: Disk>(
         &mut self,
         journal: &mut Journal<D>,
@@ -257,10 +254,7 @@ impl<'a, T: Transport> Marker<'a, T> {
     }
 
     /// Restores the setting that a change has replaced. A Marking_Rate that another tool has set since stays. Unless
-    /// the result is a failure, the change can be removed from the journal.
-    ///
-    /// # Errors
-    /// [`TransportError::Lost`].
+    /// the result is a failure, the change can be removed from the journal. Errors: [`TransportError::Lost`].
     pub fn restore(
         &mut self,
         location: Location,

@@ -30,10 +30,7 @@ pub struct WatchedSweep {
     pub silent: Vec<SwitchId>,
 }
 
-/// Reads the counters of watched ports, those of one switch after the other.
-///
-/// # Errors
-/// [`TransportError::Lost`].
+/// Reads the counters of watched ports, those of one switch after the other. Errors: [`TransportError::Lost`].
 pub fn sweep<T: Transport>(
     client: &mut Client<T>,
     watched: &[WatchedPort],
@@ -186,9 +183,7 @@ impl Meter {
         }
     }
 
-    /// Sets the counters of 32 bits that are about to stop to 0. Gives the ports whose counters were reset.
-    ///
-    /// # Errors
+    /// Sets the counters of 32 bits that are about to stop to 0. Gives the ports whose counters were reset. Errors:
     /// [`TransportError::Lost`].
     pub fn reset_full<T: Transport>(
         &mut self,

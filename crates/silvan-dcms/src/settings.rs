@@ -320,10 +320,8 @@ impl Listen {
 }
 
 impl ManagerSettings {
-    /// Reads a configuration. Relative paths in it start at the folder of `name`, the file's own path.
-    ///
-    /// # Errors
-    /// The first thing found wrong, with its line and a hint.
+    /// Reads a configuration. Relative paths in it start at the folder of `name`, the file's own path. Errors: the
+    /// first thing found wrong, with its line and a hint.
     pub fn from_toml(text: &str, name: &str) -> Result<Self, DocumentError> {
         let document = Document::parse(text, name)?;
         let is_content = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');

@@ -93,10 +93,8 @@ struct Ports<'a> {
     known: usize,
 }
 
-/// Reads a dump of any of the formats. All its counters were read at `at`.
-///
-/// # Errors
-/// [`DumpError`] if the file is of no such format, is cut off, or is of another fabric.
+/// Reads a dump of any of the formats. All its counters were read at `at`. Errors: [`DumpError`] if the file is of no
+/// such format, is cut off, or is of another fabric.
 pub fn counters(text: &str, fabric: &Fabric, at: MonotonicTime) -> Result<Dump, DumpError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut ports = Ports::new(fabric, at);
@@ -415,10 +413,7 @@ pub struct DumpDiagnosis {
 }
 
 /// Diagnoses a subnet from files whose counters were read `interval` apart. Ports without a stated tick of PortXmitWait
-/// have that of their device.
-///
-/// # Errors
-/// The fault of a file, with the file's role.
+/// have that of their device. Errors: the fault of a file, with the file's role.
 pub fn diagnose_files(
     files: Files<'_>,
     interval: Span,

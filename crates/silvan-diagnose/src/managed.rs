@@ -61,10 +61,7 @@ pub struct LowPort {
 }
 
 impl ManagedSubnet {
-    /// Lays out a subnet.
-    ///
-    /// # Errors
-    /// [`FabricError`] if what it says of itself contradicts itself.
+    /// Lays out a subnet. Errors: [`FabricError`] if what it says of itself contradicts itself.
     pub fn new(subnet: Arc<Subnet>) -> Result<Self, FabricError> {
         let imported = import_without_tables(&subnet);
         let fabric = imported.build(LinkKind::new(Width::X4, Speed::Sdr, Length::ZERO))?;

@@ -45,10 +45,8 @@ pub fn data_rate(fabric: &Fabric, port: PortId) -> Option<Rate> {
 
 impl Observation {
     /// Compares two sweeps, port by port. `ticks` has the tick of PortXmitWait and PortXmitTimeCong of each port. A
-    /// port that waits and whose tick is not known has an unknown waiting time.
-    ///
-    /// # Panics
-    /// If a sweep or `ticks` does not have as many ports as the fabric.
+    /// port that waits and whose tick is not known has an unknown waiting time. Panics if a sweep or `ticks` does not
+    /// have as many ports as the fabric.
     pub fn new(
         fabric: &Fabric,
         before: &IdVec<PortId, TrafficReading>,

@@ -237,10 +237,7 @@ impl Watch {
     }
 
     /// Reads the topology, unless it is known, not old, and fits the last sweep. Readings of another topology are
-    /// forgotten.
-    ///
-    /// # Errors
-    /// [`SurveyError`].
+    /// forgotten. Errors: [`SurveyError`].
     pub fn prepare<T: Transport>(&mut self, client: &mut Client<T>) -> Result<(), SurveyError> {
         if let Some(known) = &self.known {
             let age = client.now().checked_since(known.read_at);
@@ -282,9 +279,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Reads all counters. `None` for the first sweep of a topology, which can be compared with no other.
-    ///
-    /// # Errors
+    /// Reads all counters. `None` for the first sweep of a topology, which can be compared with no other. Errors:
     /// [`SurveyError`].
     pub fn sweep<T: Transport>(
         &mut self,
@@ -353,10 +348,7 @@ impl Watch {
     }
 }
 
-/// Reads topology and tables, then the counters twice, `interval` apart.
-///
-/// # Errors
-/// [`SurveyError`].
+/// Reads topology and tables, then the counters twice, `interval` apart. Errors: [`SurveyError`].
 pub fn survey<T: Transport>(client: &mut Client<T>, interval: Span) -> Result<Survey, SurveyError> {
     let mut watch = Watch::default();
     // So that the interval begins with the first sweep.

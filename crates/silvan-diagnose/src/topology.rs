@@ -57,10 +57,7 @@ pub struct LiveSubnet {
 }
 
 impl LiveSubnet {
-    /// Reads a subnet.
-    ///
-    /// # Errors
-    /// [`SurveyError`].
+    /// Reads a subnet. Errors: [`SurveyError`].
     pub fn read<T: Transport>(client: &mut Client<T>) -> Result<Self, SurveyError> {
         let subnet = discover(client)?.ok_or(SurveyError::NoAnswer)?;
         let blocks = read_tables(client, &subnet)?;

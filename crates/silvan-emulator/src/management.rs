@@ -28,10 +28,7 @@ pub enum ControlAnswer {
 }
 
 impl ManagementPlane {
-    /// The fabric of a scenario, at time zero.
-    ///
-    /// # Errors
-    /// [`EmulatorError`] if it cannot be built.
+    /// The fabric of a scenario, at time zero. Errors: [`EmulatorError`] if it cannot be built.
     pub fn new(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -40,10 +37,8 @@ impl ManagementPlane {
         Self::build(engines, scenario, setup.into(), None)
     }
 
-    /// The fabric of a scenario, at time zero, with a driver that sends next to the scenario's load.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
+    /// The fabric of a scenario, at time zero, with a driver that sends next to the scenario's load. Errors as
+    /// [`new`](Self::new).
     pub fn driven(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -65,9 +60,7 @@ impl ManagementPlane {
     }
 
     /// Takes requests of the driver outside a notification; they are moved out. Without a driver they have no effect.
-    ///
-    /// # Errors
-    /// [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
+    /// Errors: [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
     }
@@ -110,10 +103,7 @@ impl ManagementPlane {
     }
 
     /// Lets simulated time and the server's clock pass. A driver that stops the step ends it earlier; the next call
-    /// goes on from there.
-    ///
-    /// # Errors
-    /// [`EmulatorError`] if the data plane cannot go on.
+    /// goes on from there. Errors: [`EmulatorError`] if the data plane cannot go on.
     pub fn pass(&mut self, span: Span) -> Result<(), EmulatorError> {
         let subnet = &mut self.clients.subnet;
         subnet.uptime += std::time::Duration::from_nanos(span.as_ps() / 1000);
@@ -148,10 +138,7 @@ impl ManagementPlane {
             .collect()
     }
 
-    /// Checks that bytes, credits and queues of the data plane add up.
-    ///
-    /// # Errors
-    /// [`InvariantError`] says what does not.
+    /// Checks that bytes, credits and queues of the data plane add up. Errors: [`InvariantError`] says what does not.
     pub fn audit(&self) -> Result<(), InvariantError> {
         self.clients.subnet.plane.engine.audit()
     }

@@ -11,10 +11,7 @@ use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Checks conservation of bytes and packet data, credits of every buffer, queue summaries, and that no port sleeps
-    /// with packets waiting.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold.
+    /// with packets waiting. Errors: the first invariant that does not hold.
     pub fn audit(&self) -> Result<(), InvariantError> {
         let whole = self.whole();
         let held = self.plane.reordering.as_ref();

@@ -87,10 +87,8 @@ impl Plane {
         }
     }
 
-    /// Blocks of the input buffer of a switch, and those that are free at `now`, as the switch knows.
-    ///
-    /// # Panics
-    /// If no account is kept.
+    /// Blocks of the input buffer of a switch, and those that are free at `now`, as the switch knows. Panics if no
+    /// account is kept.
     pub fn room(&self, now: u64, input: u32, vl: usize) -> (i32, i32) {
         if self.pauses.is_some() {
             let upstream = self.ins[input as usize].upstream;

@@ -72,9 +72,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// If lanes change along the path, the header carries the workload's service level as a class, above the bits that
     /// encode the path. Congestion control sees the header's service level; a class takes the virtual lanes of
     /// `config.sl_to_vl`. If switches choose among alternatives, the last packet of a message may not arrive last.
-    ///
-    /// # Errors
-    /// A value of `config` that cannot be simulated, or a host without exactly one cable.
+    /// Errors: a value of `config` that cannot be simulated, or a host without exactly one cable.
     pub fn new<'a>(
         fabric: &Fabric,
         routes: impl Into<Routes<'a>>,
@@ -111,10 +109,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Traced> {
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
     /// Makes an engine that processes events by lookahead windows.
     ///
-    /// Its results are those of a general engine; only the number of events differs, by events without effect.
-    ///
-    /// # Panics
-    /// If the fabric does not fit, if congestion control reads the fill level of input buffers, or if the workload
+    /// Its results are those of a general engine; only the number of events differs, by events without effect. Panics
+    /// if the fabric does not fit, if congestion control reads the fill level of input buffers, or if the workload
     /// needs deliveries without [linking hosts](Workload::LINKS_HOSTS).
     pub fn lookahead(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         fabric.serve(&switch);
@@ -125,10 +121,8 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, GeneralLookahead> {
     /// Makes a lookahead engine for any fabric that [has windows](CompiledFabric::has_windows), also if congestion
-    /// control reads input buffers.
-    ///
-    /// # Panics
-    /// If the fabric has no windows, or the workload needs deliveries without [linking hosts](Workload::LINKS_HOSTS).
+    /// control reads input buffers. Panics if the fabric has no windows, or the workload needs deliveries without
+    /// [linking hosts](Workload::LINKS_HOSTS).
     pub fn general_lookahead(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         Self::with_windows(fabric, switch, source, workload)
     }
@@ -241,21 +235,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         engine
     }
 
-    /// Processes every event before `end`; events at `end` itself belong to the next call. If the workload pauses the run,
-    /// it returns earlier, at that instant.
-    ///
-    /// # Errors
-    /// [`EngineError`]; the same one again if the run is continued after it.
+    /// Processes every event before `end`; events at `end` itself belong to the next call. If the workload pauses the
+    /// run, it returns earlier, at that instant. Errors: [`EngineError`]; the same one again if the run is continued
+    /// after it.
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, true)
     }
 
     /// Runs like [`run_until`](Self::run_until), without the checks for a deadlock and for losses at `end`.
     ///
-    /// Meant for many short steps. Longer runs check once per simulated millisecond.
-    ///
-    /// # Errors
-    /// Same errors as [`run_until`](Self::run_until).
+    /// Meant for many short steps. Longer runs check once per simulated millisecond. Errors: same errors as
+    /// [`run_until`](Self::run_until).
     pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, false)
     }

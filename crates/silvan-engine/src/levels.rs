@@ -58,30 +58,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// Sets the virtual lanes by service level of a host's packets. A missing lane blocks its level. With lanes that
-    /// depend on the path, the levels are those of paths that cross no dateline.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// depend on the path, the levels are those of paths that cross no dateline. Panics if there is no such host.
     pub fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]) {
         let host = self.plane.known_host(host);
         self.plane.set_host_lanes(host, vls);
         self.wake_host(host, self.now);
     }
 
-    /// The virtual lanes by service level of what a host sends.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// The virtual lanes by service level of what a host sends. Panics if there is no such host.
     pub fn host_sl_to_vl(&self, host: HostId) -> [u8; 16] {
         let lanes = self.plane.host_lanes(self.plane.known_host(host));
         std::array::from_fn(|sl| lanes[usize::from(self.plane.routing.class_bits(sl as u8))])
     }
 
     /// Sets the service level of packets between two hosts whose traffic has level 0, as a subnet manager does for a
-    /// path. Switches use their mapping for that level; the host's link keeps the traffic's lane.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// path. Switches use their mapping for that level; the host's link keeps the traffic's lane. Panics if there is no
+    /// such host.
     pub fn set_path_sl(&mut self, source: HostId, destination: HostId, level: Sl) {
         let (source, destination) = (
             self.plane.known_host(source),
@@ -90,10 +82,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.set_path_sl(source, destination, level.as_u8());
     }
 
-    /// The service level of packets from one host to another whose traffic has service level 0.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// The service level of packets from one host to another whose traffic has service level 0. Panics if there is no
+    /// such host.
     pub fn path_sl(&self, source: HostId, destination: HostId) -> Sl {
         let (source, destination) = (
             self.plane.known_host(source),

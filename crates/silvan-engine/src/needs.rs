@@ -55,10 +55,8 @@ impl CompiledFabric {
         !self.counts_buffers() && !switch.needs_select_discard()
     }
 
-    /// Checks that the links have what a scheme needs.
-    ///
-    /// # Errors
-    /// [`BuildError::PfcScheme`] for links with PFC, if the scheme reads or delays credits.
+    /// Checks that the links have what a scheme needs. Errors: [`BuildError::PfcScheme`] for links with PFC, if the
+    /// scheme reads or delays credits.
     pub fn check_scheme<S: SwitchControl, C: SourceControl>(
         &self,
         switch: &S,

@@ -76,10 +76,8 @@ impl CompiledFabric {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
-    /// An engine on this many threads, with so many parts for each; fewer if there are fewer switches.
-    ///
-    /// # Panics
-    /// As [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
+    /// An engine on this many threads, with so many parts for each; fewer if there are fewer switches. Panics as
+    /// [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
     pub fn new(
         mut fabric: CompiledFabric,
         switch: S,
@@ -94,10 +92,8 @@ impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W, GeneralLookahead> {
-    /// Divides any fabric that [has windows](CompiledFabric::has_windows).
-    ///
-    /// # Panics
-    /// As [`Engine::general_lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
+    /// Divides any fabric that [has windows](CompiledFabric::has_windows). Panics as [`Engine::general_lookahead`], and
+    /// if the fabric is not [divisible](CompiledFabric::is_divisible).
     pub fn general_lookahead(
         fabric: CompiledFabric,
         switch: S,
@@ -171,18 +167,13 @@ where
         self.threads = ThreadCount::new(self.threads.most(), usize::MAX);
     }
 
-    /// Processes every event before `end`; events at `end` itself belong to the next call.
-    ///
-    /// # Errors
-    /// As [`Engine::run_until`].
+    /// Processes every event before `end`; events at `end` itself belong to the next call. Errors as
+    /// [`Engine::run_until`].
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, true)
     }
 
-    /// Runs like [`Engine::step_until`].
-    ///
-    /// # Errors
-    /// Same errors as [`Engine::run_until`].
+    /// Runs like [`Engine::step_until`]. Errors: same errors as [`Engine::run_until`].
     pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, false)
     }

@@ -173,28 +173,21 @@ impl Plane {
         }
     }
 
-    /// Checks the number of a port.
-    ///
-    /// # Panics
-    /// If the fabric has no such port.
+    /// Checks the number of a port. Panics if the fabric has no such port.
     #[inline]
     pub fn known_port(&self, port: PortId) -> u32 {
         assert!(port.index() < self.fabric_ports, "no such port");
         port.index() as u32
     }
 
-    /// Checks the number of a host.
-    ///
-    /// # Panics
-    /// If the fabric has no such host.
+    /// Checks the number of a host. Panics if the fabric has no such host.
     #[inline]
     pub fn known_host(&self, host: HostId) -> u32 {
         assert!(host.index() < self.hosts.len(), "no such host");
         host.index() as u32
     }
 
-    /// # Panics
-    /// If the fabric has no such port, or the run no such lane.
+    /// Panics if the fabric has no such port, or the run no such lane.
     pub fn known_lane(&self, port: PortId, vl: Vl) -> usize {
         assert!(vl.index() < self.vls, "no such virtual lane");
         self.lane(self.known_port(port), vl.index())

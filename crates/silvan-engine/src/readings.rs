@@ -53,20 +53,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.plane.fabric_ports
     }
 
-    /// Counters of a port since the start.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Counters of a port since the start. Panics if there is no such port.
     pub fn port_counters(&self, port: PortId) -> PortCounters {
         self.plane.known_port(port);
         self.counters_of(port)
     }
 
     /// Reads the sampled values of these ports, of the first `vls` virtual lanes, in the order of `ports`. The vector
-    /// is overwritten.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// is overwritten. Panics if there is no such port.
     pub fn read_ports(&self, ports: &[PortId], vls: u8, readings: &mut Vec<PortReading>) {
         let plane = &self.plane;
         let vls = usize::from(vls).min(plane.vls);
@@ -150,8 +144,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Counters of a host since the start. Deliveries are those before the end of the last
     /// [`Engine::run_until`].
     ///
-    /// # Panics
-    /// If there is no such host.
+    /// Panics if there is no such host.
     pub fn host_counters(&self, host: HostId) -> HostCounters {
         let record = &self.plane.hosts[self.plane.known_host(host) as usize];
         let reordering = self.plane.reordering.as_ref();
@@ -167,10 +160,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The flows that the congestion control of a host holds below the rate of their link now.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// The flows that the congestion control of a host holds below the rate of their link now. Panics if there is no
+    /// such host.
     pub fn flow_limits(&self, host: HostId) -> Vec<FlowLimit> {
         self.plane.known_host(host);
         self.source.flow_limits(time(self.now), host)
@@ -203,19 +194,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.reset_latency();
     }
 
-    /// Wire bytes that wait in the switch for this output Port VL.
-    ///
-    /// # Panics
-    /// If there is no such port or virtual lane.
+    /// Wire bytes that wait in the switch for this output Port VL. Panics if there is no such port or virtual lane.
     pub fn queued(&self, output: PortId, vl: Vl) -> Bytes {
         let lane = self.plane.known_lane(output, vl);
         Bytes::from_bytes(u64::from(self.plane.waiting_bytes(lane)))
     }
 
-    /// Credits that this output Port VL has in hand, in 64-byte blocks, those due by now included.
-    ///
-    /// # Panics
-    /// If there is no such port or virtual lane.
+    /// Credits that this output Port VL has in hand, in 64-byte blocks, those due by now included. Panics if there is
+    /// no such port or virtual lane.
     pub fn credits(&self, output: PortId, vl: Vl) -> u32 {
         let plane = &self.plane;
         plane.known_lane(output, vl);
@@ -224,11 +210,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         (plane.credits_at(self.now, lane) + plane.withheld_credits(lane)) as u32
     }
 
-    /// Blocks of 64 bytes that are free in an input buffer now, as its switch knows; `None` if the scheme does not ask how full
-    /// buffers are.
-    ///
-    /// # Panics
-    /// If there is no such port or virtual lane.
+    /// Blocks of 64 bytes that are free in an input buffer now, as its switch knows; `None` if the scheme does not ask
+    /// how full buffers are. Panics if there is no such port or virtual lane.
     pub fn free_blocks(&self, input: PortId, vl: Vl) -> Option<u32> {
         let plane = &self.plane;
         plane.known_lane(input, vl);
@@ -267,20 +250,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         &mut self.workload
     }
 
-    /// Changes the workload at the current instant, and polls the hosts that the change adds to the list.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Changes the workload at the current instant, and polls the hosts that the change adds to the list. Panics if
+    /// there is no such host.
     pub fn change_workload(&mut self, change: impl FnOnce(&mut W, Time, &mut Vec<HostId>)) {
         self.note_change();
         change(&mut self.workload, Time::from_ps(self.now), &mut self.woken);
         self.wake_all(self.now);
     }
 
-    /// Polls a host at the current instant, after its traffic was reconfigured.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Polls a host at the current instant, after its traffic was reconfigured. Panics if there is no such host.
     pub fn wake(&mut self, host: HostId) {
         let host = self.plane.known_host(host);
         self.note_change();

@@ -254,18 +254,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Sets or removes the forwarding entry of a switch for a host. Waiting packets keep their output. An entry to a
-    /// port without a cable or to another host counts as none. Ignored if `switch` is not a switch.
-    ///
-    /// # Panics
-    /// If there is no such node or host.
+    /// port without a cable or to another host counts as none. Ignored if `switch` is not a switch. Panics if there is
+    /// no such node or host.
     pub fn set_route(&mut self, switch: NodeId, destination: HostId, port: Option<PortNumber>) {
         self.set_routes(switch, &[(destination, port)]);
     }
 
-    /// Sets the routes to several hosts at once.
-    ///
-    /// # Panics
-    /// If there is no such node or host.
+    /// Sets the routes to several hosts at once. Panics if there is no such node or host.
     pub fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
         let plane = &mut self.plane;
         plane.tabulate();
@@ -305,13 +300,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// Sets the virtual-lane arbitration tables of an output port. Lanes in neither table never send.
-    ///
-    /// # Errors
-    /// [`BuildError::VlArbitration`] if a table names a lane that does not exist.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Sets the virtual-lane arbitration tables of an output port. Lanes in neither table never send. Errors:
+    /// [`BuildError::VlArbitration`] if a table names a lane that does not exist. Panics if there is no such port.
     pub fn set_vl_arbitration(
         &mut self,
         port: PortId,
@@ -340,10 +330,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         Ok(())
     }
 
-    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it has to send.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it has to send. Panics
+    /// if there is no such port.
     pub fn close_port(&mut self, port: PortId, on_wire: OnWire) {
         let plane = &mut self.plane;
         plane.known_port(port);
@@ -401,21 +389,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// Changes the data rate of a link in the direction out of this port. Packets whose transmission has
-    /// started keep the time that it takes.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Changes the data rate of a link in the direction out of this port. Packets whose transmission has started keep
+    /// the time that it takes. Panics if there is no such port.
     pub fn set_link_rate(&mut self, port: PortId, rate: Rate) {
         self.plane.known_port(port);
         self.plane.set_link_rate(port, rate);
     }
 
-    /// Changes the rate at which a host receives payload, for packets that leave its switch from now on; `None`
-    /// for the rate of the configuration. Notifications take as long as before.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Changes the rate at which a host receives payload, for packets that leave its switch from now on; `None` for the
+    /// rate of the configuration. Notifications take as long as before. Panics if there is no such host.
     pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {
         self.plane.known_host(host);
         self.plane.set_sink_rate(host, rate);

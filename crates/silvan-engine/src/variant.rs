@@ -67,10 +67,7 @@ impl EngineVariant for GeneralLookahead {
 pub struct CompiledFabric(pub(crate) Plane);
 
 impl CompiledFabric {
-    /// Compiles a fabric.
-    ///
-    /// # Errors
-    /// A value of `config` that cannot be simulated, or a host without exactly one cable.
+    /// Compiles a fabric. Errors: a value of `config` that cannot be simulated, or a host without exactly one cable.
     pub fn new<'a>(
         fabric: &Fabric,
         routes: impl Into<Routes<'a>>,

@@ -284,10 +284,7 @@ impl FabricBuilder {
         Self::default()
     }
 
-    /// Adds a switch with external ports 1 to `ports`.
-    ///
-    /// # Errors
-    /// If the name is bad or taken, or `ports` is not 1 to 254.
+    /// Adds a switch with external ports 1 to `ports`. Errors if the name is bad or taken, or `ports` is not 1 to 254.
     pub fn add_switch(
         &mut self,
         name: impl Into<String>,
@@ -300,10 +297,7 @@ impl FabricBuilder {
         }
     }
 
-    /// Adds a host; its only port is number 1.
-    ///
-    /// # Errors
-    /// If the name is bad or taken.
+    /// Adds a host; its only port is number 1. Errors if the name is bad or taken.
     pub fn add_host(&mut self, name: impl Into<String>) -> Result<NodeHandle, FabricError> {
         self.add_node(name.into(), false, 1)
     }
@@ -330,20 +324,15 @@ impl FabricBuilder {
         Ok(handle)
     }
 
-    /// Sets the identity of a node; [`build`](Self::build) checks it.
-    ///
-    /// # Panics
-    /// If the node was added to another builder that has more nodes.
+    /// Sets the identity of a node; [`build`](Self::build) checks it. Panics if the node was added to another builder
+    /// that has more nodes.
     pub fn identify(&mut self, node: NodeHandle, identity: Identity) {
         self.nodes[node.0].identity = identity;
     }
 
     /// The port that a text names: `name:port`, or a host's name alone. Names may contain colons; what can be read both
-    /// ways is read as `name:port`.
-    ///
-    /// # Errors
-    /// If the text has another form or the node is not known. The port number is checked by
-    /// [`connect`](Self::connect).
+    /// ways is read as `name:port`. Errors if the text has another form or the node is not known. The port number is
+    /// checked by [`connect`](Self::connect).
     pub fn endpoint(&self, text: &str) -> Result<Endpoint, FabricError> {
         let bad = || FabricError::BadEndpoint {
             text: text.to_owned(),
@@ -373,13 +362,8 @@ impl FabricBuilder {
         Ok(node.port(1))
     }
 
-    /// Plugs a cable into two ports.
-    ///
-    /// # Errors
-    /// If a port does not exist or is in use, or if the cable ends where it starts or joins two hosts.
-    ///
-    /// # Panics
-    /// If an endpoint was made by another builder that has more nodes.
+    /// Plugs a cable into two ports. Errors if a port does not exist or is in use, or if the cable ends where it starts
+    /// or joins two hosts. Panics if an endpoint was made by another builder that has more nodes.
     pub fn connect(&mut self, a: Endpoint, b: Endpoint, kind: LinkKind) -> Result<(), FabricError> {
         for end in [a, b] {
             let node = &self.nodes[end.node.0];

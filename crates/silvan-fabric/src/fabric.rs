@@ -228,10 +228,7 @@ impl Fabric {
         self.nodes.len() <= usize::from(Lid::MAX_UNICAST.as_u16())
     }
 
-    /// The error of what needs LIDs in a fabric without them.
-    ///
-    /// # Errors
-    /// If the fabric [has no LIDs](Self::has_lids).
+    /// The error of what needs LIDs in a fabric without them. Errors if the fabric [has no LIDs](Self::has_lids).
     pub fn require_lids(&self) -> Result<(), FabricError> {
         let nodes = self.nodes.len();
         match self.has_lids() {
@@ -260,10 +257,7 @@ impl Fabric {
         self.peer_switch(first).map(|(switch, _)| switch)
     }
 
-    /// Gives hosts other names.
-    ///
-    /// # Errors
-    /// The place of the first name that another node has, and this name.
+    /// Gives hosts other names. Errors: the place of the first name that another node has, and this name.
     pub fn rename_hosts(&mut self, names: Vec<(HostId, String)>) -> Result<(), (usize, String)> {
         for (host, _) in &names {
             self.nodes_by_name
@@ -279,10 +273,8 @@ impl Fabric {
         Ok(())
     }
 
-    /// Removes the cables in some ports from a copy of the fabric. Other cables keep their order.
-    ///
-    /// # Panics
-    /// If a port has the cable of a host.
+    /// Removes the cables in some ports from a copy of the fabric. Other cables keep their order. Panics if a port has
+    /// the cable of a host.
     #[must_use]
     pub fn without_cables(&self, ports: &[PortId]) -> Self {
         let mut fabric = self.clone();

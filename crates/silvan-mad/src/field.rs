@@ -16,25 +16,16 @@ pub trait Field: Sized {
     /// Number of values of one width in a row: more than one for arrays.
     const ELEMENTS: usize = 1;
 
-    /// The value that starts at bit `at`.
-    ///
-    /// # Panics
-    /// If `bytes` ends before the value does.
+    /// The value that starts at bit `at`. Panics if `bytes` ends before the value does.
     fn read(bytes: &[u8], at: usize) -> Self;
 
-    /// Writes the value from bit `at` on and leaves all other bits alone.
-    ///
-    /// # Panics
-    /// If `bytes` ends before the value does.
+    /// Writes the value from bit `at` on and leaves all other bits alone. Panics if `bytes` ends before the value does.
     fn write(&self, bytes: &mut [u8], at: usize);
 
     /// Returns true if all bits are zero.
     fn is_zero(&self) -> bool;
 
-    /// Writes the value for a person, integers in hexadecimal if `hex`.
-    ///
-    /// # Errors
-    /// The errors of `f`.
+    /// Writes the value for a person, integers in hexadecimal if `hex`. Errors as `f`.
     fn show(&self, f: &mut fmt::Formatter<'_>, hex: bool) -> fmt::Result;
 }
 
@@ -307,18 +298,13 @@ pub struct FieldLocation {
 }
 
 impl FieldLocation {
-    /// The value of an element.
-    ///
-    /// # Panics
-    /// If `bytes` ends before the element does.
+    /// The value of an element. Panics if `bytes` ends before the element does.
     pub fn read(&self, bytes: &[u8], element: usize) -> u64 {
         bits(bytes, self.at + element * self.width, self.width)
     }
 
-    /// Sets an element as counters end: fields of 64 bits wrap around, smaller ones stay at their largest value.
-    ///
-    /// # Panics
-    /// If `bytes` ends before the element does.
+    /// Sets an element as counters end: fields of 64 bits wrap around, smaller ones stay at their largest value. Panics
+    /// if `bytes` ends before the element does.
     pub fn write_counter(&self, bytes: &mut [u8], element: usize, value: u64) {
         let value = value.min(low_mask(self.width));
         set_bits(bytes, self.at + element * self.width, self.width, value);

@@ -98,10 +98,7 @@ impl Mad {
         }
     }
 
-    /// Reads a datagram.
-    ///
-    /// # Errors
-    /// If the base version is not 1, or a directed route is longer than its path.
+    /// Reads a datagram. Errors if the base version is not 1, or a directed route is longer than its path.
     pub fn parse<B: Borrow<[u8; MAD_LEN]>>(packet: &Packet<B>) -> Result<Self, MadError> {
         if packet.base_version() != 1 {
             return Err(MadError::BaseVersion(packet.base_version()));

@@ -166,10 +166,7 @@ pub enum MadError {
 pub struct Packet<B>(B);
 
 impl<'a> Packet<&'a [u8; MAD_LEN]> {
-    /// The view of bytes that came from outside.
-    ///
-    /// # Errors
-    /// [`MadError::Length`] unless there are 256.
+    /// The view of bytes that came from outside. Errors: [`MadError::Length`] unless there are 256.
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self, MadError> {
         match bytes.try_into() {
             Ok(bytes) => Ok(Self(bytes)),

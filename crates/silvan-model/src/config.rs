@@ -226,10 +226,8 @@ pub struct VlArbitration {
 }
 
 impl VlArbitration {
-    /// Checks that every lane exists.
-    ///
-    /// # Errors
-    /// [`BuildError::VlArbitration`] with the first entry of a lane that does not exist.
+    /// Checks that every lane exists. Errors: [`BuildError::VlArbitration`] with the first entry of a lane that does
+    /// not exist.
     pub fn check_lanes(&self, data_vls: u8) -> Result<(), BuildError> {
         for (table, entries) in [("high", &self.high), ("low", &self.low)] {
             let beyond = |&(vl, _): &(Vl, u8)| vl.as_u8() >= data_vls;
@@ -457,10 +455,7 @@ impl LatencyStats {
 }
 
 impl EngineConfig {
-    /// Checks every value that does not depend on the fabric.
-    ///
-    /// # Errors
-    /// The first impossible value found.
+    /// Checks every value that does not depend on the fabric. Errors: the first impossible value found.
     pub fn validate(&self) -> Result<(), BuildError> {
         if !(1..=15).contains(&self.data_vls) {
             return Err(BuildError::DataVls(self.data_vls));
@@ -522,10 +517,7 @@ impl EngineConfig {
         self.validate_vl_arbitration()
     }
 
-    /// Limits of PFC at either direction of a link; `None` with credits.
-    ///
-    /// # Errors
-    /// As [`PfcParams::at`].
+    /// Limits of PFC at either direction of a link; `None` with credits. Errors as [`PfcParams::at`].
     pub fn pfc_limits(&self, link: &Link) -> Result<Option<PfcLimits>, BuildError> {
         let cable = PfcCable {
             rate: link.data_rate(),
@@ -536,11 +528,8 @@ impl EngineConfig {
         self.pfc.as_ref().map(|pfc| pfc.at(cable)).transpose()
     }
 
-    /// Checks that there are virtual lanes for these routes, and that nothing relies on the order of
-    /// packets that they do not keep.
-    ///
-    /// # Errors
-    /// The first thing in the way.
+    /// Checks that there are virtual lanes for these routes, and that nothing relies on the order of packets that they
+    /// do not keep. Errors: the first thing in the way.
     pub fn validate_routes(&self, routes: Routes<'_>) -> Result<(), BuildError> {
         if routes.choice != PathChoice::Table {
             if routes.lanes.is_some() {

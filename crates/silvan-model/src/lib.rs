@@ -80,10 +80,8 @@ pub struct Network<'a> {
 
 /// A set of compiled engines.
 pub trait Engines {
-    /// Starts a run.
-    ///
-    /// # Errors
-    /// A value of the configuration that cannot be simulated, or a host without exactly one cable.
+    /// Starts a run. Errors: a value of the configuration that cannot be simulated, or a host without exactly one
+    /// cable.
     fn start(
         &self,
         network: Network<'_>,
@@ -91,10 +89,7 @@ pub trait Engines {
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError>;
 
-    /// Starts one for a live fabric.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
+    /// Starts one for a live fabric. Errors as [`start`](Self::start).
     fn start_live(
         &self,
         network: Network<'_>,

@@ -127,10 +127,8 @@ impl PfcParams {
     /// rate × (2 propagation + 2 interface delay + response + time of the largest frame + time of the pause frame) +
     /// largest frame
     ///
-    /// With this headroom no byte is ever lost. With one byte less, the worst case loses one byte.
-    ///
-    /// # Errors
-    /// `xon` above `xoff`, a buffer without room for `xoff` and headroom, or a buffer of more than 16 MiB.
+    /// With this headroom no byte is ever lost. With one byte less, the worst case loses one byte. Errors: `xon` above
+    /// `xoff`, a buffer without room for `xoff` and headroom, or a buffer of more than 16 MiB.
     pub fn at(&self, cable: PfcCable) -> Result<PfcLimits, BuildError> {
         let PfcCable {
             rate,

@@ -61,30 +61,22 @@ pub enum FabricChange {
 /// A call goes through a pointer, which costs little compared with the work between two samples of a run.
 pub trait Simulation {
     /// Processes every event before `end`; events at `end` itself belong to the next call. The call returns earlier if
-    /// the workload pauses the run.
-    ///
-    /// # Errors
-    /// [`EngineError`]; a run continued after an error returns the same error again.
+    /// the workload pauses the run. Errors: [`EngineError`]; a run continued after an error returns the same error
+    /// again.
     fn run_until(&mut self, end: Time) -> Result<(), EngineError>;
 
     /// Runs like [`run_until`](Self::run_until), without the checks for a deadlock and for losses at `end`.
     ///
-    /// Meant for many short steps. Longer runs check once per simulated millisecond.
-    ///
-    /// # Errors
-    /// Same errors as [`run_until`](Self::run_until).
+    /// Meant for many short steps. Longer runs check once per simulated millisecond. Errors: same errors as
+    /// [`run_until`](Self::run_until).
     fn step_until(&mut self, end: Time) -> Result<(), EngineError>;
 
-    /// Applies a change now, to the switches or to the adapters, depending on the setting.
-    ///
-    /// # Errors
-    /// [`UnknownSetting`] if neither has it.
+    /// Applies a change now, to the switches or to the adapters, depending on the setting. Errors: [`UnknownSetting`]
+    /// if neither has it.
     fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting>;
 
-    /// Changes the fabric now.
-    ///
-    /// # Panics
-    /// If the run was started without [`changes_fabric`](crate::Network::changes_fabric), or there is no such port or host.
+    /// Changes the fabric now. Panics if the run was started without
+    /// [`changes_fabric`](crate::Network::changes_fabric), or there is no such port or host.
     fn change_fabric(&mut self, change: FabricChange);
 
     /// The instant up to which events have been processed.
@@ -206,10 +198,7 @@ pub trait Simulation {
         let _ = change;
     }
 
-    /// Checks that bytes, credits and queues of the data plane add up.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold.
+    /// Checks that bytes, credits and queues of the data plane add up. Errors: the first invariant that does not hold.
     fn audit(&self) -> Result<(), InvariantError>;
 }
 
@@ -222,16 +211,11 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// Tells the load which packets were discarded since the last call.
     fn settle_losses(&mut self);
 
-    /// Sets or removes the forwarding entries of a switch for some hosts.
-    ///
-    /// # Panics
-    /// If there is no such node or host.
+    /// Sets or removes the forwarding entries of a switch for some hosts. Panics if there is no such node or host.
     fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]);
 
-    /// Sets the virtual-lane arbitration tables of an output port.
-    ///
-    /// # Errors
-    /// [`BuildError::VlArbitration`] if a table names a lane that does not exist.
+    /// Sets the virtual-lane arbitration tables of an output port. Errors: [`BuildError::VlArbitration`] if a table
+    /// names a lane that does not exist.
     fn set_vl_arbitration(
         &mut self,
         port: PortId,
@@ -250,28 +234,17 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// Returns the SL-to-VL mapping of a switch; `None` if the node is no switch or has no such ports.
     fn sl_to_vl(&self, switch: NodeId, input: PortNumber, output: PortNumber) -> Option<[u8; 16]>;
 
-    /// Sets the virtual lanes by service level of what a host sends.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Sets the virtual lanes by service level of what a host sends. Panics if there is no such host.
     fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]);
 
-    /// Returns the SL-to-VL mapping of a host.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Returns the SL-to-VL mapping of a host. Panics if there is no such host.
     fn host_sl_to_vl(&self, host: HostId) -> [u8; 16];
 
-    /// Sets the service level of packets from one host to another whose traffic has service level 0.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Sets the service level of packets from one host to another whose traffic has service level 0. Panics if there is
+    /// no such host.
     fn set_path_sl(&mut self, source: HostId, destination: HostId, level: Sl);
 
-    /// Returns the service level of a path.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Returns the service level of a path. Panics if there is no such host.
     fn path_sl(&self, source: HostId, destination: HostId) -> Sl;
 
     /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it has to send.

@@ -245,10 +245,8 @@ fn bits(values: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
     bytes
 }
 
-/// Texts in Arrow's layout: where each begins and the last ends, and all of them joined.
-///
-/// # Panics
-/// When the texts hold 2 GiB or more, the most that Arrow's 32-bit offsets reach.
+/// Texts in Arrow's layout: where each begins and the last ends, and all of them joined. Panics when the texts hold 2
+/// GiB or more, the most that Arrow's 32-bit offsets reach.
 fn text_column(texts: &[String]) -> (Vec<i32>, Vec<u8>) {
     let mut offsets = Vec::with_capacity(texts.len() + 1);
     let mut bytes = Vec::with_capacity(texts.iter().map(String::len).sum());

@@ -41,10 +41,8 @@ pub struct Estimate {
 
 impl Scenario {
     /// Estimates the size of a run with this seed: what its sources send, as far as the receivers take it, over routes
-    /// of mean length. Programs send all that they have to send.
-    ///
-    /// # Errors
-    /// The placement that this seed gives is impossible.
+    /// of mean length. Programs send all that they have to send. Errors: the placement that this seed gives is
+    /// impossible.
     pub fn estimate(&self, seed: u64) -> Result<Estimate, ScenarioError> {
         let environment = self.environment(seed);
         let traffic =

@@ -72,10 +72,8 @@ struct FaultFile {
     fault: Vec<FaultEntry>,
 }
 
-/// Reads the faults of a file, for a fabric that has these names. `source` is the name of the file.
-///
-/// # Errors
-/// The first mistake, with its line.
+/// Reads the faults of a file, for a fabric that has these names. `source` is the name of the file. Errors: the first
+/// mistake, with its line.
 pub fn read_faults(
     text: &str,
     source: &str,
@@ -89,10 +87,7 @@ pub fn read_faults(
     })
 }
 
-/// Finds the nodes and ports of faults.
-///
-/// # Errors
-/// The first mistake, with its key.
+/// Finds the nodes and ports of faults. Errors: the first mistake, with its key.
 pub(crate) fn plan_faults(
     entries: &[FaultEntry],
     fabric: &Fabric,
@@ -283,10 +278,7 @@ impl FaultTimes {
     }
 }
 
-/// A port with a cable, as people write it.
-///
-/// # Errors
-/// The fabric has no such port, or the port has no cable.
+/// A port with a cable, as people write it. Errors: the fabric has no such port, or the port has no cable.
 pub fn cabled_port(fabric: &Fabric, text: &str) -> Result<PortId, String> {
     let port = port_named(fabric, text)?;
     match fabric.ports[port].peer {
@@ -311,20 +303,14 @@ fn port_named(fabric: &Fabric, text: &str) -> Result<PortId, String> {
     })
 }
 
-/// A host by its name.
-///
-/// # Errors
-/// The fabric has no such host.
+/// A host by its name. Errors: the fabric has no such host.
 pub fn host_named(fabric: &Fabric, name: &str) -> Result<HostId, String> {
     let node = fabric.node_by_name(name);
     let host = node.and_then(|node| fabric.nodes[node].as_host());
     host.ok_or_else(|| unknown(fabric, "host", name))
 }
 
-/// A switch by its name.
-///
-/// # Errors
-/// The fabric has no such switch.
+/// A switch by its name. Errors: the fabric has no such switch.
 pub fn switch_named(fabric: &Fabric, name: &str) -> Result<SwitchId, String> {
     let node = fabric.node_by_name(name);
     let switch = node.and_then(|node| fabric.nodes[node].as_switch());
@@ -340,10 +326,7 @@ fn unknown(fabric: &Fabric, what: &str, name: &str) -> String {
     }
 }
 
-/// The share of datagrams that a percentage is.
-///
-/// # Errors
-/// The percentage is below 0 or above 100.
+/// The share of datagrams that a percentage is. Errors: the percentage is below 0 or above 100.
 pub fn lost_share(percent: f64) -> Result<f64, String> {
     match (0.0..=100.0).contains(&percent) {
         true => Ok(percent / 100.0),
@@ -353,10 +336,7 @@ pub fn lost_share(percent: f64) -> Result<f64, String> {
     }
 }
 
-/// A number of symbol errors in a second.
-///
-/// # Errors
-/// The number is below 0 or not finite.
+/// A number of symbol errors in a second. Errors: the number is below 0 or not finite.
 pub fn error_rate(per_second: f64) -> Result<f64, String> {
     match per_second >= 0.0 && per_second.is_finite() {
         true => Ok(per_second),
@@ -366,10 +346,8 @@ pub fn error_rate(per_second: f64) -> Result<f64, String> {
     }
 }
 
-/// Checks that a limit is below the capacity of the cable in a port.
-///
-/// # Errors
-/// The key at fault, and the fault of its value.
+/// Checks that a limit is below the capacity of the cable in a port. Errors: the key at fault, and the fault of its
+/// value.
 pub fn check_limit(
     fabric: &Fabric,
     port: PortId,

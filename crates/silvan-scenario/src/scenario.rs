@@ -94,10 +94,8 @@ impl Scenario {
     /// Reads, completes and checks a scenario.
     ///
     /// `source_name` is what errors call the text, usually the path of its file; files that the scenario names are
-    /// looked for in the same folder. The overrides are applied in order before anything is checked.
-    ///
-    /// # Errors
-    /// The first thing found wrong, with its place and a hint.
+    /// looked for in the same folder. The overrides are applied in order before anything is checked. Errors: the first
+    /// thing found wrong, with its place and a hint.
     pub fn from_toml(
         text: &str,
         source_name: &str,
@@ -116,10 +114,7 @@ impl Scenario {
     }
 
     /// Reads the scenario again with more overrides: defaults that depend on other values follow those of the
-    /// overrides.
-    ///
-    /// # Errors
-    /// Same errors as [`from_toml`](Self::from_toml).
+    /// overrides. Errors: same errors as [`from_toml`](Self::from_toml).
     pub fn with_overrides(&self, overrides: &[Override]) -> Result<Self, ScenarioError> {
         let source = SourceText::parse(&self.text, &self.source_name, &self.overrides)?;
         if overrides
@@ -323,10 +318,7 @@ impl Scenario {
             .expect("scenario types are numbers, texts, lists and tables with text keys")
     }
 
-    /// The fabric as a net file that ibsim serves.
-    ///
-    /// # Errors
-    /// If the fabric has more nodes than there are LIDs.
+    /// The fabric as a net file that ibsim serves. Errors if the fabric has more nodes than there are LIDs.
     pub fn ibsim_net(&self) -> Result<String, ScenarioError> {
         check_lids(&self.routed.fabric, "generator")?;
         Ok(silvan_fabric::import::ibsim_net(&self.routed.fabric))
@@ -377,10 +369,7 @@ impl Scenario {
     }
 
     /// Returns the forwarding tables; they connect every pair of hosts without loops. If routes follow a rule, the
-    /// first call makes the tables.
-    ///
-    /// # Panics
-    /// Never: the routes have been built before.
+    /// first call makes the tables. Panics: Never: the routes have been built before.
     pub fn tables(&self) -> &Arc<ForwardingTables> {
         if self.routed.tables.rule().is_none() {
             return &self.routed.tables;
@@ -489,8 +478,7 @@ impl Scenario {
     /// `tmax` of gran2012 at an instant of a run with this seed [bit/s of payload]: see
     /// [`Traffic::tmax`].
     ///
-    /// # Errors
-    /// The placement that this seed gives is impossible.
+    /// Errors: the placement that this seed gives is impossible.
     pub fn tmax(&self, seed: u64, at: Time) -> Result<f64, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
         let traffic = traffic.map_err(|error| refused(&error))?;
@@ -498,10 +486,7 @@ impl Scenario {
     }
 
     /// Returns the arrivals at open-loop sources in a run with this seed, from its warm-up to its end, by traffic
-    /// class: see [`Traffic::arrivals`].
-    ///
-    /// # Errors
-    /// The placement that this seed gives is impossible.
+    /// class: see [`Traffic::arrivals`]. Errors: the placement that this seed gives is impossible.
     pub fn arrivals(&self, seed: u64) -> Result<Vec<(String, Option<Arrivals>)>, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
         let traffic = traffic.map_err(|error| refused(&error))?;
@@ -513,8 +498,7 @@ impl Scenario {
     /// The payload that the sources of each traffic class offer in a run with this seed between its warm-up and its end [bytes]: see
     /// [`Traffic::offered_bytes`].
     ///
-    /// # Errors
-    /// The placement that this seed gives is impossible.
+    /// Errors: the placement that this seed gives is impossible.
     pub fn offered_bytes(&self, seed: u64) -> Result<Vec<(String, f64)>, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
         let traffic = traffic.map_err(|error| refused(&error))?;

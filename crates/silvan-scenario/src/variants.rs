@@ -174,10 +174,7 @@ impl Scenario {
     /// Returns the variants of all schemes on the fabric, each with its name, scheme, summary and cost.
     ///
     /// Variants also have the keys that choose them, their settings, the settings to write in a scenario, and the
-    /// reason for omitted ones.
-    ///
-    /// # Errors
-    /// A file that the scenario names has changed.
+    /// reason for omitted ones. Errors: a file that the scenario names has changed.
     pub fn scheme_variants(&self) -> Result<Value, ScenarioError> {
         let (text, name, overrides) = self.written();
         let source = SourceText::parse(text, name, overrides)?;

@@ -71,18 +71,12 @@ pub(crate) struct Answer {
     pub file: Option<OwnedFd>,
 }
 
-/// Sends a request. Gives the connection and the answer's data.
-///
-/// # Errors
-/// An error number.
+/// Sends a request. Gives the connection and the answer's data. Errors: an error number.
 pub(crate) fn request(operation: u32, data: &[u8]) -> Result<(OwnedFd, Vec<u8>), c_int> {
     ask(operation, data).map(|answer| (answer.connection, answer.data))
 }
 
-/// Sends a request.
-///
-/// # Errors
-/// An error number.
+/// Sends a request. Errors: an error number.
 pub(crate) fn ask(operation: u32, data: &[u8]) -> Result<Answer, c_int> {
     let base = std::env::var_os("IBSIM_SOCKNAME");
     let base = base.as_ref().map_or(&b"sim"[..], |name| name.as_bytes());

@@ -20,9 +20,7 @@ const STEP: Span = Span::from_us(100);
 /// job that ran alone and without control has taken just that.
 ///
 /// `observer` is called at every step, with the simulated time of the run of one job; it returns an error to end all.
-///
-/// # Errors
-/// [`RunError`] of the observer, or of a job that cannot go on alone.
+/// Errors: [`RunError`] of the observer, or of a job that cannot go on alone.
 pub(crate) fn completions(
     engines: &dyn Engines,
     scenario: &Scenario,

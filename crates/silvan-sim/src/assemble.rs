@@ -23,9 +23,7 @@ pub(crate) fn build_control(scenario: &Scenario, seed: u64) -> Result<Control, R
 }
 
 /// Builds InfiniBand's congestion control and the rest of a scenario's scheme for the start of a run with this seed. If
-/// the scheme has no InfiniBand part, that part marks no packets at switches, and hosts do not react to marks.
-///
-/// # Errors
+/// the scheme has no InfiniBand part, that part marks no packets at switches, and hosts do not react to marks. Errors:
 /// [`RunError::Control`] or [`RunError::Setting`] for parameters that are not possible, and for functions of a Python
 /// file.
 pub fn build_live_control(
@@ -128,10 +126,8 @@ fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> 
 
 const DRIVER_CLASS: &str = "external";
 
-/// The traffic and the programs of a scenario, and a driver next to them if there is one.
-///
-/// # Errors
-/// [`RunError::Traffic`] for traffic that does not work with this seed.
+/// The traffic and the programs of a scenario, and a driver next to them if there is one. Errors: [`RunError::Traffic`]
+/// for traffic that does not work with this seed.
 pub fn build_load(
     scenario: &Scenario,
     seed: u64,

@@ -302,10 +302,7 @@ pub fn run(
 }
 
 /// Runs a scenario with something that watches its port counters and changes its settings, in place of the scenario's
-/// own manager.
-///
-/// # Errors
-/// As [`run`].
+/// own manager. Errors as [`run`].
 pub fn run_controlled(
     engines: &dyn Engines,
     scenario: &Scenario,
@@ -318,10 +315,7 @@ pub fn run_controlled(
     Run::new(engines, scenario, seed, engine).complete(controller, observer)
 }
 
-/// Runs a scenario with functions in place of its own scheme.
-///
-/// # Errors
-/// As [`run`].
+/// Runs a scenario with functions in place of its own scheme. Errors as [`run`].
 pub fn run_callbacks(
     engines: &dyn Engines,
     scenario: &Scenario,

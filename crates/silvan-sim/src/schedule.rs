@@ -90,11 +90,8 @@ impl<C: Controller> Schedule<C> {
         change.min(self.sweep_at).min(fault)
     }
 
-    /// Runs a simulation to `end`, or to the next instant at which something is due if that is earlier. A driver of
-    /// the simulation can pause it before.
-    ///
-    /// # Errors
-    /// [`EngineError`] of the engine.
+    /// Runs a simulation to `end`, or to the next instant at which something is due if that is earlier. A driver of the
+    /// simulation can pause it before. Errors: [`EngineError`] of the engine.
     pub fn advance<S: Simulation + ?Sized>(
         &self,
         simulation: &mut S,
@@ -111,10 +108,8 @@ impl<C: Controller> Schedule<C> {
         }
     }
 
-    /// Applies what is due by now, and returns the changes of settings in order.
-    ///
-    /// # Errors
-    /// [`UnknownSetting`] for a change that the congestion control does not have; changes before it are in force.
+    /// Applies what is due by now, and returns the changes of settings in order. Errors: [`UnknownSetting`] for a
+    /// change that the congestion control does not have; changes before it are in force.
     pub fn apply<S: Simulation + ?Sized>(
         &mut self,
         simulation: &mut S,

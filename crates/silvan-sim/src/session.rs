@@ -89,10 +89,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a scenario with a seed; the scenario's own is [`Scenario::seed`].
-    ///
-    /// # Errors
-    /// [`RunError`] if traffic, control or engine cannot be built.
+    /// Starts a scenario with a seed; the scenario's own is [`Scenario::seed`]. Errors: [`RunError`] if traffic,
+    /// control or engine cannot be built.
     pub fn open(
         engines: &dyn Engines,
         scenario: Scenario,
@@ -137,26 +135,20 @@ impl Session {
         }
     }
 
-    /// Takes requests outside a notification; they are moved out.
-    ///
-    /// # Errors
-    /// [`EngineError::TooLate`] for a timer beyond the clock; nothing has been requested then.
+    /// Takes requests outside a notification; they are moved out. Errors: [`EngineError::TooLate`] for a timer beyond
+    /// the clock; nothing has been requested then.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), RunError> {
         request(self.engine.as_mut(), requests).map_err(RunError::Engine)
     }
 
-    /// Runs until nothing of the driver is pending, at the instant of its last notification.
-    ///
-    /// # Errors
-    /// [`RunError`]; further calls return one, too.
+    /// Runs until nothing of the driver is pending, at the instant of its last notification. Errors: [`RunError`];
+    /// further calls return one, too.
     pub fn run_until_idle(&mut self) -> Result<Pause, RunError> {
         self.run(None, &mut || true)
     }
 
-    /// Runs until `end`; what happens at `end` itself belongs to the next call.
-    ///
-    /// # Errors
-    /// As [`run_until_idle`](Self::run_until_idle).
+    /// Runs until `end`; what happens at `end` itself belongs to the next call. Errors as
+    /// [`run_until_idle`](Self::run_until_idle).
     pub fn run_until(&mut self, end: Time) -> Result<Pause, RunError> {
         self.run(Some(end), &mut || true)
     }
@@ -165,8 +157,7 @@ impl Session {
     /// [`run_until_idle`](Self::run_until_idle) does. After each millisecond of simulated time at most, `goes_on` decides
     /// between going on and [`Pause::Interrupted`].
     ///
-    /// # Errors
-    /// As [`run_until_idle`](Self::run_until_idle).
+    /// Errors as [`run_until_idle`](Self::run_until_idle).
     pub fn run(
         &mut self,
         end: Option<Time>,
@@ -235,9 +226,7 @@ impl Session {
     }
 }
 
-/// Takes requests of the driver of a simulation outside a notification; they are moved out.
-///
-/// # Errors
+/// Takes requests of the driver of a simulation outside a notification; they are moved out. Errors:
 /// [`EngineError::TooLate`] for a timer beyond the clock; nothing has been requested then.
 pub fn request<S: Simulation + ?Sized>(
     simulation: &mut S,

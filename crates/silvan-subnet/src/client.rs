@@ -435,10 +435,7 @@ impl<T: Transport> Client<T> {
         self.statistics
     }
 
-    /// Sends one request.
-    ///
-    /// # Errors
-    /// [`TransportError::Lost`].
+    /// Sends one request. Errors: [`TransportError::Lost`].
     pub fn query_one(&mut self, query: Query) -> Result<RequestResult, TransportError> {
         let mut outcomes = self.ask(&[query])?;
         Ok(outcomes.pop().unwrap_or(Err(Failure::Unanswered)))
@@ -447,10 +444,7 @@ impl<T: Transport> Client<T> {
     /// Sends requests, many at once, and gives what has become of each, in their order.
     ///
     /// An unanswered request is sent again, each time with twice the timeout. Nodes take turns, so that one that does
-    /// not answer keeps no other waiting.
-    ///
-    /// # Errors
-    /// [`TransportError::Lost`].
+    /// not answer keeps no other waiting. Errors: [`TransportError::Lost`].
     pub fn ask(&mut self, queries: &[Query]) -> Result<Vec<RequestResult>, TransportError> {
         let mut round = Round::new(queries);
         if let Some(silent) = &self.silent {

@@ -117,10 +117,7 @@ struct Discovery {
     is_complete: bool,
 }
 
-/// Queries the state of the local port.
-///
-/// # Errors
-/// [`TransportError::Lost`].
+/// Queries the state of the local port. Errors: [`TransportError::Lost`].
 pub fn local_port<T: Transport>(
     client: &mut Client<T>,
 ) -> Result<Option<LocalPort>, TransportError> {
@@ -139,9 +136,7 @@ pub fn local_port<T: Transport>(
     }))
 }
 
-/// Finds all switches and what they are cabled to; `None` if not even the local node answers.
-///
-/// # Errors
+/// Finds all switches and what they are cabled to; `None` if not even the local node answers. Errors:
 /// [`TransportError::Lost`].
 pub fn discover<T: Transport>(client: &mut Client<T>) -> Result<Option<Subnet>, TransportError> {
     let Some(local) = local_port(client)? else {

@@ -114,10 +114,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens at the first available address; port 0 means any free port.
-    ///
-    /// # Errors
-    /// If all addresses are in use or not of this machine.
+    /// Listens at the first available address; port 0 means any free port. Errors if all addresses are in use or not of
+    /// this machine.
     pub fn open(
         addresses: &[SocketAddr],
         limits: EndpointLimits,

@@ -56,10 +56,7 @@ impl KeyError {
 }
 
 impl CcKey {
-    /// Reads the key from a file that only its owner, the user of this process, can read.
-    ///
-    /// # Errors
-    /// [`KeyError`].
+    /// Reads the key from a file that only its owner, the user of this process, can read. Errors: [`KeyError`].
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let failed = |error| KeyError::Io {
             path: path.to_owned(),

@@ -328,19 +328,13 @@ impl SweepPlan {
         self.nodes.push(SweptNode { number, lid, guid });
     }
 
-    /// Adds a port of the node that was added last.
-    ///
-    /// # Panics
-    /// Without a node.
+    /// Adds a port of the node that was added last. Panics: Without a node.
     pub fn add_port(&mut self, port: SweptPort) {
         self.ports.push((self.nodes.len() - 1, port));
     }
 
     /// Queries each node for its identity, and then for the counters of its ports. Answers slower than `slowest` are
-    /// dropped, because the time of their counters is unknown.
-    ///
-    /// # Errors
-    /// [`TransportError::Lost`].
+    /// dropped, because the time of their counters is unknown. Errors: [`TransportError::Lost`].
     pub fn sweep<T: Transport>(
         &self,
         client: &mut Client<T>,

@@ -21,9 +21,7 @@ pub struct SwitchTable {
     pub is_complete: bool,
 }
 
-/// Reads the forwarding table of each switch, by NodeGUID. A switch that does not answer has none.
-///
-/// # Errors
+/// Reads the forwarding table of each switch, by NodeGUID. A switch that does not answer has none. Errors:
 /// [`TransportError::Lost`].
 pub fn read_tables<T: Transport>(
     client: &mut Client<T>,
@@ -81,9 +79,7 @@ pub type HostLids = BTreeMap<(Guid, PortNumber), Lid>;
 /// Finds the LID of each host: the lowest LID that its switch sends to it.
 ///
 /// If the switch's table has no entry, the host is queried by a directed route. A host without an answer has no LID.
-///
-/// # Errors
-/// [`TransportError::Lost`].
+/// Errors: [`TransportError::Lost`].
 pub fn host_lids<T: Transport>(
     client: &mut Client<T>,
     subnet: &Subnet,

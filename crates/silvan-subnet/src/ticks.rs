@@ -21,10 +21,7 @@ pub struct TickQuery {
 }
 
 /// Reads the Tick of one port for each key. A key is a node and what its Tick depends on, such as width and speed of
-/// the link: ports of one chip differ in nothing else.
-///
-/// # Errors
-/// [`TransportError::Lost`].
+/// the link: ports of one chip differ in nothing else. Errors: [`TransportError::Lost`].
 pub fn read_ticks<T: Transport, K: Ord + Copy>(
     client: &mut Client<T>,
     ports: impl IntoIterator<Item = (K, TickQuery)>,

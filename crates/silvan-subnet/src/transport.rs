@@ -35,17 +35,12 @@ pub trait Transport {
     /// Seconds since 1970, for what is compared across restarts.
     fn unix_time(&mut self) -> u64;
 
-    /// Sends a request. A request that is lost here counts as lost on the wire.
-    ///
-    /// # Errors
-    /// [`TransportError::Lost`] if nothing can be sent any more.
+    /// Sends a request. A request that is lost here counts as lost on the wire. Errors: [`TransportError::Lost`] if
+    /// nothing can be sent any more.
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError>;
 
     /// Takes what has come in, and waits for it for some time; `None` if nothing has come by then, or if the clock has
-    /// gone back meanwhile.
-    ///
-    /// # Errors
-    /// [`TransportError::Lost`] if nothing can come in any more.
+    /// gone back meanwhile. Errors: [`TransportError::Lost`] if nothing can come in any more.
     fn receive(&mut self, limit: Span) -> Result<Option<Incoming>, TransportError>;
 
     /// Waits for some time.

@@ -89,10 +89,8 @@ pub struct UmadTransport {
 }
 
 impl UmadTransport {
-    /// Opens a port of an adapter; by default the first that is active.
-    ///
-    /// # Errors
-    /// [`TransportError`] if the library or the port is not there, or this user may not use it.
+    /// Opens a port of an adapter; by default the first that is active. Errors: [`TransportError`] if the library or
+    /// the port is not there, or this user may not use it.
     pub fn open(device: Option<&str>, port: u8) -> Result<Self, TransportError> {
         // Before the library: it prints a warning of its own where the interface is missing.
         if try_open(INTERFACE, O_RDONLY).is_err() {

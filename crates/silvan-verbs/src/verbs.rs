@@ -128,10 +128,7 @@ impl Verbs {
         self.raise_of_port(device, EventType::ClientReregister);
     }
 
-    /// Opens an adapter for a process.
-    ///
-    /// # Panics
-    /// If [`add_device`](Self::add_device) has not returned `device`.
+    /// Opens an adapter for a process. Panics if [`add_device`](Self::add_device) has not returned `device`.
     pub fn open(&mut self, device: DeviceId, process: ProcessId) -> ContextId {
         assert!(
             (device.0 as usize) < self.devices.len(),

@@ -139,10 +139,8 @@ pub struct Dcms<T = Time> {
 }
 
 impl<T: Instant> Dcms<T> {
-    /// A DCMS that has seen nothing yet; all ports are taken to have the default Marking_Rate.
-    ///
-    /// # Errors
-    /// [`DcmsError`] for parameters that cannot be used.
+    /// A DCMS that has seen nothing yet; all ports are taken to have the default Marking_Rate. Errors: [`DcmsError`]
+    /// for parameters that cannot be used.
     pub fn new(parameters: DcmsParameters, topology: DcmsTopology) -> Result<Self, DcmsError> {
         parameters.validate()?;
         let ports = vec![PortState::default(); topology.port_bound()];

@@ -68,10 +68,7 @@ impl DcmsParameters {
         }
     }
 
-    /// Checks that the parameters can be used.
-    ///
-    /// # Errors
-    /// [`DcmsError`] for the first that cannot.
+    /// Checks that the parameters can be used. Errors: [`DcmsError`] for the first that cannot.
     pub fn validate(&self) -> Result<(), DcmsError> {
         for (parameter, span) in [
             ("interval", self.interval),

@@ -96,9 +96,7 @@ impl SettingChange {
 
 /// Settings that can be changed from outside while packets move.
 pub trait Settings {
-    /// Applies one change at `now`. A change that the scheme does not have is an error that says so.
-    ///
-    /// # Errors
+    /// Applies one change at `now`. A change that the scheme does not have is an error that says so. Errors:
     /// [`UnknownSetting`] when the scheme has no such setting or the port is not a switch port.
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         let _ = now;

@@ -16,10 +16,7 @@ pub trait Declared {
         Vec::new()
     }
 
-    /// Checks each parameter by its declared bounds.
-    ///
-    /// # Errors
-    /// The first at fault, with a hint.
+    /// Checks each parameter by its declared bounds. Errors: the first at fault, with a hint.
     fn check_bounds(&self) -> Result<(), SchemeError> {
         Ok(())
     }
@@ -303,10 +300,7 @@ impl BoundCheck {
         SchemeError::new(self.key, message, format!("write e.g. {example}"))
     }
 
-    /// Checks a value by bounds that are its own.
-    ///
-    /// # Errors
-    /// The value is outside.
+    /// Checks a value by bounds that are its own. Errors: the value is outside.
     pub fn own<V: ParameterValue>(
         self,
         bounds: Bounds,
@@ -351,10 +345,7 @@ impl BoundCheck {
         }
     }
 
-    /// Checks that a value is above that of another key, if both are given, and at most a number.
-    ///
-    /// # Errors
-    /// It is not.
+    /// Checks that a value is above that of another key, if both are given, and at most a number. Errors: it is not.
     pub fn above<V: ParameterValue>(
         self,
         value: &V,

@@ -58,37 +58,26 @@ pub trait Scheme:
     }
 
     /// Checks the filled-in parameters, independently of the fabric. A scheme with dependent parameters checks their
-    /// declared bounds first.
-    ///
-    /// # Errors
-    /// The first fault, with a hint.
+    /// declared bounds first. Errors: the first fault, with a hint.
     fn check(&self) -> Result<(), SchemeError> {
         self.check_bounds()
     }
 
-    /// The settings of single ports, and those that change during a run.
-    ///
-    /// # Errors
-    /// The first at fault, with a hint.
+    /// The settings of single ports, and those that change during a run. Errors: the first at fault, with a hint.
     fn settings(&self, switches: &dyn Switches) -> Result<Changes, SchemeError> {
         let _ = switches;
         Ok(Changes::default())
     }
 
-    /// Checks the parameters for the fabric of a run. [`check`](Self::check) has found nothing.
-    ///
-    /// # Errors
-    /// The first at fault, with a hint.
+    /// Checks the parameters for the fabric of a run. [`check`](Self::check) has found nothing. Errors: the first at
+    /// fault, with a hint.
     fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
         let _ = setup;
         Ok(())
     }
 
     /// Builds both parts for a fabric. [`check`](Self::check) and [`check_setup`](Self::check_setup) have found
-    /// nothing.
-    ///
-    /// # Errors
-    /// The program that runs it is not suitable.
+    /// nothing. Errors: the program that runs it is not suitable.
     fn build(&self, setup: &Setup<'_>) -> Result<(Self::Switch, Self::Source), SchemeError>;
 }
 
@@ -133,10 +122,7 @@ pub struct DataPlane {
 
 /// The switches of a fabric, by name and by number.
 pub trait Switches {
-    /// The switch of this name.
-    ///
-    /// # Errors
-    /// Message and hint without a key: there is none.
+    /// The switch of this name. Errors: message and hint without a key: there is none.
     fn named(&self, name: &str) -> Result<SwitchId, SchemeError>;
 
     /// The name of a switch.

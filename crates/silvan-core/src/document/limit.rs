@@ -49,10 +49,7 @@ pub mod bound {
     use super::Limit;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// Writes the bound, or `"unlimited"`.
-    ///
-    /// # Errors
-    /// The errors of the serializer.
+    /// Writes the bound, or `"unlimited"`. Errors as the serializer.
     pub fn serialize<T: Serialize + Copy, S: Serializer>(
         bound: &Option<T>,
         serializer: S,
@@ -60,10 +57,7 @@ pub mod bound {
         Limit::from(*bound).serialize(serializer)
     }
 
-    /// Reads a bound, or `"unlimited"`.
-    ///
-    /// # Errors
-    /// Any other value.
+    /// Reads a bound, or `"unlimited"`. Errors: Any other value.
     pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<T>, D::Error> {

@@ -56,10 +56,8 @@ pub struct Parameter {
     pub wanted: bool,
 }
 
-/// Checks that exactly the parameters of a choice are given, in the table at `table`.
-///
-/// # Errors
-/// The first that is missing or has no effect.
+/// Checks that exactly the parameters of a choice are given, in the table at `table`. Errors: the first that is missing
+/// or has no effect.
 pub fn check_choice(
     table: &KeyPath,
     choice: &str,

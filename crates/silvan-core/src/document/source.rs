@@ -55,10 +55,8 @@ pub struct SourceText {
 }
 
 impl SourceText {
-    /// Parses `text` and applies `overrides` in order.
-    ///
-    /// # Errors
-    /// The first thing that is not TOML, or an override that has no place.
+    /// Parses `text` and applies `overrides` in order. Errors: the first thing that is not TOML, or an override that
+    /// has no place.
     pub fn parse(text: &str, name: &str, overrides: &[Override]) -> Result<Self, DocumentError> {
         check_values(text).map_err(|error| error.at(name, None))?;
         let document = Document::parse(text).map_err(|error| {
@@ -79,10 +77,7 @@ impl SourceText {
         Ok(source)
     }
 
-    /// Applies one more override to a copy of the text.
-    ///
-    /// # Errors
-    /// It has no place.
+    /// Applies one more override to a copy of the text. Errors: it has no place.
     pub fn with_override(&self, change: &Override) -> Result<Self, DocumentError> {
         let mut changed = self.clone();
         changed.apply(change)?;
@@ -133,18 +128,14 @@ impl SourceText {
         &self.root
     }
 
-    /// Reads the values.
-    ///
-    /// # Errors
-    /// The first unknown key, missing key or wrong value. [`locate`](Self::locate) adds its place.
+    /// Reads the values. Errors: the first unknown key, missing key or wrong value. [`locate`](Self::locate) adds its
+    /// place.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
         de::from_item(&self.root)
     }
 
-    /// Reads the value of one key with a seed; a missing one is read as an empty value.
-    ///
-    /// # Errors
-    /// As those of [`read`](Self::read).
+    /// Reads the value of one key with a seed; a missing one is read as an empty value. Errors as those of
+    /// [`read`](Self::read).
     pub fn read_at<'de, T: DeserializeSeed<'de>>(
         &self,
         path: &KeyPath,

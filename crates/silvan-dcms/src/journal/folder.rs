@@ -94,9 +94,7 @@ pub struct StateFolder {
 }
 
 impl StateFolder {
-    /// Makes the folder if need be, and locks it; with a lease, only against instances without one.
-    ///
-    /// # Errors
+    /// Makes the folder if need be, and locks it; with a lease, only against instances without one. Errors:
     /// [`StateError`].
     pub fn open(path: &Path, in_charge: Option<InCharge>) -> Result<Self, StateError> {
         let failed = |error| StateError::Io {

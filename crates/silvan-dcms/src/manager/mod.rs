@@ -188,10 +188,8 @@ pub struct Manager<T, D> {
 }
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// A manager that has seen nothing yet. It changes nothing unless `act` is set.
-    ///
-    /// # Errors
-    /// [`ManagerError`] if the journal cannot be read.
+    /// A manager that has seen nothing yet. It changes nothing unless `act` is set. Errors: [`ManagerError`] if the
+    /// journal cannot be read.
     pub fn new(
         settings: ManagerSettings,
         act: bool,
@@ -242,10 +240,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     }
 
     /// Does its task until `stop` is set, then restores what it has changed. Gives the number of changes that could not
-    /// be restored; they stay in the journal.
-    ///
-    /// # Errors
-    /// [`ManagerError`] if it cannot go on.
+    /// be restored; they stay in the journal. Errors: [`ManagerError`] if it cannot go on.
     pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, ManagerError> {
         let done = self.perform(task, stop);
         if done.is_err() {

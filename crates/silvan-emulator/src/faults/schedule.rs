@@ -20,8 +20,7 @@ pub struct FaultSchedule {
 pub(crate) struct Timetable(FaultTimes);
 
 impl Timetable {
-    /// # Errors
-    /// The first mistake of the file, with its line.
+    /// Errors: the first mistake of the file, with its line.
     pub fn new(
         planned: &[PlannedFault],
         schedule: Option<&FaultSchedule>,

@@ -129,8 +129,7 @@ impl Server {
     /// Builds the fabric of a scenario and opens the sockets. Tools that connect now wait until
     /// [`run`](Self::run).
     ///
-    /// # Errors
-    /// [`EmulatorError`]; nothing is left open then.
+    /// Errors: [`EmulatorError`]; nothing is left open then.
     pub fn bind(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -140,10 +139,8 @@ impl Server {
     }
 
     /// [Binds](Self::bind) a server with a driver that sends next to the scenario's load. [`run`](Self::run) notifies
-    /// the driver. A [stop](Request::Stop) ends a step of simulated time; the next step goes on from there.
-    ///
-    /// # Errors
-    /// As [`bind`](Self::bind).
+    /// the driver. A [stop](Request::Stop) ends a step of simulated time; the next step goes on from there. Errors as
+    /// [`bind`](Self::bind).
     pub fn bind_driven(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -219,17 +216,13 @@ impl Server {
     }
 
     /// Takes requests of the driver outside a notification; they are moved out. Without a driver they have no effect.
-    ///
-    /// # Errors
-    /// [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
+    /// Errors: [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
     }
 
-    /// Serves until `stop` is set or somebody asks to quit.
-    ///
-    /// # Errors
-    /// [`EmulatorError`] if the data plane cannot go on or the sockets fail.
+    /// Serves until `stop` is set or somebody asks to quit. Errors: [`EmulatorError`] if the data plane cannot go on or
+    /// the sockets fail.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
         let simulated = self.clients.subnet.now();
         self.pace.start(Instant::now(), simulated);

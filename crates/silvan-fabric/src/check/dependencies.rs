@@ -119,10 +119,8 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// Adds the dependencies of the routes to one destination, on the lanes that they take.
-    ///
-    /// # Errors
-    /// If a packet would need a lane that does not exist.
+    /// Adds the dependencies of the routes to one destination, on the lanes that they take. Errors if a packet would
+    /// need a lane that does not exist.
     pub(super) fn add_with_lanes(
         &mut self,
         tree: &DestinationTree<'_>,

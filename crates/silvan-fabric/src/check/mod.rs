@@ -162,14 +162,9 @@ fn format_cycle(cycle: &[String]) -> String {
     text
 }
 
-/// Checks the routes between all hosts.
-///
-/// # Errors
-/// The first thing found wrong, in the order of destinations and sources; a dependency cycle only if nothing else is
-/// wrong and it is not [allowed](CheckOptions::allow_cycles).
-///
-/// # Panics
-/// If the tables were made for a fabric with fewer switches.
+/// Checks the routes between all hosts. Errors: the first thing found wrong, in the order of destinations and sources;
+/// a dependency cycle only if nothing else is wrong and it is not [allowed](CheckOptions::allow_cycles). Panics if the
+/// tables were made for a fabric with fewer switches.
 pub fn check<'a>(
     fabric: &Fabric,
     routes: impl Into<Routes<'a>>,
@@ -328,13 +323,8 @@ impl Followed<'_> {
 }
 
 /// Looks for a cycle in the channel-dependency graph of the routes between all hosts, and gives the ports that packets
-/// leave by, in the order of travel.
-///
-/// # Errors
-/// If some pair of hosts has no route at all.
-///
-/// # Panics
-/// If the tables were made for a fabric with fewer switches.
+/// leave by, in the order of travel. Errors if some pair of hosts has no route at all. Panics if the tables were made
+/// for a fabric with fewer switches.
 pub fn dependency_cycle<'a>(
     fabric: &Fabric,
     routes: impl Into<Routes<'a>>,

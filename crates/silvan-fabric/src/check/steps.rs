@@ -16,10 +16,7 @@ pub struct StepsReport {
 }
 
 /// Follows all paths that switches may choose, and the lanes that packets take on them. The tables and alternatives
-/// have to be [checked](super::check) before.
-///
-/// # Panics
-/// If the routes have no [`LaneSteps`], or are for another fabric.
+/// have to be [checked](super::check) before. Panics if the routes have no [`LaneSteps`], or are for another fabric.
 pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
     let steps = routes.steps.expect("routes with lanes that go up");
     let mut paths = Paths::new(fabric, routes, steps, u8::MAX);

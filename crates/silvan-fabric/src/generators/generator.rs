@@ -10,10 +10,8 @@ use crate::{Fabric, FabricError, LinkKind};
 
 /// A topology with its parameters.
 pub trait Generator {
-    /// Builds the fabric; all cables are of the kind `link` unless the topology has its own.
-    ///
-    /// # Errors
-    /// A parameter is out of its range, a switch would have more than 254 ports, or there are more nodes than LIDs.
+    /// Builds the fabric; all cables are of the kind `link` unless the topology has its own. Errors: a parameter is out
+    /// of its range, a switch would have more than 254 ports, or there are more nodes than LIDs.
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError>;
 
     /// Returns the routing of scenarios that name none.

@@ -38,11 +38,8 @@ pub(crate) enum Direction {
 }
 
 impl Grid {
-    /// Builds the fabric.
-    ///
-    /// # Errors
-    /// If there is no dimension, a size is too small, a switch has no host or more than 254 ports, or there are too few
-    /// LIDs.
+    /// Builds the fabric. Errors if there is no dimension, a size is too small, a switch has no host or more than 254
+    /// ports, or there are too few LIDs.
     pub fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         self.validate()?;
         let count = self.switch_count();

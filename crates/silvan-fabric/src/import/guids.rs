@@ -15,9 +15,7 @@ use super::{ImportError, ImportWarning};
 use crate::Fabric;
 
 /// The switches of a list of node GUIDs, in its order, each once. GUIDs of no switch are left out, with a warning.
-///
-/// # Errors
-/// A line that does not start with a GUID, or no GUID of a switch.
+/// Errors: a line that does not start with a GUID, or no GUID of a switch.
 pub fn root_switches(
     text: &str,
     fabric: &Fabric,
@@ -35,9 +33,7 @@ pub fn root_switches(
 }
 
 /// The hosts of a list of port GUIDs, in its order, each once. GUIDs of no host's port are left out, with a warning.
-///
-/// # Errors
-/// A line that does not start with a GUID, or no GUID of a host's port.
+/// Errors: a line that does not start with a GUID, or no GUID of a host's port.
 pub fn compute_hosts(
     text: &str,
     fabric: &Fabric,

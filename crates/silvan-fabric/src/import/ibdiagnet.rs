@@ -36,10 +36,8 @@ impl<'t> DatabaseSection<'t> {
         text.lines().any(|line| is_mark(line, "START_", name))
     }
 
-    /// Reads the first section of a name; `None` if the text has none.
-    ///
-    /// # Errors
-    /// [`ImportError`] if it has no end, or a row has more or fewer cells than there are columns.
+    /// Reads the first section of a name; `None` if the text has none. Errors: [`ImportError`] if it has no end, or a
+    /// row has more or fewer cells than there are columns.
     pub fn find(text: &'t str, name: &'static str) -> Result<Option<Self>, ImportError> {
         let mut lines = text
             .lines()
@@ -76,10 +74,7 @@ impl<'t> DatabaseSection<'t> {
         &self.columns
     }
 
-    /// Returns the position of a column; case does not matter.
-    ///
-    /// # Errors
-    /// [`ImportError`] if there is no such column.
+    /// Returns the position of a column; case does not matter. Errors: [`ImportError`] if there is no such column.
     pub fn column(&self, name: &str) -> Result<usize, ImportError> {
         let is_it = |column: &&str| column.eq_ignore_ascii_case(name);
         self.columns.iter().position(is_it).ok_or_else(|| {
@@ -131,10 +126,8 @@ struct Port {
     speed: Option<Speed>,
 }
 
-/// Reads nodes and cables of `ibdiagnet2.db_csv`.
-///
-/// # Errors
-/// [`ImportError`] if a section is missing or cut off, or sections contradict each other.
+/// Reads nodes and cables of `ibdiagnet2.db_csv`. Errors: [`ImportError`] if a section is missing or cut off, or
+/// sections contradict each other.
 pub fn database(text: &str) -> Result<ImportedDatabase, ImportError> {
     let section = |name| {
         DatabaseSection::find(text, name)?.ok_or_else(|| {

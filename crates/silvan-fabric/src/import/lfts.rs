@@ -59,10 +59,8 @@ struct Table {
 /// Switches and hosts are found by GUID, else by name. LIDs of a subnet manager may differ from those of the fabric.
 /// The node of such a LID is found by the port GUID next to it, by the switch that routes it to port 0, or by the
 /// switch that sends it straight to a host. LIDs without a node are left out; [`check`](crate::check::check) finds out
-/// if all hosts are connected.
-///
-/// # Errors
-/// If a line cannot be understood, a table is for no node of the fabric, or a port has no cable.
+/// if all hosts are connected. Errors if a line cannot be understood, a table is for no node of the fabric, or a port
+/// has no cable.
 pub fn routes(text: &str, fabric: &Fabric) -> Result<ImportedRoutes, ImportError> {
     let given = parse(&clean(text), fabric)?;
     if given.tables.is_empty() {

@@ -19,10 +19,8 @@ pub struct ImportedFabric {
 }
 
 impl ImportedFabric {
-    /// Builds the fabric; cables take missing widths and speeds, and their length, from `link`.
-    ///
-    /// # Errors
-    /// Errors of [`FabricBuilder`]: no host, a LID or GUID of two nodes.
+    /// Builds the fabric; cables take missing widths and speeds, and their length, from `link`. Errors: errors of
+    /// [`FabricBuilder`]: no host, a LID or GUID of two nodes.
     pub fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         let mut builder = FabricBuilder::new();
         let mut handles = Vec::with_capacity(self.nodes.len());

@@ -38,10 +38,8 @@ struct PortLine<'t> {
     names: &'t str,
 }
 
-/// Reads the output of `ibnetdiscover -p`.
-///
-/// # Errors
-/// If a line cannot be understood, lines contradict each other, or a node is cabled but not described.
+/// Reads the output of `ibnetdiscover -p`. Errors if a line cannot be understood, lines contradict each other, or a
+/// node is cabled but not described.
 pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover -p"))

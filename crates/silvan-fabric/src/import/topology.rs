@@ -30,10 +30,8 @@ use crate::import::line::{
 use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
-/// Reads the output of `ibnetdiscover`, with or without `-g`, or a net file of ibsim.
-///
-/// # Errors
-/// If a line cannot be understood, lines contradict each other, or a node is cabled but not described.
+/// Reads the output of `ibnetdiscover`, with or without `-g`, or a net file of ibsim. Errors if a line cannot be
+/// understood, lines contradict each other, or a node is cabled but not described.
 pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover"))

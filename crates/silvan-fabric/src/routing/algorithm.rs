@@ -24,9 +24,7 @@ pub struct RoutingInput<'a> {
 /// A routing algorithm with its keys.
 pub trait RoutingAlgorithm {
     /// Computes the tables and, if paths need lanes of their own, the lanes. The result depends on the input alone.
-    ///
-    /// # Errors
-    /// If the algorithm does not suit the fabric or the topology.
+    /// Errors if the algorithm does not suit the fabric or the topology.
     fn routes(&self, input: RoutingInput<'_>) -> Routed;
 
     /// Computes the same routes to hosts and the same lanes without tables, for fabrics that are too large for tables.
@@ -35,11 +33,8 @@ pub trait RoutingAlgorithm {
         None
     }
 
-    /// Finds the ports among which switches may choose instead (`fabric.path-choice`). The port of the tables is one of them.
-    ///
-    /// # Errors
-    ///
-    /// If two switches are not connected.
+    /// Finds the ports among which switches may choose instead (`fabric.path-choice`). The port of the tables is one of
+    /// them. Errors if two switches are not connected.
     fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
         minimal_alternatives(input.fabric)
     }

@@ -12,10 +12,7 @@ use crate::Fabric;
 ///
 /// In a fat tree these are all ports upwards, until the destination lies below the switch. So no route turns upwards
 /// again, and routes cannot wait for each other in a cycle. On a ring, a mesh or a torus they can:
-/// [check](crate::check::check) the alternatives.
-///
-/// # Errors
-/// If two switches are not connected.
+/// [check](crate::check::check) the alternatives. Errors if two switches are not connected.
 pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let mut collected = CollectedAlternatives::new(fabric);
@@ -145,19 +142,14 @@ impl Alternatives {
     }
 
     /// The ports that packets to a host may leave `switch` by, in the order of their numbers; empty if the forwarding
-    /// tables alone decide.
-    ///
-    /// # Panics
-    /// If the switch is beyond those of the fabric.
+    /// tables alone decide. Panics if the switch is beyond those of the fabric.
     pub fn get(&self, switch: SwitchId, host: HostId) -> &[PortNumber] {
         let column = self.columns.get(host.index());
         column.map_or(&[], |column| self.of_leaf(switch, *column as usize))
     }
 
-    /// Returns the alternatives for all hosts of a column's leaf.
-    ///
-    /// # Panics
-    /// If the switch is beyond those of the fabric, or there is no such column.
+    /// Returns the alternatives for all hosts of a column's leaf. Panics if the switch is beyond those of the fabric,
+    /// or there is no such column.
     pub fn of_leaf(&self, switch: SwitchId, column: usize) -> &[PortNumber] {
         assert!(column < self.leaves, "there is a leaf for each column");
         let group = self.groups_of[switch.index() * self.leaves + column];

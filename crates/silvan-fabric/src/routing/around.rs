@@ -13,13 +13,8 @@ use crate::Fabric;
 ///
 /// A route that crosses no missing cable stays. Every other route leaves its switch towards the nearest switch that has
 /// a route; of several such ports it takes the one at the index of the destination modulo their number. So no route has
-/// a loop; the [check](crate::check::check) finds out whether the routes can deadlock.
-///
-/// # Errors
-/// If a switch has no path to a host any more.
-///
-/// # Panics
-/// If the routes are computed, or belong to a fabric of other switches and hosts.
+/// a loop; the [check](crate::check::check) finds out whether the routes can deadlock. Errors if a switch has no path
+/// to a host any more. Panics if the routes are computed, or belong to a fabric of other switches and hosts.
 pub fn lead_around(tables: &mut ForwardingTables, fabric: &Fabric) -> Result<(), RoutingError> {
     let graph = SwitchGraph::new(fabric);
     for host in fabric.host_ids() {

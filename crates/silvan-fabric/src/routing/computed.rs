@@ -58,10 +58,8 @@ struct Group {
 }
 
 impl ComputedRoutes {
-    /// The entry of a switch for a host, to be [read](Self::read).
-    ///
-    /// # Panics
-    /// If switch or host are beyond those of the fabric.
+    /// The entry of a switch for a host, to be [read](Self::read). Panics if switch or host are beyond those of the
+    /// fabric.
     #[inline(always)]
     pub fn entry(&self, switch: usize, host: usize) -> usize {
         let address = &self.addresses[host * self.parts..][..self.parts];
@@ -75,10 +73,7 @@ impl ComputedRoutes {
         0
     }
 
-    /// The number of the port that an entry has for a host; 0 if there is none.
-    ///
-    /// # Panics
-    /// If there is no such entry.
+    /// The number of the port that an entry has for a host; 0 if there is none. Panics if there is no such entry.
     #[inline(always)]
     pub fn read(&self, entry: usize, host: usize) -> u8 {
         let entry = self.entries[entry];
@@ -90,10 +85,8 @@ impl ComputedRoutes {
         self.members[(group.first + quotient % group.count) as usize]
     }
 
-    /// The port by which packets to a host leave a switch, `None` if there is no route.
-    ///
-    /// # Panics
-    /// If switch or host are beyond those of the fabric.
+    /// The port by which packets to a host leave a switch, `None` if there is no route. Panics if switch or host are
+    /// beyond those of the fabric.
     #[inline]
     pub fn port(&self, switch: SwitchId, host: HostId) -> Option<PortNumber> {
         let (switch, host) = (switch.index(), host.index());
@@ -238,10 +231,8 @@ impl Hierarchy {
     /// of other switches with the same parts up to the first difference. Calls for a second switch follow each other.
     /// `ports` returns the divisor of a host's index before the choice among the ports.
     ///
-    /// Returns `Ok(None)` if the addresses do not tell all switches with hosts apart, or a number does not fit.
-    ///
-    /// # Errors
-    /// The first error of `ports`.
+    /// Returns `Ok(None)` if the addresses do not tell all switches with hosts apart, or a number does not fit. Errors:
+    /// the first error of `ports`.
     pub(crate) fn routes<E>(
         &self,
         fabric: &Fabric,

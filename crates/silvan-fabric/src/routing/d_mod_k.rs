@@ -50,10 +50,8 @@ impl RoutingAlgorithm for DModK {
 /// Levels are found from the cables: a switch's distance to the nearest host. If several cables lead down towards a
 /// destination, index d selects one by the rule of the switch in which they meet again. At level m, that rule is
 /// floor(d / (w_1 ... w_m)), counted with the first cable to each switch, then the second cable. So the hosts of a leaf
-/// share parallel cables to the leaf. From another pod, each GPU of a server receives over one rail.
-///
-/// # Errors
-/// If the cables do not form such a tree, or something is not connected to the rest.
+/// share parallel cables to the leaf. From another pod, each GPU of a server receives over one rail. Errors if the
+/// cables do not form such a tree, or something is not connected to the rest.
 pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph)?;

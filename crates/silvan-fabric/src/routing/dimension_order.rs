@@ -80,10 +80,8 @@ impl RoutingAlgorithm for DimensionOrder {
 /// path's service level is set if the path crosses the dateline of dimension d. Such paths take lane 1 on all cables of
 /// that dimension, other paths lane 0. So no packet on lane 0 crosses the dateline. No way is longer than half of the
 /// ring, so no packet on lane 1 passes the far side. Packets to hosts take lane 0. The second value is `None` for a
-/// mesh.
-///
-/// # Errors
-/// If the fabric's switches, hosts and cables are not those of `grid`, or a torus has more than four dimensions.
+/// mesh. Errors if the fabric's switches, hosts and cables are not those of `grid`, or a torus has more than four
+/// dimensions.
 pub fn dimension_order(
     fabric: &Fabric,
     grid: &Grid,

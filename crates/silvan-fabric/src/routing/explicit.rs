@@ -18,8 +18,7 @@ pub struct ExplicitTable {
 ///
 /// [`check`](crate::check::check) finds out if the routes lead to their destinations.
 ///
-/// # Errors
-/// If a name or LID is unknown, a port has no cable, or an entry is given twice.
+/// Errors if a name or LID is unknown, a port has no cable, or an entry is given twice.
 pub fn explicit(
     fabric: &Fabric,
     given: &[ExplicitTable],

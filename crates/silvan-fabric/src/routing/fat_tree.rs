@@ -29,10 +29,7 @@ pub struct FatTree {
 }
 
 impl FatTree {
-    /// Checks that the cables form a tree for this routing.
-    ///
-    /// # Errors
-    /// As [`fat_tree`].
+    /// Checks that the cables form a tree for this routing. Errors as [`fat_tree`].
     pub fn check(&self, fabric: &Fabric) -> Result<(), RoutingError> {
         Tree::new(fabric, &SwitchGraph::new(fabric), self).map(|_| ())
     }
@@ -74,10 +71,8 @@ impl RoutingAlgorithm for FatTree {
 /// 2. of the switches that are equally far from nine of ten compute nodes, the nearest.
 ///
 /// Paths between hosts at several roots have to turn upwards at a leaf. If there are such hosts, a cable leads up to
-/// the end that is nearer to one leaf, so that only paths through this leaf turn there, and no routes deadlock.
-///
-/// # Errors
-/// If two switches of a rank are neighbours, a root or a compute node is unknown, a compute node is at a switch above
+/// the end that is nearer to one leaf, so that only paths through this leaf turn there, and no routes deadlock. Errors
+/// if two switches of a rank are neighbours, a root or a compute node is unknown, a compute node is at a switch above
 /// others, some compute nodes have no path up and down, or, where neither roots nor compute nodes are given, a fifth of
 /// the hosts is at switches above others.
 pub fn fat_tree(fabric: &Fabric, keys: &FatTree) -> Result<ForwardingTables, RoutingError> {

@@ -72,10 +72,8 @@ fn with_groups(topology: Option<&dyn Generator>) -> Option<&dyn Generator> {
 /// groups the fewest cables (J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly
 /// topology", ISCA 2008, section 4.1: minimal routing). `group` gives the group of a switch.
 ///
-/// Among equal ports a destination has one by its index.
-///
-/// # Errors
-/// If two groups have no cable between them, or a group is not connected.
+/// Among equal ports a destination has one by its index. Errors if two groups have no cable between them, or a group is
+/// not connected.
 fn group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,

@@ -153,18 +153,14 @@ impl PathLanes {
         (0..16).filter(move |kind| kinds & 1 << kind != 0)
     }
 
-    /// The lane on the cable behind `output`, for packets that came in by `input` on this kind of path.
-    ///
-    /// # Panics
-    /// If the switch has no such ports.
+    /// The lane on the cable behind `output`, for packets that came in by `input` on this kind of path. Panics if the
+    /// switch has no such ports.
     pub fn lane(&self, switch: SwitchId, input: PortNumber, output: PortNumber, path: u8) -> u8 {
         self.pair(switch, input, output)[usize::from(path)]
     }
 
     /// The virtual lanes of a switch between two ports by service level, if those of class 0 and up start at `first`.
-    ///
-    /// # Panics
-    /// If the switch has no such ports.
+    /// Panics if the switch has no such ports.
     pub fn vls(&self, switch: SwitchId, input: PortNumber, output: PortNumber, first: &Vls) -> Vls {
         let lanes = self.pair(switch, input, output);
         std::array::from_fn(|sl| match self.tables {

@@ -47,10 +47,8 @@ impl RoutingAlgorithm for LayeredMinHop {
 ///
 /// A path gets the lowest lane on which its channels and those of the paths before it depend on each other in no cycle.
 /// The second value is `None` if one lane is enough. Paths are taken by source switch, then by destination; how many
-/// lanes they need depends on that order, and can be more than another order needs.
-///
-/// # Errors
-/// If two switches are not connected, or the paths need more than 15 lanes.
+/// lanes they need depends on that order, and can be more than another order needs. Errors if two switches are not
+/// connected, or the paths need more than 15 lanes.
 pub fn layered_min_hop(
     fabric: &Fabric,
 ) -> Result<(ForwardingTables, Option<PathLanes>), RoutingError> {

@@ -46,18 +46,13 @@ impl PathServiceLevels {
         }
     }
 
-    /// The level of the path from one host to another.
-    ///
-    /// # Panics
-    /// If a host is beyond those of the fabric.
+    /// The level of the path from one host to another. Panics if a host is beyond those of the fabric.
     pub fn level(&self, source: HostId, destination: HostId) -> u8 {
         self.row(self.rows[source])[destination.index()]
     }
 
-    /// The number of the row that a host shares with those whose levels are equal.
-    ///
-    /// # Panics
-    /// If the host is beyond those of the fabric.
+    /// The number of the row that a host shares with those whose levels are equal. Panics if the host is beyond those
+    /// of the fabric.
     pub fn row_of(&self, source: HostId) -> u32 {
         self.rows[source]
     }

@@ -24,10 +24,8 @@ impl RoutingAlgorithm for MinHop {
 /// At each switch a destination gets, of the ports that start a shortest path, the one that the fewest pairs of hosts
 /// use so far.
 ///
-/// Minimal routes can depend on each other in a cycle, as on a ring: have them [checked](crate::check::check).
-///
-/// # Errors
-/// If two switches are not connected.
+/// Minimal routes can depend on each other in a cycle, as on a ring: have them [checked](crate::check::check). Errors
+/// if two switches are not connected.
 pub fn min_hop_balanced(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let mut tables = ForwardingTables::new(fabric);

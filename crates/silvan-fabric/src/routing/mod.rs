@@ -336,18 +336,14 @@ impl ForwardingTables {
     }
 
     /// The port by which packets to `lid` leave `switch`, `None` if there is no route; computed routes lead to no LID.
-    ///
-    /// # Panics
-    /// If the tables are for a fabric with fewer switches.
+    /// Panics if the tables are for a fabric with fewer switches.
     #[inline]
     pub fn get(&self, switch: SwitchId, lid: Lid) -> Option<PortNumber> {
         entry(self.row_by_lid(switch), lid.index())
     }
 
-    /// The port by which packets to a host leave `switch`, `None` if there is no route.
-    ///
-    /// # Panics
-    /// If switch or host are beyond those of the fabric.
+    /// The port by which packets to a host leave `switch`, `None` if there is no route. Panics if switch or host are
+    /// beyond those of the fabric.
     #[inline]
     pub fn to_host(&self, switch: SwitchId, host: HostId) -> Option<PortNumber> {
         match &self.form {
@@ -361,20 +357,14 @@ impl ForwardingTables {
         }
     }
 
-    /// Sets or removes a route.
-    ///
-    /// # Panics
-    /// If switch or LID are beyond those of the fabric the tables were made for, the port is 255, or the routes are
-    /// computed.
+    /// Sets or removes a route. Panics if switch or LID are beyond those of the fabric the tables were made for, the
+    /// port is 255, or the routes are computed.
     #[inline]
     pub fn set(&mut self, switch: SwitchId, lid: Lid, port: Option<PortNumber>) {
         self.write(switch, lid.index(), port);
     }
 
-    /// Sets or removes the route to a host.
-    ///
-    /// # Panics
-    /// As [`set`](Self::set).
+    /// Sets or removes the route to a host. Panics as [`set`](Self::set).
     #[inline]
     pub fn set_host(&mut self, switch: SwitchId, host: HostId, port: Option<PortNumber>) {
         self.write(switch, self.columns[host] as usize, port);

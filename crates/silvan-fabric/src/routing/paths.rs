@@ -117,10 +117,7 @@ impl LaneSteps {
         self.lanes
     }
 
-    /// The kind of the cable out of a port.
-    ///
-    /// # Panics
-    /// If the port is beyond those of the fabric.
+    /// The kind of the cable out of a port. Panics if the port is beyond those of the fabric.
     pub fn kind(&self, port: PortId) -> u8 {
         self.kinds[port]
     }
@@ -204,10 +201,7 @@ impl Waypoints {
         &self.starts
     }
 
-    /// The group of a switch.
-    ///
-    /// # Panics
-    /// If the switch is beyond those of the fabric.
+    /// The group of a switch. Panics if the switch is beyond those of the fabric.
     pub fn group(&self, switch: SwitchId) -> u32 {
         self.groups[switch]
     }

@@ -14,10 +14,7 @@ use crate::Fabric;
 /// far; on a tie, the lowest number. The result depends on the fabric alone.
 ///
 /// Counting pairs instead of destinations matters from three levels on: a middle switch spreads only the destinations
-/// that the switches before it send its way.
-///
-/// # Errors
-/// The errors of `paths_to`.
+/// that the switches before it send its way. Errors as `paths_to`.
 pub(super) fn spread_destinations(
     fabric: &Fabric,
     tables: &mut ForwardingTables,

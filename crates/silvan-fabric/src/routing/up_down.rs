@@ -56,10 +56,8 @@ impl RoutingAlgorithm for UpDown {
 /// `roots` are names of switches. Without names, the roots are the tops of the fabric: switches without hosts and
 /// without a neighbour farther from hosts. Or the only root is the centre, from which the farthest host is nearest.
 /// Ties go to the least sum of distances to hosts, the most cables, then the lowest index. The centre is the root if
-/// the tops do not connect all hosts, or if it gives shorter paths, or equally short paths over more ports.
-///
-/// # Errors
-/// If a root is unknown, or the roots do not connect all hosts.
+/// the tops do not connect all hosts, or if it gives shorter paths, or equally short paths over more ports. Errors if a
+/// root is unknown, or the roots do not connect all hosts.
 pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let order = Order::new(fabric, &graph, roots)?;

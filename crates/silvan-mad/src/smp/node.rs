@@ -129,10 +129,7 @@ impl NodeDescription {
     /// The attribute has no fields.
     pub const FIELDS: &'static [crate::FieldLocation] = &[];
 
-    /// The description with this text.
-    ///
-    /// # Errors
-    /// [`DescriptionTooLong`] if the text is longer than 64 bytes.
+    /// The description with this text. Errors: [`DescriptionTooLong`] if the text is longer than 64 bytes.
     pub fn new(text: &str) -> Result<Self, DescriptionTooLong> {
         let mut bytes = [0; Self::LEN];
         bytes

@@ -411,10 +411,8 @@ pub(super) fn routing_input<'a>(file: &'a ScenarioFile, fabric: &'a Fabric) -> R
     }
 }
 
-/// The tables of routes, also where these follow a rule.
-///
-/// # Errors
-/// If there are none; not for a scenario whose routes have been built.
+/// The tables of routes, also where these follow a rule. Errors if there are none; not for a scenario whose routes have
+/// been built.
 pub(crate) fn tabulate(
     file: &ScenarioFile,
     fabric: &Fabric,

@@ -43,10 +43,7 @@ const FOREST_ROW: u64 = 68;
 const TREE_PORT_ROW: u64 = 96;
 const TREE_HOST_ROW: u64 = 28;
 
-/// Reads the file of a scenario.
-///
-/// # Errors
-/// It cannot be read, has more than 64 MiB, or is no UTF-8 text.
+/// Reads the file of a scenario. Errors: it cannot be read, has more than 64 MiB, or is no UTF-8 text.
 pub fn read_scenario(path: &Path) -> io::Result<String> {
     String::from_utf8(read_limited(path, SCENARIO_FILE)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))

@@ -156,10 +156,7 @@ impl World {
         self.faults.make_contiguous().sort_by_key(|(at, _)| *at);
     }
 
-    /// The place of a node.
-    ///
-    /// # Panics
-    /// If no node has this name.
+    /// The place of a node. Panics if no node has this name.
     pub fn find(&self, name: &str) -> usize {
         let found = self.nodes.iter().position(|node| node.name == name);
         found.unwrap_or_else(|| panic!("no node {name}"))
@@ -292,10 +289,7 @@ impl World {
         }
     }
 
-    /// Takes a step of the manager's process.
-    ///
-    /// # Errors
-    /// If the process was killed.
+    /// Takes a step of the manager's process. Errors if the process was killed.
     pub fn step(&mut self) -> io::Result<()> {
         self.steps += 1;
         match &mut self.fuse {
@@ -410,10 +404,7 @@ impl SharedWorld {
         Self(Arc::new(Mutex::new(world)))
     }
 
-    /// Locks the subnet.
-    ///
-    /// # Panics
-    /// If a thread has panicked while it held the lock.
+    /// Locks the subnet. Panics if a thread has panicked while it held the lock.
     pub fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().unwrap()
     }

@@ -125,10 +125,8 @@ commands! {
     DestroySrq = 35, DestroySrqResponse::SIZE;
 }
 
-/// Reads the header of a command and checks its length.
-///
-/// # Errors
-/// EINVAL if the header is cut or states another length; EOPNOTSUPP for extended commands.
+/// Reads the header of a command and checks its length. Errors: EINVAL if the header is cut or states another length;
+/// EOPNOTSUPP for extended commands.
 pub fn header(bytes: &[u8]) -> Result<CommandHeader, Errno> {
     let header = CommandHeader::parse(bytes).ok_or(Errno::Invalid)?;
     if header.command & EXTENDED != 0 {
@@ -154,11 +152,9 @@ macro_rules! counts {
     };
 }
 
-/// Reads a command. Bytes behind its structure are data for a driver and ignored.
-///
-/// # Errors
-/// As the kernel: ENOSPC if the command or its response is too short, EINVAL if lengths contradict each other or the
-/// command is unknown, EOPNOTSUPP if this adapter does not have it.
+/// Reads a command. Bytes behind its structure are data for a driver and ignored. Errors as the kernel: ENOSPC if the
+/// command or its response is too short, EINVAL if lengths contradict each other or the command is unknown, EOPNOTSUPP
+/// if this adapter does not have it.
 pub fn parse(bytes: &[u8]) -> Result<Command, Errno> {
     let header = header(bytes)?;
     let body = &bytes[HEADER..];

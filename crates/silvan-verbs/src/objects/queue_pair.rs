@@ -251,10 +251,8 @@ pub(crate) struct Change {
 }
 
 impl QueuePair {
-    /// Changes attributes and state, or nothing if one of them is refused.
-    ///
-    /// # Errors
-    /// EINVAL for a transition, an attribute or a value that is not allowed.
+    /// Changes attributes and state, or nothing if one of them is refused. Errors: EINVAL for a transition, an
+    /// attribute or a value that is not allowed.
     pub(crate) fn modify(
         &mut self,
         command: &ModifyQp,

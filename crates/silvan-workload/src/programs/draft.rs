@@ -192,10 +192,7 @@ impl Draft {
         (first.unwrap_or(current), current)
     }
 
-    /// The schedule.
-    ///
-    /// # Errors
-    /// The places of operations each of which waits for the next, and the last for the first.
+    /// The schedule. Errors: the places of operations each of which waits for the next, and the last for the first.
     pub fn finish(self) -> Result<Schedule, Vec<u32>> {
         Schedule::new(self.ops, &self.dependencies)
     }

@@ -92,10 +92,7 @@ pub(crate) struct External {
 }
 
 impl Programs {
-    /// Adds a driver, whose packets have this class and service level.
-    ///
-    /// # Panics
-    /// If there is a driver already.
+    /// Adds a driver, whose packets have this class and service level. Panics if there is a driver already.
     #[must_use]
     pub fn driven(mut self, driver: Box<dyn Driver>, name: String, class: u16, sl: Sl) -> Self {
         assert!(self.external.is_none(), "a run has one driver");

@@ -27,10 +27,8 @@ pub struct Load {
     traffic_change: Option<Time>,
 }
 
-/// For a further part of a fabric: it shares the programs.
-///
-/// # Panics
-/// If there are programs that are not [shared](Load::shared).
+/// For a further part of a fabric: it shares the programs. Panics if there are programs that are not
+/// [shared](Load::shared).
 impl Clone for Load {
     fn clone(&self) -> Self {
         Self {

@@ -158,10 +158,8 @@ impl Followers {
 }
 
 impl Schedule {
-    /// Joins operations and dependencies, which name operations by their place.
-    ///
-    /// # Errors
-    /// The places of operations each of which waits for the next, and the last for the first.
+    /// Joins operations and dependencies, which name operations by their place. Errors: the places of operations each
+    /// of which waits for the next, and the last for the first.
     pub fn new(ops: Vec<ScheduleOp>, dependencies: &[Dependency]) -> Result<Self, Vec<u32>> {
         let mut waits = vec![0; ops.len()];
         for dependency in dependencies {
@@ -232,18 +230,12 @@ impl Schedule {
             .map(|(op, _)| op as u32)
     }
 
-    /// Operations that wait for the end of this one.
-    ///
-    /// # Panics
-    /// When there is no operation of this number.
+    /// Operations that wait for the end of this one. Panics when there is no operation of this number.
     pub fn after_end(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
         self.by_end.later[self.by_end.range(op)].iter().copied()
     }
 
-    /// Operations that wait for the start of this one.
-    ///
-    /// # Panics
-    /// When there is no operation of this number.
+    /// Operations that wait for the start of this one. Panics when there is no operation of this number.
     pub fn after_start(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
         self.by_start.later[self.by_start.range(op)].iter().copied()
     }

@@ -136,10 +136,8 @@ impl Writer {
 }
 
 impl TrainingModel {
-    /// The schedules of all ranks for a step, each of which waits for operation 0.
-    ///
-    /// # Errors
-    /// The first number that does not fit, or a step that is too long.
+    /// The schedules of all ranks for a step, each of which waits for operation 0. Errors: the first number that does
+    /// not fit, or a step that is too long.
     pub fn schedules(&self, settings: &TraceSettings) -> Result<Vec<Arc<Schedule>>, ModelError> {
         let training = self.on(settings)?;
         let sections: Vec<Section> = (0..self.pipeline)

@@ -66,10 +66,7 @@ impl FlowLine {
     }
 }
 
-/// Reads a list of flows.
-///
-/// # Errors
-/// The first line at fault.
+/// Reads a list of flows. Errors: the first line at fault.
 pub fn read_flows(text: &str, format: FlowFormat) -> Result<Vec<FlowLine>, FlowLineError> {
     match format {
         FlowFormat::Csv => read_csv(text),

@@ -96,10 +96,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Checks the description and builds the traffic.
-    ///
-    /// # Errors
-    /// [`TrafficError`] names the first entry and key at fault.
+    /// Checks the description and builds the traffic. Errors: [`TrafficError`] names the first entry and key at fault.
     pub fn new(spec: &TrafficSection, environment: &Environment) -> Result<Self, TrafficError> {
         build(spec, environment)
     }

@@ -36,8 +36,7 @@ impl Traffic {
     /// `message` is the default size, as [`TrafficSpec::message`](crate::traffic::TrafficSection::message).
     /// [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax) keep the values of the description.
     ///
-    /// # Errors
-    /// [`TrafficError`] names the key at fault; no flow has been added.
+    /// Errors: [`TrafficError`] names the key at fault; no flow has been added.
     pub fn add_flow(
         &mut self,
         flow: &Flow,

@@ -7,10 +7,7 @@ use silvan_core::{Bytes, HostId, Rate, Time};
 
 /// Finds hosts by their names.
 pub trait HostNames: fmt::Debug + Send + Sync {
-    /// The host of this name.
-    ///
-    /// # Errors
-    /// There is none.
+    /// The host of this name. Errors: There is none.
     fn host(&self, name: &str) -> Result<HostId, UnknownHost>;
 }
 

@@ -53,10 +53,7 @@ pub struct SourceParameters {
 }
 
 impl SourceParameters {
-    /// Checks what does not depend on the fabric.
-    ///
-    /// # Errors
-    /// [`EcnError::Window`], [`EcnError::InitialRate`].
+    /// Checks what does not depend on the fabric. Errors: [`EcnError::Window`], [`EcnError::InitialRate`].
     pub fn validate(&self) -> Result<(), EcnError> {
         let WindowLimit { min, max } = self.window;
         if min == 0 || max < min {
@@ -110,10 +107,8 @@ pub struct EcnSource {
 }
 
 impl EcnSource {
-    /// Creates the sources of `hosts` hosts.
-    ///
-    /// # Errors
-    /// Errors of [`SourceParameters::validate`]; [`EcnError::TooManyHosts`].
+    /// Creates the sources of `hosts` hosts. Errors as [`SourceParameters::validate`];
+    /// [`EcnError::TooManyHosts`].
     pub fn new(parameters: SourceParameters, hosts: usize) -> Result<Self, EcnError> {
         parameters.validate()?;
         // A flow's key is its destination in the upper 28 bits and its SL in the lower 4.

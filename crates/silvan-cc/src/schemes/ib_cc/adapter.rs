@@ -40,10 +40,7 @@ pub struct AdapterParameters {
 }
 
 impl AdapterParameters {
-    /// Checks the entries against the table.
-    ///
-    /// # Errors
-    /// [`ParameterError::MinAboveLimit`] for the first SL at fault.
+    /// Checks the entries against the table. Errors: [`ParameterError::MinAboveLimit`] for the first SL at fault.
     pub fn validate(&self) -> Result<(), ParameterError> {
         self.entries
             .iter()
@@ -101,10 +98,8 @@ pub struct IbAdapter {
 }
 
 impl IbAdapter {
-    /// Creates the adapters of `hosts` hosts, with timer phases from `seed`.
-    ///
-    /// # Errors
-    /// Errors of [`AdapterParameters::validate`]; [`ParameterError::OutOfRange`] for more than 2^28 - 1 hosts.
+    /// Creates the adapters of `hosts` hosts, with timer phases from `seed`. Errors: errors of
+    /// [`AdapterParameters::validate`]; [`ParameterError::OutOfRange`] for more than 2^28 - 1 hosts.
     pub fn new(
         parameters: &AdapterParameters,
         hosts: usize,
@@ -154,9 +149,7 @@ impl IbAdapter {
     /// Replaces the parameters of one host on one SL (CACongestionSetting).
     ///
     /// Every CCTI first catches up with the old timer. A new CCTI_Timer runs as if it always had, from the same
-    /// fraction of its period. A new CCTI_Min lifts lower flows, and flows without state at once.
-    ///
-    /// # Errors
+    /// fraction of its period. A new CCTI_Min lifts lower flows, and flows without state at once. Errors:
     /// [`ParameterError::NoSuchHost`] or [`ParameterError::MinAboveLimit`].
     pub fn set_entry(
         &mut self,
@@ -192,9 +185,7 @@ impl IbAdapter {
     }
 
     /// Gives the adapter of one host a table of its own (CongestionControlTable). Every CCTI first catches up with the
-    /// timer; one beyond the new CCTI_Limit is lowered to it. Delays that run already stay as they are.
-    ///
-    /// # Errors
+    /// timer; one beyond the new CCTI_Limit is lowered to it. Delays that run already stay as they are. Errors:
     /// [`ParameterError::NoSuchHost`], or [`ParameterError::MinAboveLimit`] for the first SL at fault.
     pub fn set_table(
         &mut self,
@@ -228,11 +219,8 @@ impl IbAdapter {
         }
     }
 
-    /// Changes what a BECN throttles at one host (Port_Control of CACongestionSetting). If that is a
-    /// change, all of its flows start at CCTI_Min again.
-    ///
-    /// # Errors
-    /// [`ParameterError::NoSuchHost`].
+    /// Changes what a BECN throttles at one host (Port_Control of CACongestionSetting). If that is a change, all of its
+    /// flows start at CCTI_Min again. Errors: [`ParameterError::NoSuchHost`].
     pub fn set_level(&mut self, host: HostId, level: ControlLevel) -> Result<(), ParameterError> {
         let mask = self
             .destination_masks

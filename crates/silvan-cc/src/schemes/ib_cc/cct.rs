@@ -34,10 +34,8 @@ impl CctEntry {
 
     const MULTIPLIER_BITS: u32 = 14;
 
-    /// The entry of this shift and multiplier.
-    ///
-    /// # Errors
-    /// [`ParameterError::OutOfRange`] if one of them does not fit in its field.
+    /// The entry of this shift and multiplier. Errors: [`ParameterError::OutOfRange`] if one of them does not fit in
+    /// its field.
     pub const fn try_new(shift: u8, multiplier: u16) -> Result<Self, ParameterError> {
         if shift > Self::MAX_SHIFT {
             return Err(ParameterError::OutOfRange {
@@ -173,9 +171,7 @@ impl CongestionControlTable {
     }
 
     /// Makes a table like [`from_entries`](Self::from_entries), in which entry 0 may delay, too, as in a real adapter.
-    ///
-    /// # Errors
-    /// [`ParameterError::OutOfRange`] or [`ParameterError::LimitBeyondTable`], as
+    /// Errors: [`ParameterError::OutOfRange`] or [`ParameterError::LimitBeyondTable`], as
     /// [`from_entries`](Self::from_entries).
     pub fn from_device(
         entries: impl Into<Box<[CctEntry]>>,
@@ -203,24 +199,17 @@ impl CongestionControlTable {
         })
     }
 
-    /// A table of `limit + 1` entries in which entry `i` delays by `slope * i` packet times,
-    /// to the nearest that an entry can express.
-    ///
-    /// # Errors
-    /// [`ParameterError::DelayNotRepresentable`] names the first entry that is negative, no number
-    /// or beyond 16383 packet times; [`ParameterError::OutOfRange`] if `limit` is beyond the
-    /// largest table.
+    /// A table of `limit + 1` entries in which entry `i` delays by `slope * i` packet times, to the nearest that an
+    /// entry can express. Errors: [`ParameterError::DelayNotRepresentable`] names the first entry that is negative, no
+    /// number or beyond 16383 packet times; [`ParameterError::OutOfRange`] if `limit` is beyond the largest table.
     pub fn linear(slope: f64, limit: u16) -> Result<Self, ParameterError> {
         Self::quantised((0..=limit).map(|i| slope * f64::from(i)), limit)
     }
 
     /// Makes a table of `limit + 1` entries with geometric delays.
     ///
-    /// Entry 1 delays by `first` packet times, each further entry by `ratio` times the entry
-    /// before, to the nearest expressible delay.
-    ///
-    /// # Errors
-    /// As for [`linear`](Self::linear).
+    /// Entry 1 delays by `first` packet times, each further entry by `ratio` times the entry before, to the nearest
+    /// expressible delay. Errors as for [`linear`](Self::linear).
     pub fn geometric(first: f64, ratio: f64, limit: u16) -> Result<Self, ParameterError> {
         // Products one by one: IEEE 754 fixes their value on every machine, unlike that of `powf`.
         let delays = std::iter::successors(Some(first), |delay| Some(delay * ratio));
@@ -262,20 +251,14 @@ impl CongestionControlTable {
         self.quantisation_error
     }
 
-    /// The entry at this index.
-    ///
-    /// # Panics
-    /// If there is none; indices up to [`limit`](Self::limit) always exist.
+    /// The entry at this index. Panics if there is none; indices up to [`limit`](Self::limit) always exist.
     #[inline]
     pub fn entry(&self, ccti: u16) -> CctEntry {
         self.entries[usize::from(ccti)]
     }
 
-    /// The injection rate delay of a flow at index `ccti` behind a packet that occupies the link
-    /// for `packet_time`; rounds as [`CctEntry::delay`].
-    ///
-    /// # Panics
-    /// As [`entry`](Self::entry).
+    /// The injection rate delay of a flow at index `ccti` behind a packet that occupies the link for `packet_time`;
+    /// rounds as [`CctEntry::delay`]. Panics as [`entry`](Self::entry).
     #[inline]
     pub fn delay(&self, ccti: u16, packet_time: Span) -> Span {
         self.entry(ccti).delay(packet_time)

@@ -48,10 +48,8 @@ pub struct SwitchParameters {
 }
 
 impl SwitchParameters {
-    /// Checks the bytes of thresholds and hysteresis.
-    ///
-    /// # Errors
-    /// As [`ThresholdMap::validate`]; [`ParameterError::HysteresisTooLarge`].
+    /// Checks the bytes of thresholds and hysteresis. Errors as [`ThresholdMap::validate`];
+    /// [`ParameterError::HysteresisTooLarge`].
     pub fn validate(&self) -> Result<(), ParameterError> {
         self.threshold_map.validate()?;
         let (hysteresis, lowest) = (
@@ -102,13 +100,8 @@ struct PortRecord {
 impl IbSwitch {
     /// Creates switches with these parameters for ports in the order of their [`PortId`]; `None` means a host's port.
     ///
-    /// A Port VL is `port * data_vls + vl`.
-    ///
-    /// # Errors
-    /// Errors of [`SwitchParameters::validate`].
-    ///
-    /// # Panics
-    /// If there are more than 2^32 Port VLs.
+    /// A Port VL is `port * data_vls + vl`. Errors as [`SwitchParameters::validate`]. Panics if there are more
+    /// than 2^32 Port VLs.
     pub fn new(
         parameters: &SwitchParameters,
         ports: &[Option<SwitchPort>],
@@ -154,11 +147,8 @@ impl IbSwitch {
         self.switches.get(switch.index())
     }
 
-    /// Replaces the setting of a switch. Ports with a setting of their own keep it. As with every
-    /// change, the state of a Port VL changes at its next arrival or departure.
-    ///
-    /// # Errors
-    /// [`ParameterError::NoSuchSwitch`].
+    /// Replaces the setting of a switch. Ports with a setting of their own keep it. As with every change, the state of
+    /// a Port VL changes at its next arrival or departure. Errors: [`ParameterError::NoSuchSwitch`].
     pub fn set_switch(
         &mut self,
         switch: SwitchId,
@@ -176,11 +166,8 @@ impl IbSwitch {
         Ok(())
     }
 
-    /// Gives a port marking parameters of its own, or with `None` its switch's back
-    /// (SwitchPortCongestionSetting with Control_Type 0, or with Valid 0).
-    ///
-    /// # Errors
-    /// [`ParameterError::NotASwitchPort`].
+    /// Gives a port marking parameters of its own, or with `None` its switch's back (SwitchPortCongestionSetting with
+    /// Control_Type 0, or with Valid 0). Errors: [`ParameterError::NotASwitchPort`].
     pub fn set_port_marking(
         &mut self,
         port: PortId,
@@ -192,10 +179,7 @@ impl IbSwitch {
     }
 
     /// Gives a port credit-starvation parameters of its own, or with `None` its switch's back
-    /// (SwitchPortCongestionSetting with Control_Type 1, or with Valid 0).
-    ///
-    /// # Errors
-    /// [`ParameterError::NotASwitchPort`].
+    /// (SwitchPortCongestionSetting with Control_Type 1, or with Valid 0). Errors: [`ParameterError::NotASwitchPort`].
     pub fn set_port_starvation(
         &mut self,
         port: PortId,

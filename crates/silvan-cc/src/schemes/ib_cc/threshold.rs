@@ -12,10 +12,7 @@ impl ThresholdWeight {
     /// The lowest threshold.
     pub const MAX: Self = Self(15);
 
-    /// The weight of this value.
-    ///
-    /// # Errors
-    /// [`ParameterError::OutOfRange`] above 15.
+    /// The weight of this value. Errors: [`ParameterError::OutOfRange`] above 15.
     pub const fn try_new(weight: u8) -> Result<Self, ParameterError> {
         if weight <= Self::MAX.0 {
             Ok(Self(weight))
@@ -75,11 +72,8 @@ impl ThresholdMap {
         })
     }
 
-    /// Checks that every weight is at least one byte and no weight is more than the one below it.
-    ///
-    /// # Errors
-    /// [`ParameterError::ThresholdZero`] or [`ParameterError::ThresholdsIncrease`] for the first
-    /// weight at fault.
+    /// Checks that every weight is at least one byte and no weight is more than the one below it. Errors:
+    /// [`ParameterError::ThresholdZero`] or [`ParameterError::ThresholdsIncrease`] for the first weight at fault.
     pub fn validate(&self) -> Result<(), ParameterError> {
         if let Self::Linear {
             lowest_bytes,

@@ -80,10 +80,7 @@ pub struct PftParameters {
 }
 
 impl PftParameters {
-    /// Checks the parameters.
-    ///
-    /// # Errors
-    /// [`PftError`] for the first at fault.
+    /// Checks the parameters. Errors: [`PftError`] for the first at fault.
     pub fn validate(&self) -> Result<(), PftError> {
         let Shift { m, n, .. } = self.shift;
         if m > 31 || n > 31 {

@@ -179,10 +179,7 @@ impl Scheme for Pft {
 }
 
 impl Pft {
-    /// The registers of an interface at a link of this rate.
-    ///
-    /// # Errors
-    /// The first parameter at fault.
+    /// The registers of an interface at a link of this rate. Errors: the first parameter at fault.
     pub fn interface(&self, link_rate: Rate) -> Result<PftParameters, SchemeError> {
         self.with_flit_time(link_rate.span_for(self.flit))
     }

@@ -18,10 +18,8 @@ pub struct PftSource {
 }
 
 impl PftSource {
-    /// Creates the interfaces of `hosts` hosts, with random numbers from `seed`.
-    ///
-    /// # Errors
-    /// Errors of [`PftParameters::validate`].
+    /// Creates the interfaces of `hosts` hosts, with random numbers from `seed`. Errors: errors of
+    /// [`PftParameters::validate`].
     pub fn new(parameters: PftParameters, hosts: usize, seed: u64) -> Result<Self, PftError> {
         parameters.validate()?;
         Ok(Self {

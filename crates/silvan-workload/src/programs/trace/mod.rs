@@ -203,10 +203,8 @@ pub trait TraceFormat: Sync {
         &[]
     }
 
-    /// Makes one text of the contents of all files. `groups` is that of a file with groups of ranks.
-    ///
-    /// # Errors
-    /// The first mistake in a file.
+    /// Makes one text of the contents of all files. `groups` is that of a file with groups of ranks. Errors: the first
+    /// mistake in a file.
     fn import(&self, files: Vec<Vec<u8>>, groups: Option<&str>) -> Result<String, TraceError>;
 
     /// Returns warnings on that text: on parts of the files that are ignored.
@@ -214,11 +212,8 @@ pub trait TraceFormat: Sync {
         Vec::new()
     }
 
-    /// Reads that text as steps that follow each other, if it has more operations than [`schedules`](Self::schedules) can hold.
-    ///
-    /// # Errors
-    ///
-    /// The first mistake.
+    /// Reads that text as steps that follow each other, if it has more operations than [`schedules`](Self::schedules)
+    /// can hold. Errors: the first mistake.
     fn stream(
         &self,
         _text: &str,
@@ -227,10 +222,7 @@ pub trait TraceFormat: Sync {
         Ok(None)
     }
 
-    /// Reads that text.
-    ///
-    /// # Errors
-    /// The first mistake.
+    /// Reads that text. Errors: the first mistake.
     fn schedules(
         &self,
         text: &str,

@@ -148,10 +148,7 @@ fn number(word: &str) -> Option<f64> {
 
 /// Reads a text with a size in bytes and a share in each line. Shares are percentages, or fractions if the last is 1. A
 /// `#` starts a comment. The files of Homa and YAPS are read, too. `unit` is that of the sizes; without it, YAPS counts
-/// packets.
-///
-/// # Errors
-/// The first line at fault, from 1.
+/// packets. Errors: the first line at fault, from 1.
 pub fn read_cdf(text: &str, unit: Option<SizeUnit>) -> Result<Vec<CdfPoint>, CdfError> {
     let lines = (1..).zip(text.lines()).map(|(line, content)| {
         let content = content.split('#').next().unwrap_or_default();

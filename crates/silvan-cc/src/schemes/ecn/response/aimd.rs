@@ -14,9 +14,7 @@ pub struct Aimd {
 }
 
 impl Aimd {
-    /// Returns the function with the decrease factor m, above 1, and Rmin as a fraction of Rmax.
-    ///
-    /// # Errors
+    /// Returns the function with the decrease factor m, above 1, and Rmin as a fraction of Rmax. Errors:
     /// [`EcnError::DecreaseFactor`], [`EcnError::MinRate`].
     pub fn new(factor: f64, min_rate: f64) -> Result<Self, EcnError> {
         let factor = checked_factor(factor)?;

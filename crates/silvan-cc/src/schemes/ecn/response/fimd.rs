@@ -12,9 +12,7 @@ pub struct Fimd {
 }
 
 impl Fimd {
-    /// Returns the function with the decrease factor m, above 1, and Rmin as a fraction of Rmax.
-    ///
-    /// # Errors
+    /// Returns the function with the decrease factor m, above 1, and Rmin as a fraction of Rmax. Errors:
     /// [`EcnError::DecreaseFactor`], [`EcnError::MinRate`].
     pub fn new(factor: f64, min_rate: f64) -> Result<Self, EcnError> {
         Ok(Self {

@@ -53,11 +53,9 @@ impl RateTables {
         }
     }
 
-    /// Tables given entry by entry, for functions that are designed elsewhere.
-    ///
-    /// # Errors
-    /// [`EcnError::TableLength`] unless there are 256 entries; [`EcnError::TableEntry`] for an
-    /// increase that lowers the rate or takes no packet, or a decrease that raises it.
+    /// Tables given entry by entry, for functions that are designed elsewhere. Errors: [`EcnError::TableLength`] unless
+    /// there are 256 entries; [`EcnError::TableEntry`] for an increase that lowers the rate or takes no packet, or a
+    /// decrease that raises it.
     pub fn from_entries(increase: &[Increase], decrease: &[u8]) -> Result<Self, EcnError> {
         let entries = <[Increase; RATES]>::try_from(increase);
         let increase = entries.map_err(|_| EcnError::TableLength {
