@@ -21,7 +21,6 @@ def cn_guids(fabric: Cabling) -> str:
 
 
 def _at_leaves(fabric: Cabling) -> list[str]:
-    """List the hosts at switches with no switch below them."""
     rank = ranks(fabric)
     inner = {
         name
