@@ -1,5 +1,3 @@
-//! Building a fabric node by node and cable by cable.
-
 use std::collections::{HashMap, HashSet};
 
 use silvan_core::document::{KeyPath, Refusal};
@@ -143,7 +141,6 @@ pub enum FabricError {
     },
 }
 
-/// Adds the key within the fabric's entry and the text to write there.
 impl From<&FabricError> for Refusal {
     fn from(error: &FabricError) -> Self {
         use FabricError as E;
@@ -200,11 +197,9 @@ impl From<&FabricError> for Refusal {
     }
 }
 
-/// The first 24 bits of every GUID: a locally administered identifier (bit 1 of the first byte), so
-/// that no generated GUID is one of real hardware.
+/// First 24 bits of generated GUIDs: locally administered (bit 1 of the first byte), so none is real hardware's.
 const GUID_PREFIX: u64 = 0x02_53_56 << 40;
 
-/// A node that has been added, before it gets its ids.
 #[derive(Debug, Clone)]
 struct NewNode {
     name: String,
@@ -469,7 +464,6 @@ impl FabricBuilder {
     }
 }
 
-/// The assigned LIDs and the next free LID.
 struct Lids {
     taken: Vec<bool>,
     next: u16,
@@ -502,7 +496,7 @@ impl Lids {
         })
     }
 
-    /// Returns the smallest free LID, which exists because there are no more nodes than LIDs.
+    /// A free LID exists, because there are no more nodes than LIDs.
     fn next_free(&mut self) -> Lid {
         while self.taken[usize::from(self.next)] {
             self.next += 1;
@@ -512,8 +506,7 @@ impl Lids {
     }
 }
 
-/// Checks that port GUIDs and node GUIDs are unique. A switch shares its node GUID with its port. Hosts that are ports
-/// of one adapter share their node GUID.
+/// A switch shares its node GUID with its port, hosts of one adapter share their node GUID.
 fn check_guids(fabric: &Fabric) -> Result<(), FabricError> {
     let duplicate = |a: &Node, b: &Node, guid| FabricError::DuplicateGuid {
         a: a.name.clone(),
@@ -539,13 +532,12 @@ fn check_guids(fabric: &Fabric) -> Result<(), FabricError> {
     Ok(())
 }
 
-/// Returns the usual port GUID of adapters: the node GUID plus the port's number.
+/// The usual port GUID of adapters: the node GUID plus the port's number.
 fn default_port_guid(node: Guid, identity: &Identity) -> Guid {
     let number = identity.adapter_port.map_or(1, PortNumber::as_u8);
     Guid::new(node.as_u64().wrapping_add(u64::from(number)))
 }
 
-/// The node GUID of a node that is given none.
 pub(crate) fn generated_guid(node: NodeId) -> Guid {
     Guid::new(GUID_PREFIX | (node.index() as u64 + 1) << 8)
 }

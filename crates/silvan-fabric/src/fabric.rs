@@ -1,5 +1,3 @@
-//! The fabric itself: nodes, ports, links, and how to find them.
-
 use std::collections::HashMap;
 use std::fmt;
 
@@ -312,7 +310,7 @@ impl Fabric {
     }
 }
 
-/// The candidate most like `name`, if any is similar enough to be a slip of the pen.
+/// The most similar candidate, if it may be a slip of the pen.
 pub(crate) fn nearest<'n>(
     name: &str,
     candidates: impl Iterator<Item = &'n str>,

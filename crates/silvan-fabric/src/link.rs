@@ -1,5 +1,3 @@
-//! Cables: width, speed, line coding and length.
-
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -137,8 +135,7 @@ named_enum! {
 }
 
 impl Speed {
-    /// Returns the bits per second of one lane on the wire, including line coding. Source: IBA volume 2, chapter 5;
-    /// from HDR on, the PAM4 symbol rate times two bits.
+    /// Including line coding (IBA volume 2, chapter 5); from HDR on, the PAM4 symbol rate times two bits.
     const fn lane_signalling_bits_per_sec(self) -> u64 {
         match self {
             Self::Sdr => 2_500_000_000,
@@ -153,9 +150,8 @@ impl Speed {
         }
     }
 
-    /// The part of the signalling rate that carries data, as numerator and denominator. 8b/10b up to QDR and 64b/66b up
-    /// to EDR. HDR, NDR and XDR combine 256b/257b transcoding with a Reed-Solomon code (544, 514): 256/257 * 514/544 =
-    /// 16/17.
+    /// Data part of the signalling rate. 8b/10b up to QDR and 64b/66b up to EDR. HDR, NDR and XDR combine 256b/257b
+    /// transcoding with a Reed-Solomon code (544, 514): 256/257 * 514/544 = 16/17.
     const fn coding(self) -> (u64, u64) {
         match self {
             Self::Sdr | Self::Ddr | Self::Qdr => (8, 10),
@@ -349,7 +345,7 @@ mod tests {
         )
     }
 
-    /// The nominal rates of the InfiniBand roadmap: 10, 20, 40, 56, 100, 200, 400 and 800 Gbit/s at 4x.
+    /// InfiniBand roadmap at 4x: 10, 20, 40, 56, 100, 200, 400 and 800 Gbit/s.
     #[test]
     fn rates_are_the_published_ones() {
         assert_eq!(gbit("4x", "SDR"), (8_000_000_000, 10_000_000_000));
@@ -379,7 +375,7 @@ mod tests {
         );
     }
 
-    /// Oracle: the rates of the InfiniBand roadmap for one lane and for the lower speed.
+    /// Oracle: the InfiniBand roadmap for one lane and for the lower speed.
     #[test]
     fn limited_cable_has_one_lane_or_a_lower_speed() {
         let cable = LinkKind::new(Width::X4, Speed::Ndr, Length::from_mm(2_000));

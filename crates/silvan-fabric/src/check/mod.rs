@@ -179,7 +179,7 @@ pub fn check<'a>(
         first_missing,
     } = follow_all(fabric, routes, options)?;
     for host in fabric.host_ids() {
-        // One too many if the host has been counted as a source of its own packets.
+        // One too many if the host counts as a source of its own packets.
         let count = &mut counts[fabric.host_port(host)];
         *count = count.wrapping_add(reached[fabric.host_attachment(host).0]);
     }
@@ -214,21 +214,20 @@ pub fn check<'a>(
 /// Properties of the routes to some destinations.
 struct Followed<'f> {
     dependencies: Dependencies<'f>,
-    /// By port of a switch, the routes that leave by it; by port of a host, minus one for each route from a host to itself.
+    /// Routes by switch port; by host port, minus one for each route to itself.
     counts: IdVec<PortId, u64>,
-    /// By switch with hosts, the destinations to which there is a route.
+    /// By switch with hosts: destinations with a route.
     reached: IdVec<SwitchId, u64>,
     hops: Hops,
     first_missing: Option<RouteError>,
 }
 
-/// Destinations times switches for which a thread is worth its start.
+/// Destinations times switches per thread.
 const WORK_OF_A_THREAD: usize = 1 << 22;
-/// Most threads, each of which has counts and dependencies of its own.
+/// Each thread has its own counts and dependencies.
 const MOST_THREADS: usize = 16;
 
-/// Follows the routes to all hosts, on a number of threads that suits cores and work. The result does not depend on the
-/// number.
+/// On a number of threads that suits cores and work; it does not change the result.
 fn follow_all<'f>(
     fabric: &'f Fabric,
     routes: Routes<'_>,
@@ -239,7 +238,6 @@ fn follow_all<'f>(
     follow_on(fabric, routes, options, cores.min(MOST_THREADS).min(work))
 }
 
-/// Follows the routes to all hosts on `threads` threads.
 fn follow_on<'f>(
     fabric: &'f Fabric,
     routes: Routes<'_>,
@@ -308,7 +306,6 @@ fn follow_some<'f>(
 }
 
 impl Followed<'_> {
-    /// Adds what the routes to later destinations have.
     fn add(&mut self, other: Self) {
         self.dependencies.add_all(&other.dependencies);
         for (count, more) in self.counts.iter_mut().zip(other.counts.iter()) {

@@ -47,7 +47,6 @@ pub struct DragonflyPlus {
 }
 
 impl DragonflyPlus {
-    /// Returns the groups and the global ports of their spines.
     fn as_groups(&self) -> Groups {
         let most = product(&[self.spines_per_group, self.global_per_spine]);
         Groups {

@@ -18,19 +18,17 @@ pub struct FullRows {
 }
 
 impl FullRows {
-    /// The switch's place along a dimension, from 0.
+    /// From 0.
     pub(crate) fn coordinate(&self, switch: SwitchId, dimension: usize) -> usize {
         let stride: usize = self.sizes[..dimension].iter().product();
         switch.index() / stride % self.sizes[dimension]
     }
 
-    /// Cables between two switches of a row.
     pub(super) fn cables_along(&self, dimension: usize) -> usize {
         self.cables.get(dimension).copied().unwrap_or(1)
     }
 
-    /// The port towards the right coordinate in the first dimension in which two switches differ; `None` at the end. Of
-    /// parallel cables a destination has one by its index.
+    /// Port towards the first differing coordinate; `None` at the end. The index selects a parallel cable.
     pub(crate) fn port_towards(
         &self,
         from: SwitchId,

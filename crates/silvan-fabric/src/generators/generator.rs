@@ -1,5 +1,3 @@
-//! The trait of a topology.
-
 use silvan_core::{IdVec, PortId, SwitchId};
 
 use super::{FullRows, Grid};

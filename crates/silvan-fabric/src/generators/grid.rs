@@ -1,5 +1,3 @@
-//! Switches at the points of a grid: what a mesh and a torus have in common.
-
 use silvan_core::{PortNumber, SwitchId};
 
 use super::attached::{Parameter, attach_hosts, product};
@@ -28,12 +26,9 @@ pub struct Grid {
     pub hosts_per_switch: usize,
 }
 
-/// Direction along a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// Towards lower coordinates.
     Down,
-    /// Towards higher coordinates.
     Up,
 }
 
@@ -104,7 +99,7 @@ impl Grid {
         switch.index() / self.stride(dimension) % self.sizes[dimension]
     }
 
-    /// Switches between one and its neighbour in a dimension, in the order of switches.
+    /// Index distance of neighbours in a dimension.
     fn stride(&self, dimension: usize) -> usize {
         self.sizes[..dimension].iter().product()
     }
@@ -118,13 +113,13 @@ impl Grid {
         PortNumber::new((self.hosts_per_switch + 2 * dimension + side) as u8)
     }
 
-    /// The dimension that a port leads along, `None` for a host's port.
+    /// `None` for a host's port.
     pub(crate) fn dimension_of(&self, port: PortNumber) -> Option<usize> {
         let beyond = usize::from(port.as_u8()).checked_sub(self.hosts_per_switch + 1)?;
         Some(beyond / 2)
     }
 
-    /// The neighbour of the `index`th switch, `None` at the edge of a mesh.
+    /// `None` at the edge of a mesh.
     pub(crate) fn neighbour(
         &self,
         index: usize,

@@ -37,23 +37,21 @@ use silvan_core::{IdVec, PortId, SwitchId};
 use crate::routing::Routing;
 use crate::{Fabric, FabricError, LinkKind};
 
-/// Name of the `index`th of `count` things: `stem-03`, counted from 0, all equally wide.
+/// `stem-03`: counted from 0, all equally wide.
 fn numbered(stem: &str, index: usize, count: usize, least_digits: usize) -> String {
     let digits = (count.max(1) - 1).max(1).ilog10() as usize + 1;
     format!("{stem}-{index:0width$}", width = digits.max(least_digits))
 }
 
-/// Name of the `index`th of `count` hosts.
 fn host_name(index: usize, count: usize) -> String {
     numbered("host", index, count, 4)
 }
 
-/// Name of the `index`th of `count` switches of one kind.
 fn switch_name(stem: &str, index: usize, count: usize) -> String {
     numbered(stem, index, count, 2)
 }
 
-/// A port number that the builder checks against the node's ports.
+/// The builder checks it against the node's ports.
 fn port_number(number: usize, generator: &'static str) -> Result<u8, FabricError> {
     let parameter = Parameter {
         generator,
@@ -201,7 +199,7 @@ impl Generator for Topology {
 }
 
 impl Default for Topology {
-    /// Returns the topology of a scenario without a fabric.
+    /// The topology of a scenario without a fabric.
     fn default() -> Self {
         Self::SingleSwitch(SingleSwitch::default())
     }

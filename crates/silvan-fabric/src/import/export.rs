@@ -1,5 +1,3 @@
-//! A fabric as a net file of ibsim.
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -39,7 +37,7 @@ pub fn ibsim_net(fabric: &Fabric) -> String {
     net
 }
 
-/// Hosts by the GUID of their adapter, in the order of their ports.
+/// By GUID of the adapter, in the order of ports.
 fn adapters(fabric: &Fabric) -> BTreeMap<Guid, Vec<NodeId>> {
     let mut adapters: BTreeMap<Guid, Vec<NodeId>> = BTreeMap::new();
     for host in fabric.host_ids() {
@@ -60,7 +58,7 @@ fn adapter_port(fabric: &Fabric, host: NodeId) -> u8 {
         .map_or(1, |port| port.as_u8())
 }
 
-/// The name of a host, without the port that tells it from others of its adapter.
+/// Without the port's number.
 fn adapter_id(fabric: &Fabric, hosts: &[NodeId]) -> String {
     let [first, ..] = hosts else {
         return String::new();
@@ -102,7 +100,7 @@ fn write_ports(
     }
 }
 
-/// Speed and width by their bits.
+/// Speed and width as bits.
 fn options(link: &Link) -> String {
     let speed = match link.kind.speed {
         Speed::Sdr => 1,

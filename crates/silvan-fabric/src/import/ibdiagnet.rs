@@ -91,7 +91,7 @@ fn is_mark(line: &str, prefix: &str, name: &str) -> bool {
     line.trim_end().strip_prefix(prefix) == Some(name)
 }
 
-/// The cells of a line; commas between quotes belong to a cell.
+/// Commas between quotes belong to a cell.
 fn cells(line: &str) -> Vec<&str> {
     let mut is_quoted = false;
     let cells = line.split(|char| {
@@ -118,7 +118,6 @@ pub struct ImportedDatabase {
     pub supported: BTreeMap<(Guid, u8), (u64, u64)>,
 }
 
-/// A port in a line of `PORTS`.
 struct Port {
     guid: Option<Guid>,
     lid: Option<Lid>,
@@ -141,7 +140,7 @@ pub fn database(text: &str) -> Result<ImportedDatabase, ImportError> {
         let own = positions[position];
         let of_switch = |number| ports.get(&(own, number)).and_then(|port| port.lid);
         if record.kind == RecordKind::Switch {
-            // All ports of a switch have its LID; port 0 is the one that it belongs to.
+            // All ports of a switch have port 0's LID.
             record.lid = of_switch(0).or_else(|| of_switch(1));
         }
     }
@@ -164,7 +163,6 @@ fn port_number(line: usize, cell: &str) -> Result<u8, ImportError> {
     cell.parse().map_err(|_| broken(line, "port number", cell))
 }
 
-/// Names and kinds, and the GUID of each.
 fn nodes(section: &DatabaseSection<'_>) -> Result<(Vec<Record>, Vec<Guid>), ImportError> {
     const SWITCH: &str = "2";
     let names = ["NodeDesc", "NumPorts", "NodeType", "NodeGUID"];
@@ -247,7 +245,7 @@ fn ports(section: &DatabaseSection<'_>) -> Result<(Ports, Supported), ImportErro
     Ok((ports, supported))
 }
 
-/// Adds each cable to the record of its first end.
+/// Adds each cable to its first end.
 fn links(
     section: &DatabaseSection<'_>,
     records: &mut [Record],
@@ -312,8 +310,7 @@ fn width_of(code: u64) -> Option<Width> {
     })
 }
 
-/// LinkSpeedActive in the lowest byte, LinkSpeedExtActive in the next, LinkSpeedExtActive2 in the fourth, as ibdiagnet
-/// joins them. The third byte has FDR10, a speed of one vendor.
+/// LinkSpeedActive in the lowest byte, then LinkSpeedExtActive, FDR10 of one vendor, LinkSpeedExtActive2.
 fn speed_of(code: u64) -> Option<Speed> {
     Some(match code {
         1 => Speed::Sdr,

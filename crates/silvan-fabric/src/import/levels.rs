@@ -11,8 +11,7 @@ use silvan_core::{HostId, PortNumber, Sl, SwitchId};
 use crate::Fabric;
 use crate::import::ImportError;
 
-/// The service levels behind the parentheses of a route: of paths from all hosts of the switch, then of
-/// those from single ones. Names may look like a level, but stand inside.
+/// Levels of all hosts of the switch, then of single hosts. Names inside the parentheses may look like a level.
 pub(crate) fn path_service_levels(
     line: &str,
     number: usize,

@@ -36,7 +36,6 @@ pub struct ImportedRoutes {
     pub lanes: SlToVlTables,
 }
 
-/// All that a file says.
 #[derive(Default)]
 struct Given {
     tables: Vec<Table>,
@@ -45,12 +44,11 @@ struct Given {
     lanes: SlToVlTables,
 }
 
-/// The table of one switch in the file.
 struct Table {
     switch: SwitchId,
     /// LID in the file, port, line.
     routes: Vec<(Lid, PortNumber, usize)>,
-    /// LID in the file, and the service level of paths to it: from all hosts of the switch or one.
+    /// LID in the file, and level from all hosts of the switch or one.
     levels: Vec<(Lid, Option<HostId>, Sl)>,
 }
 
@@ -137,7 +135,6 @@ fn levels(fabric: &Fabric, given: &Given, nodes: &BTreeMap<Lid, NodeId>) -> Path
     })
 }
 
-/// Section of the lines below a heading.
 #[derive(Clone, Copy)]
 enum Section {
     None,
@@ -168,7 +165,7 @@ fn parse(text: &str, fabric: &Fabric) -> Result<Given, ImportError> {
             section = Section::Table;
         } else if let Some((kind, heading)) = sl_to_vl::heading(line) {
             let what = "SL to VL tables";
-            // Scenarios leave aggregation nodes out.
+            // Scenarios omit aggregation nodes.
             if heading.name == Some(NodeKind::AGGREGATION_NAME) {
                 section = Section::None;
                 continue;
@@ -219,7 +216,6 @@ fn parse(text: &str, fabric: &Fabric) -> Result<Given, ImportError> {
     Ok(given)
 }
 
-/// Identity of a node in a heading.
 pub(crate) struct Heading<'t> {
     pub guid: Option<Guid>,
     pub name: Option<&'t str>,
@@ -260,7 +256,7 @@ fn find_switch(
     find(fabric, nodes, heading, line, what, Node::as_switch)
 }
 
-/// The node of a heading. `what` says what is below it, and of which kind of node; `as_kind` picks those.
+/// `what` is below the heading; `as_kind` selects its kind of node.
 fn find<T>(
     fabric: &Fabric,
     nodes: &HashMap<Guid, NodeId>,
@@ -291,7 +287,7 @@ fn find<T>(
         })
 }
 
-/// LID and port; no port if the LID is out of reach.
+/// No port if the LID is out of reach.
 fn route(line: &str) -> Option<(Lid, Option<PortNumber>)> {
     let mut words = line.split_whitespace().filter(|&word| word != ":");
     let lid: Lid = words.next()?.parse().ok()?;
@@ -312,7 +308,7 @@ fn port_guid(line: &str) -> Option<Guid> {
     word.parse().ok()
 }
 
-/// Nodes by the GUID of their port; that of a switch is its own.
+/// Node GUID of a switch, port GUID of a host.
 fn nodes_by_guid(fabric: &Fabric) -> HashMap<Guid, NodeId> {
     let nodes = fabric.nodes.iter_enumerated();
     nodes
@@ -320,7 +316,7 @@ fn nodes_by_guid(fabric: &Fabric) -> HashMap<Guid, NodeId> {
         .collect()
 }
 
-/// The node of each LID of the file, as far as it can be found.
+/// By LID of the file, as far as found.
 fn nodes_of_lids(fabric: &Fabric, given: &Given) -> BTreeMap<Lid, NodeId> {
     let mut nodes = given.by_guid.clone();
     for table in &given.tables {
@@ -340,7 +336,7 @@ fn nodes_of_lids(fabric: &Fabric, given: &Given) -> BTreeMap<Lid, NodeId> {
             }
         }
     }
-    // A node with LMC above 0 has several LIDs; the base LID is the lowest.
+    // With LMC above 0, the lowest LID is the base LID.
     let mut seen = HashSet::new();
     nodes.retain(|_, node| seen.insert(*node));
     nodes

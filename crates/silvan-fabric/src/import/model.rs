@@ -1,5 +1,3 @@
-//! Results of an importer.
-
 use silvan_core::{DeviceId, Guid, Lid, PortNumber};
 
 use crate::import::ImportWarning;
@@ -115,13 +113,12 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// The device of aggregation nodes of NVIDIA's switches.
+    /// Aggregation nodes of NVIDIA's switches.
     const AGGREGATION_DEVICE: u32 = 0xcf09;
 
     /// The description of aggregation nodes, unless someone has changed it. Names of nodes start with it.
     pub const AGGREGATION_NAME: &str = "Mellanox Technologies Aggregation Node";
 
-    /// Returns the kind of device that a host's port belongs to.
     fn role(self) -> HostRole {
         match self {
             Self::Router => HostRole::Router,

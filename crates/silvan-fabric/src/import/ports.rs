@@ -34,7 +34,7 @@ struct PortLine<'t> {
     local: End<'t>,
     rate: (&'t str, &'t str),
     peer: Option<End<'t>>,
-    /// The rest of the line: the names.
+    /// Rest of the line: names.
     names: &'t str,
 }
 
@@ -59,7 +59,7 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
             continue;
         }
         let Ok(parsed) = port_line(&mut line.trim_start()) else {
-            // Names may look like a prompt, so that only lines that are no ports are compared.
+            // Names may look like a prompt: check lines only if they are no ports.
             if is_of_terminal(line) {
                 warnings.push(left_out("line", line, number));
                 continue;
@@ -132,7 +132,7 @@ fn end<'t>(input: &mut &'t str) -> Piece<End<'t>> {
         .parse_next(input)
 }
 
-/// Width and speed of a cabled port; what a port without a cable could do does not matter.
+/// Of a cabled port; capabilities of others have no effect.
 fn port_rate(
     line: &PortLine<'_>,
     number: usize,
@@ -165,7 +165,7 @@ fn new_record(line: &PortLine<'_>, id: String, lid: Option<Lid>, number: usize) 
         kind: local.kind,
         name: own_name(line.names).unwrap_or(&id).to_owned(),
         id,
-        // The GUID of an adapter is not in the file.
+        // The file lacks adapters' GUIDs.
         guid: is_switch.then_some(local.guid),
         device: None,
         lid: lid.filter(|_| is_switch),
@@ -175,7 +175,7 @@ fn new_record(line: &PortLine<'_>, id: String, lid: Option<Lid>, number: usize) 
     }
 }
 
-/// The first of `( 'name' - 'other' )`, or the only one of `'name'`.
+/// First of `( 'name' - 'other' )`, or the only one of `'name'`.
 fn own_name(names: &str) -> Option<&str> {
     let name = match names.strip_prefix("( '") {
         Some(both) => both.split_once("' - '")?.0,

@@ -21,21 +21,19 @@ use crate::import::ImportError;
 use crate::import::lfts::Heading;
 use crate::routing::{PortNumbers, SlToVlTables, Vls};
 
-/// Whose tables follow a heading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Owner {
     Switch(SwitchId),
     Host(HostId),
 }
 
-/// Kind of node of a heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerKind {
     Switch,
     Host,
 }
 
-/// The node of a heading of tables; `None` if it is none.
+/// `None` if it is no heading.
 pub(crate) fn heading(line: &str) -> Option<(OwnerKind, Heading<'_>)> {
     let kinds = [
         ("Switch ", OwnerKind::Switch),
@@ -57,7 +55,6 @@ pub(crate) fn heading(line: &str) -> Option<(OwnerKind, Heading<'_>)> {
     Some((kind, heading))
 }
 
-/// Takes in a line below a heading.
 pub(crate) fn read_line(
     lanes: &mut SlToVlTables,
     fabric: &Fabric,
@@ -109,7 +106,7 @@ pub(crate) fn read_line(
     Ok(())
 }
 
-/// All pairs of ports that data passes between.
+/// All pairs of ports with data.
 fn pairs(
     inputs: &PortNumbers,
     outputs: &PortNumbers,
@@ -121,7 +118,7 @@ fn pairs(
     })
 }
 
-/// Input ports, output ports and VLs of a line.
+/// Input ports, output ports and VLs.
 fn entry(line: &str) -> Option<(PortNumbers, PortNumbers, Vls)> {
     let (ports, vls) = line.split_once(':')?;
     let mut ports = ports.split_whitespace();

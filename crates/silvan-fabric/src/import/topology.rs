@@ -37,7 +37,7 @@ pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover"))
 }
 
-/// Attributes of a node from the lines before it.
+/// From the lines before a node.
 #[derive(Default)]
 struct Attributes {
     guid: Option<AttributeGuid>,
@@ -49,7 +49,7 @@ struct Attributes {
 #[derive(Clone, Copy)]
 struct AttributeGuid {
     guid: Guid,
-    /// A port GUID as ibnetdiscover writes it, a node GUID as ibdiagnet does.
+    /// A port GUID by ibnetdiscover, a node GUID by ibdiagnet.
     is_followed: bool,
 }
 
@@ -59,7 +59,7 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
     let mut lids = InvalidLids::default();
     let mut in_record = false;
     let mut warnings = Vec::new();
-    // Greetings of a login stand before the first node; without a node they are the error.
+    // A login's greetings precede the first node; without a node they are the error.
     let mut unknown = None;
     for (number, line) in lines(text) {
         if is_message(line) {
@@ -72,7 +72,7 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
         }
         let (body, comment) = split_comment(line);
         if body.is_empty() {
-            // A line of nothing but a comment may stand inside a record.
+            // A comment line may be inside a record.
             in_record &= !line.trim().is_empty() || !comment.is_empty();
         } else if body.starts_with('[') {
             let record = records.last_mut().filter(|_| in_record).ok_or_else(|| {
@@ -107,7 +107,7 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
     assemble(records, warnings)
 }
 
-/// Returns true for a line that no tool has written: it neither names a node nor starts as a node or port does.
+/// Returns true for a line that no tool has written.
 fn is_greeting(line: &str) -> bool {
     let kind: String = line
         .chars()
@@ -141,7 +141,7 @@ fn attribute(
     Ok(())
 }
 
-/// The line before and after the `#` that starts a comment; a `#` in quotes starts none.
+/// Splits at the `#` of a comment, outside quotes.
 fn split_comment(line: &str) -> (&str, &str) {
     let mut quoted = false;
     for (at, character) in line.char_indices() {
@@ -154,7 +154,7 @@ fn split_comment(line: &str) -> (&str, &str) {
     (line.trim(), "")
 }
 
-/// Returns true for headings that `ibnetdiscover -g` writes between groups of nodes.
+/// Written by `ibnetdiscover -g`.
 fn is_chassis_heading(line: &str) -> bool {
     const HEADINGS: [&str; 5] = [
         "Chassis ",
@@ -177,7 +177,7 @@ fn attribute_guid(value: &str) -> Option<AttributeGuid> {
     })
 }
 
-/// The node GUID: that of the id in the files of tools, as ibdiagnet writes the GUID of the system before the node's.
+/// That of the id in tools' files, because ibdiagnet writes the system's GUID first.
 fn node_guid(attribute: Option<AttributeGuid>, id: &str) -> Option<Guid> {
     let of_id = guid_of_id(id);
     match attribute {
@@ -198,7 +198,7 @@ fn node(
     let mut input = line;
     let parsed: Piece<(&str, u8, &str)> =
         (alpha1, preceded(space0, dec_uint), preceded(space0, quoted)).parse_next(&mut input);
-    // `CA    24  1 0x0002c9030010e0ba 4x QDR - ...`: a port to a line.
+    // `CA    24  1 0x0002c9030010e0ba 4x QDR - ...`: a port per line.
     let mut words = line.split_whitespace();
     let is_of_ports = matches!(words.next(), Some("CA" | "SW" | "RT"))
         && words.nth(1).is_some_and(|word| word.parse::<u8>().is_ok())
@@ -225,7 +225,7 @@ fn node(
     let name = description(comment)
         .filter(|name| !name.is_empty())
         .unwrap_or(id);
-    // After the description: it may have any words in it.
+    // After the description, which may have any words.
     let facts = comment.rfind('"').map_or("", |end| &comment[end + 1..]);
     Ok(Record {
         kind,
@@ -243,7 +243,7 @@ fn node(
     })
 }
 
-/// The GUID in an id such as `S-0002c90200423e70`.
+/// As in `S-0002c90200423e70`.
 fn guid_of_id(id: &str) -> Option<Guid> {
     let mut digits = id.strip_prefix(['S', 'H', 'R'])?.strip_prefix('-')?;
     let guid = hex_guid(&mut digits).ok()?;
@@ -297,7 +297,7 @@ fn port(
     } else if comment.contains('"') {
         lacks_rate = width.is_none() || speed.is_none();
     }
-    // The LID before the description is that of this port, which only adapters have.
+    // The LID before the description is this port's; only adapters have it.
     let own = comment.find('"').map_or(comment, |start| &comment[..start]);
     Ok(RecordPort {
         number: port,
@@ -315,7 +315,7 @@ fn port(
     })
 }
 
-/// The word for width and speed: behind the description and the LID, and before what `-f` adds.
+/// Width and speed: after description and LID, before the additions of `-f`.
 fn rate_text(comment: &str) -> Option<&str> {
     let is_rate = |word: &&str| {
         word.contains('?')
@@ -327,8 +327,7 @@ fn rate_text(comment: &str) -> Option<&str> {
     }
 }
 
-/// Reads ibsim's options of a port: `s=` and `w=`, bits of LinkSpeedEnabled and LinkWidthEnabled; the highest bit
-/// counts.
+/// `s=` and `w=` of ibsim: bits of LinkSpeedEnabled and LinkWidthEnabled; the highest counts.
 fn options(text: &str, number: usize) -> Result<(Option<Width>, Option<Speed>), ImportError> {
     let (mut width, mut speed) = (None, None);
     for option in text.split_whitespace() {

@@ -1,5 +1,3 @@
-//! The trait of a routing algorithm.
-
 use super::{
     Alternatives, ForwardingTables, PathChoice, PathLanes, Routing, RoutingError,
     minimal_alternatives,

@@ -34,12 +34,11 @@ pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingErro
     Ok(collected.alternatives)
 }
 
-/// Alternatives that are being found, switch by switch.
 pub(super) struct CollectedAlternatives {
     pub(super) alternatives: Alternatives,
-    /// The group of each set of ports.
+    /// Group by set of ports.
     places: HashMap<Vec<PortNumber>, u16>,
-    /// The column of each leaf; `None` for a switch without hosts.
+    /// `None` for a switch without hosts.
     columns: IdVec<SwitchId, Option<usize>>,
 }
 
@@ -57,7 +56,6 @@ impl CollectedAlternatives {
         }
     }
 
-    /// The leaves, each with its first host.
     pub(super) fn leaves(&self, fabric: &Fabric) -> Vec<(SwitchId, HostId)> {
         let first = self.alternatives.first_hosts().into_iter();
         first
@@ -65,7 +63,7 @@ impl CollectedAlternatives {
             .collect()
     }
 
-    /// Sets the ports of a switch towards a leaf; those towards a switch without hosts are left out.
+    /// Ports to a switch without hosts are omitted.
     pub(super) fn set(&mut self, switch: SwitchId, leaf: SwitchId, ports: &[PortNumber]) {
         // A single port is no alternative.
         let (Some(column), 2..) = (self.columns[leaf], ports.len()) else {
@@ -91,10 +89,10 @@ impl CollectedAlternatives {
 /// only one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alternatives {
-    /// By host, the column of its leaf.
+    /// Column of the host's leaf.
     columns: Vec<u32>,
     leaves: usize,
-    /// By switch and leaf: a group, or `NO_GROUP`.
+    /// By switch and leaf; or `NO_GROUP`.
     groups_of: Vec<u16>,
     groups: Vec<Vec<PortNumber>>,
 }
@@ -102,7 +100,6 @@ pub struct Alternatives {
 const NO_GROUP: u16 = u16::MAX;
 
 impl Alternatives {
-    /// No alternatives yet.
     fn new(fabric: &Fabric) -> Self {
         let mut of_leaves = HashMap::new();
         let mut column = |host| {
@@ -120,7 +117,6 @@ impl Alternatives {
         }
     }
 
-    /// The first host of each leaf, by column.
     fn first_hosts(&self) -> Vec<HostId> {
         let mut first = Vec::with_capacity(self.leaves);
         for (host, column) in self.columns.iter().enumerate() {

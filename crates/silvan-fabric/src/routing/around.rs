@@ -40,13 +40,12 @@ pub fn lead_around(tables: &mut ForwardingTables, fabric: &Fabric) -> Result<(),
     route_to_switches(fabric, &graph, tables)
 }
 
-/// State of the route from a switch to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Unknown,
-    /// The route leads to the host, or to a switch without an entry.
+    /// Leads to the host, or to a switch without an entry.
     Kept,
-    /// The route leads to a port without a cable.
+    /// Leads to a port without a cable.
     Lost,
 }
 
@@ -75,7 +74,7 @@ impl Detours {
                 if ways.state[at] != State::Unknown {
                     break (ways.state[at], ways.length[at]);
                 }
-                // A loop of given tables is for the check to report.
+                // The check reports loops of given tables.
                 ways.state[at] = State::Kept;
                 path.push(at);
                 let Some(number) = tables.to_host(at, host) else {
@@ -102,7 +101,7 @@ impl Detours {
         self.state.iter().any(|state| *state == State::Lost)
     }
 
-    /// Finds the lengths of new routes of the switches that have lost theirs, by Dijkstra's algorithm.
+    /// Dijkstra's algorithm for switches that have lost their route.
     fn extend(&mut self, graph: &SwitchGraph) {
         let known = self.length.iter_enumerated();
         let known = known.filter(|(_, length)| **length != UNREACHABLE);
@@ -122,7 +121,6 @@ impl Detours {
         }
     }
 
-    /// The ports that start a shortest new route.
     fn ports(&self, graph: &SwitchGraph, switch: SwitchId) -> Vec<PortNumber> {
         let here = self.length[switch];
         let neighbours = graph.neighbours(switch).iter();

@@ -1,4 +1,4 @@
-//! Routes computed from hierarchical addresses, where the topology has a rule: no table has an entry per host.
+//! Routes computed from hierarchical addresses, without a table entry per host.
 
 use std::collections::HashMap;
 
@@ -6,16 +6,15 @@ use silvan_core::{HostId, PortNumber, SwitchId};
 
 use crate::Fabric;
 
-/// Most parts of an address, that of the host's port included.
+/// Including the host's port.
 const MOST_PARTS: usize = 16;
 
-/// The part of a switch at a level at which it is in no part of the fabric, but above all of them.
+/// The switch is above all parts of the level.
 const OUTSIDE: u16 = u16::MAX;
 
-/// Entries from this one on are groups of ports, those below are port numbers.
+/// From here on groups of ports, below port numbers.
 const FIRST_GROUP: u16 = 256;
 
-/// Entry without a route.
 const NO_ROUTE: u16 = 0;
 
 /// Ports of every switch to every host, computed from the host's address.
@@ -29,14 +28,13 @@ const NO_ROUTE: u16 = 0;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComputedRoutes {
     parts: usize,
-    /// Host by host, the parts of its address.
+    /// Parts of addresses, by host.
     addresses: Vec<u16>,
-    /// Switch by switch and part by part.
+    /// By switch and part.
     places: Vec<LevelRow>,
     /// Port numbers and groups, by place and part.
     entries: Vec<u16>,
     groups: Vec<Group>,
-    /// Port numbers of all groups.
     members: Vec<u8>,
     switches: usize,
 }
@@ -44,16 +42,15 @@ pub struct ComputedRoutes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LevelRow {
     part: u16,
-    /// First entry of its row for this level.
+    /// First entry for this level.
     row: u32,
 }
 
-/// Ports among which a host has one by its index.
+/// Ports selected by a host's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Group {
     first: u32,
     count: u32,
-    /// First divisor of the host's index.
     divisor: u32,
 }
 
@@ -94,7 +91,7 @@ impl ComputedRoutes {
         (number != 0).then(|| PortNumber::new(number))
     }
 
-    /// The ports among which hosts of an entry have one by their index.
+    /// Ports of an entry, selected by a host's index.
     pub(crate) fn ports(&self, switch: SwitchId, host: HostId) -> Vec<u8> {
         match self.entries[self.entry(switch.index(), host.index())] {
             NO_ROUTE => Vec::new(),
@@ -125,20 +122,20 @@ impl ComputedRoutes {
     }
 }
 
-/// The places of switches in a hierarchy, from which routes are made.
+/// Places of switches in a hierarchy.
 pub(crate) struct Hierarchy {
     levels: usize,
-    /// Switch by switch, its part at each level.
+    /// By switch and level.
     parts: Vec<u16>,
-    /// By level, the number that switches with equal parts before it share.
+    /// By level: shared number of switches with equal parts before it.
     prefixes: Vec<Vec<u32>>,
-    /// By level and prefix: how many parts there are, how many under the prefixes before it, and the switches.
+    /// By level and prefix: parts, parts of earlier prefixes, and switches.
     sizes: Vec<Vec<u32>>,
     offsets: Vec<Vec<usize>>,
     members: Vec<Vec<Vec<SwitchId>>>,
 }
 
-/// Parts of switches, before anything is computed from them.
+/// Parts of switches, before the computation.
 pub(crate) struct Parts {
     levels: usize,
     parts: Vec<u16>,
@@ -153,7 +150,7 @@ impl Parts {
         }
     }
 
-    /// Sets the part of a switch; `None` if there are more parts than an address can tell apart.
+    /// `None` for too many parts.
     pub(crate) fn set(&mut self, switch: SwitchId, level: usize, part: usize) -> Option<()> {
         let part = u16::try_from(part).ok().filter(|part| *part != OUTSIDE)?;
         self.parts[switch.index() * self.levels + level] = part;
@@ -162,7 +159,7 @@ impl Parts {
 }
 
 impl Hierarchy {
-    /// `None` if an address would have too many parts.
+    /// `None` for too many parts.
     pub(crate) fn new(parts: Parts) -> Option<Self> {
         let Parts { levels, parts } = parts;
         if levels >= MOST_PARTS {
@@ -179,7 +176,7 @@ impl Hierarchy {
         };
         let mut prefixes: Vec<u32> = vec![0; switches];
         for level in 0..levels {
-            // A switch above the parts of a level has no row for the levels after it.
+            // A switch above the parts of a level has no row for later levels.
             let mut sizes: Vec<u32> = Vec::new();
             let mut members: Vec<Vec<SwitchId>> = Vec::new();
             let mut following: HashMap<(u32, u16), u32> = HashMap::new();
@@ -219,7 +216,7 @@ impl Hierarchy {
         self.parts[switch.index() * self.levels + level]
     }
 
-    /// A number for the parts of a switch up to a level, which switches with the same parts share.
+    /// Shared by switches with equal parts up to a level.
     pub(crate) fn number_at(&self, level: usize, switch: SwitchId) -> usize {
         let prefix = self.prefixes[level][switch.index()] as usize;
         self.offsets[level][prefix] + usize::from(self.part(switch, level))
@@ -227,11 +224,11 @@ impl Hierarchy {
 
     /// Makes the routes.
     ///
-    /// `ports` collects the output ports of the first switch towards hosts of the second switch. They also serve hosts
-    /// of other switches with the same parts up to the first difference. Calls for a second switch follow each other.
-    /// `ports` returns the divisor of a host's index before the choice among the ports.
+    /// `ports` collects output ports of the first switch towards hosts of the second, and of other switches with equal
+    /// parts up to the first difference; it returns the divisor of a host's index. Calls for a second switch are
+    /// consecutive.
     ///
-    /// Returns `Ok(None)` if the addresses do not tell all switches with hosts apart, or a number does not fit. Errors:
+    /// Returns `Ok(None)` if addresses do not distinguish all switches with hosts, or a number does not fit. Errors:
     /// the first error of `ports`.
     pub(crate) fn routes<E>(
         &self,
@@ -272,9 +269,8 @@ impl Hierarchy {
         Ok(Some(routes.0))
     }
 
-    /// Sets the output ports of a switch towards the hosts of another switch. Returns `None` if a number does not fit.
-    /// The ports also serve hosts of other switches with the same parts up to the first difference. A host chooses by
-    /// its index.
+    /// Sets the output ports of a switch towards another's hosts, and others with equal parts up to the first
+    /// difference. Returns `None` if a number does not fit.
     pub(crate) fn set(
         &self,
         routes: &mut NewRoutes,
@@ -287,13 +283,13 @@ impl Hierarchy {
         routes.set(switch, (level, self.part(other, level)), ports, 1)
     }
 
-    /// By level, whether each part of each prefix has been seen.
+    /// Seen parts, by level and prefix.
     fn seen(&self) -> Vec<Vec<bool>> {
         let of_level = |sizes: &Vec<u32>| vec![false; sizes.iter().sum::<u32>() as usize];
         self.sizes.iter().map(of_level).collect()
     }
 
-    /// Routes that lead from each switch to its own hosts only.
+    /// Routes from each switch to its own hosts.
     pub(crate) fn without_entries(&self, fabric: &Fabric) -> Option<NewRoutes> {
         let parts = self.levels + 1;
         // All switches share the row of ports, in which each part is its own entry.
@@ -340,14 +336,14 @@ impl Hierarchy {
     }
 }
 
-/// Routes in the making, and the entries of the groups so far.
+/// With the entries of groups.
 pub(crate) struct NewRoutes(
     pub(crate) ComputedRoutes,
     HashMap<(Vec<PortNumber>, u32), u16>,
 );
 
 impl NewRoutes {
-    /// Sets the ports of a switch for a part of a level; `None` if there are too many groups.
+    /// `None` for too many groups.
     fn set(
         &mut self,
         switch: SwitchId,

@@ -28,7 +28,7 @@ impl RoutingAlgorithm for DModK {
         Some((ForwardingTables::computed(input.fabric, routes), None))
     }
 
-    /// No path turns upwards again, so that one lane is enough.
+    /// No path turns upwards again, so one lane is enough.
     fn raises_lanes(&self, _choice: PathChoice) -> bool {
         false
     }
@@ -103,7 +103,7 @@ pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
         .then_some(routes)
 }
 
-/// By switch, the ports that lead down to a leaf; empty above other subtrees.
+/// Ports down to a leaf, by switch; empty above other subtrees.
 struct DownPorts {
     leaf: Option<SwitchId>,
     ports: IdVec<SwitchId, Vec<PortNumber>>,
@@ -119,7 +119,7 @@ impl DownPorts {
         }
     }
 
-    /// Collects, for every switch, its ports from which one can go down all the way to `leaf`.
+    /// Collects ports from which one can go down to `leaf`.
     fn lead_to(&mut self, tree: &Tree, leaf: SwitchId) {
         if self.leaf.replace(leaf) == Some(leaf) {
             return;
@@ -135,7 +135,7 @@ impl DownPorts {
             }
             above.sort_unstable();
             above.dedup();
-            // The frontier is sorted from the second round on, and one switch before.
+            // The frontier is sorted from the second round on.
             for &parent in &above {
                 let leads_down =
                     |(_, child): &&(PortNumber, SwitchId)| frontier.binary_search(child).is_ok();
@@ -148,8 +148,7 @@ impl DownPorts {
     }
 }
 
-/// The ports of cables in another order: the first cable to each switch, the second one to each, and so on. Consecutive hosts then
-/// take different switches.
+/// First cable to each switch, then second ones: consecutive hosts take different switches.
 fn one_cable_after_another<'a>(
     cables: impl Iterator<Item = &'a (PortNumber, SwitchId)>,
 ) -> impl Iterator<Item = PortNumber> {
@@ -165,13 +164,13 @@ fn one_cable_after_another<'a>(
     ports.into_iter().map(|(_, number)| number)
 }
 
-/// The levels of a fat tree and the cables between them.
+/// Levels and cables of a fat tree.
 struct Tree {
-    /// 0 for leaves, counted upwards: one less than the level in the formula.
+    /// One less than the level in the formula.
     levels: IdVec<SwitchId, u32>,
     up: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
     down: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
-    /// The divisor w_1 ... w_l of the formula, at index l - 1.
+    /// w_1 ... w_l of the formula, at index l - 1.
     divisors: Vec<usize>,
 }
 
@@ -181,7 +180,7 @@ impl Tree {
         let levels = graph.distances(leaves);
         let mut up = IdVec::filled(Vec::new(), fabric.switch_count());
         let mut down = up.clone();
-        // Up-ports of the switches of each level, as found on the first of them.
+        // As on the first switch of each level.
         let mut widths: Vec<Option<usize>> = Vec::new();
         for switch in fabric.switch_ids() {
             let level = levels[switch];
@@ -240,8 +239,7 @@ impl Tree {
         })
     }
 
-    /// Returns the connected parts of the tree without its highest level, the parts of these without their highest
-    /// level, and so on. The last parts are single leaves. Returns `None` if there are too many parts.
+    /// Connected parts without the highest level, recursively down to single leaves. `None` for too many parts.
     fn subtrees(&self, fabric: &Fabric, graph: &SwitchGraph) -> Option<Parts> {
         let highest = self.levels.iter().copied().max().unwrap_or(0);
         let switches = fabric.switch_count();
@@ -276,10 +274,10 @@ impl Tree {
         Some(parts)
     }
 
-    /// Returns true if every switch above a subtree reaches all leaves of the subtree by the ports to its first leaf.
+    /// Returns true if switches above a subtree reach all its leaves by the ports to its first leaf.
     fn is_uniform(&self, fabric: &Fabric, hierarchy: &Hierarchy, routes: &ComputedRoutes) -> bool {
         let mut down = DownPorts::new(fabric);
-        // By level and subtree, how many switches of the level above are above its first leaf.
+        // Number of switches above the first leaf, by level and subtree.
         let mut expected: HashMap<(usize, usize), usize> = HashMap::new();
         let highest = self.levels.iter().copied().max().unwrap_or(0) as usize;
         for host in fabric.host_ids() {
@@ -307,7 +305,7 @@ impl Tree {
         true
     }
 
-    /// The port for a destination: down if possible, else up; `None` at the top of another subtree.
+    /// Down if possible, else up; `None` at the top of another subtree.
     fn choose(&self, switch: SwitchId, host: HostId, down: &DownPorts) -> Option<PortNumber> {
         let level = self.levels[switch] as usize;
         match (down.ports[switch].as_slice(), self.up[switch].as_slice()) {
@@ -321,7 +319,7 @@ impl Tree {
         }
     }
 
-    /// The level of the switch in which all ways from a switch down to the leaf meet first.
+    /// Level of the switch in which all paths down to the leaf meet first.
     fn meeting_level(&self, switch: SwitchId, down: &DownPorts) -> usize {
         let mut frontier = vec![switch];
         loop {

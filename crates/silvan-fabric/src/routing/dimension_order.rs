@@ -1,4 +1,4 @@
-//! Dimension-order routing on meshes and tori, without deadlock.
+//! Dimension-order routing without deadlock.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use super::{
 use crate::Fabric;
 use crate::generators::{Direction, FullRows, Generator, Grid};
 
-/// Most dimensions whose datelines a service level can tell: one of its four bits for each.
+/// A service level has a bit for each dateline.
 const MOST_DATELINES: usize = 4;
 
 /// Along one dimension after the other.
@@ -125,8 +125,8 @@ pub fn computed_dimension_order(
     Some((tables, lanes(fabric, grid).ok()?))
 }
 
-/// Computes routes over one cable for each dimension, in their order, which no packet can go back in: so no cycle of
-/// channels depends on each other. Of parallel cables a destination has one by its index.
+/// Routes over one cable per dimension, in order: channels cannot depend on each other in a cycle. The index selects a
+/// parallel cable.
 fn along_rows(fabric: &Fabric, rows: &FullRows) -> ForwardingTables {
     let mut tables = ForwardingTables::new(fabric);
     let managed = fabric.switch_ids().filter(|_| fabric.has_lids());
@@ -147,7 +147,7 @@ fn along_rows(fabric: &Fabric, rows: &FullRows) -> ForwardingTables {
     tables
 }
 
-/// Computes the routes to hosts from coordinates. Returns `None` if there are too many coordinates.
+/// `None` for too many coordinates.
 fn computed_along_rows(
     fabric: &Fabric,
     rows: &FullRows,
@@ -161,7 +161,7 @@ fn computed_along_rows(
     let cables = rows.cables.iter().copied().max().unwrap_or(1);
     let routes = Hierarchy::new(parts)?.routes(fabric, |switch, leaf, ports| {
         for cable in 0..cables {
-            // Hosts of indices from 0 on have the cables in turn.
+            // Hosts have the cables in turn.
             let port = rows.port_towards(switch, leaf, cable).ok_or(())?;
             if ports.first() == Some(&port) {
                 break;
@@ -173,18 +173,18 @@ fn computed_along_rows(
     Some((ForwardingTables::computed(fabric, routes.ok()??), None))
 }
 
-/// The lanes of the datelines of a torus.
+/// Lanes of a torus's datelines.
 fn lanes(fabric: &Fabric, grid: &Grid) -> Result<Option<PathLanes>, RoutingError> {
     grid.wraps.then(|| datelines(fabric, grid)).transpose()
 }
 
-/// The dimension along which a packet leaves `from`, and which way; `None` at its end.
+/// Dimension and direction of the first step; `None` at the end.
 fn first_step(grid: &Grid, from: SwitchId, to: SwitchId) -> Option<(usize, Direction)> {
     (0..grid.sizes.len())
         .find_map(|dimension| way(grid, dimension, from, to).map(|way| (dimension, way)))
 }
 
-/// Returns the direction of a packet along a dimension; `None` if the coordinate is right.
+/// `None` if the coordinate is right.
 fn way(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> Option<Direction> {
     let size = grid.sizes[dimension];
     let at = grid.coordinate(from, dimension);
@@ -204,7 +204,6 @@ fn way(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> Option<Di
     Some(if up { Direction::Up } else { Direction::Down })
 }
 
-/// Returns true if the path crosses the dateline of a dimension.
 fn crosses(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> bool {
     let at = grid.coordinate(from, dimension);
     let end = grid.coordinate(to, dimension);
@@ -241,7 +240,7 @@ fn datelines(fabric: &Fabric, grid: &Grid) -> Result<PathLanes, RoutingError> {
     ))
 }
 
-/// Checks that every switch has the neighbours and hosts that the grid gives it.
+/// Checks neighbours and hosts of every switch.
 fn check_shape(fabric: &Fabric, grid: &Grid) -> Result<(), RoutingError> {
     let problem = |problem: String| Err(RoutingError::NotAGrid { problem });
     let (switches, hosts) = (fabric.switch_count(), fabric.host_count());

@@ -1,5 +1,3 @@
-//! Forwarding tables given by hand.
-
 use silvan_core::{Lid, NodeId, PortNumber, SwitchId};
 
 use super::{ForwardingTables, RoutingError};
@@ -86,13 +84,12 @@ fn add_route(
     match fabric.nodes[node].as_host() {
         Some(host) => tables.set_host(switch, host, Some(port)),
         None if fabric.has_lids() => tables.set(switch, fabric.nodes[node].lid, Some(port)),
-        // Nothing is sent to a switch that has no LID.
+        // Nothing is sent to a switch without LID.
         None => {}
     }
     Ok(())
 }
 
-/// The node of a name, or else of a LID as text.
 fn node_named(fabric: &Fabric, text: &str) -> Option<NodeId> {
     fabric
         .node_by_name(text)

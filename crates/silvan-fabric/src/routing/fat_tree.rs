@@ -29,7 +29,6 @@ pub struct FatTree {
 }
 
 impl FatTree {
-    /// Checks that the cables form a tree for this routing. Errors as [`fat_tree`].
     pub fn check(&self, fabric: &Fabric) -> Result<(), RoutingError> {
         Tree::new(fabric, &SwitchGraph::new(fabric), self).map(|_| ())
     }
@@ -40,7 +39,7 @@ impl RoutingAlgorithm for FatTree {
         Ok((fat_tree(input.fabric, self)?, None))
     }
 
-    /// The ports of the shortest paths up and down.
+    /// Ports of the shortest paths up and down.
     fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
         let graph = SwitchGraph::new(input.fabric);
         let tree = Tree::new(input.fabric, &graph, self)?;
@@ -89,10 +88,10 @@ pub fn fat_tree(fabric: &Fabric, keys: &FatTree) -> Result<ForwardingTables, Rou
     Ok(tables)
 }
 
-/// A tree whose roots are found has fewer than one in so many hosts at inner switches.
+/// Found trees have fewer than one in so many hosts at inner switches.
 const MOST_INNER: usize = 5;
 
-/// Ranks of switches, and which paths are legal.
+/// Ranks, and legal paths.
 struct Tree {
     /// Distance from the nearest root.
     ranks: IdVec<SwitchId, u32>,
@@ -183,7 +182,7 @@ impl Tree {
 }
 
 impl Tree {
-    /// Refuses a tree that has been found in cables where many hosts are at inner switches, unless compute nodes are listed.
+    /// Refuses a found tree with many hosts at inner switches, unless compute nodes are listed.
     fn with_hosts_at_leaves(self, is_listed: bool) -> Result<Self, Refused> {
         let (count, hosts) = (self.is_compute.iter(), self.is_compute.len());
         let inner = count.filter(|is_compute| !**is_compute).count();
@@ -196,7 +195,7 @@ impl Tree {
     }
 }
 
-/// Refuses cables within a rank and switches out of reach.
+/// Refuses cables within a rank and unreachable switches.
 fn check_ranks(
     fabric: &Fabric,
     graph: &SwitchGraph,
@@ -219,9 +218,9 @@ fn check_ranks(
     Ok(())
 }
 
-/// Why cables are no tree, or the keys do not suit them.
+/// Reason for a refusal.
 struct Refused {
-    /// The key to blame, if it is not that of the roots or the routing.
+    /// Key to blame, unless roots or routing.
     key: Option<&'static str>,
     problem: String,
     hint: &'static str,
@@ -258,7 +257,7 @@ impl Refused {
     }
 }
 
-/// The hosts of these names as flags, `None` if there are no names.
+/// Flags by host; `None` without names.
 fn compute_nodes(
     fabric: &Fabric,
     names: &[String],
@@ -289,8 +288,8 @@ fn with_hosts(hosts: &IdVec<SwitchId, u64>) -> impl Iterator<Item = (SwitchId, u
         .map(|(switch, hosts)| (switch, *hosts))
 }
 
-/// Returns the hosts of each switch; likely inner switches have none. A likely inner switch has fewer hosts than its
-/// neighbours with hosts. The switch with the fewest hosts in relation comes first.
+/// Hosts by switch, 0 at likely inner switches: those with fewer hosts than their neighbours with hosts, the smallest
+/// fraction first.
 fn likely_leaves(graph: &SwitchGraph, mut hosts: IdVec<SwitchId, u64>) -> IdVec<SwitchId, u64> {
     const PRECISION: u64 = 1 << 20;
     let peers_of = |switch: SwitchId| {
@@ -315,7 +314,7 @@ fn likely_leaves(graph: &SwitchGraph, mut hosts: IdVec<SwitchId, u64>) -> IdVec<
     hosts
 }
 
-/// The switches that at least half as many hosts are below as below any of them, and those whose neighbours all have hosts.
+/// Switches with at least half of the most hosts below, and those whose neighbours all have hosts.
 fn covering(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>, tops: &[SwitchId]) -> Vec<SwitchId> {
     let heights = graph.distances(with_hosts(hosts).map(|(leaf, _)| leaf));
     let below = |top: SwitchId| {
@@ -341,10 +340,10 @@ fn covering(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>, tops: &[SwitchId]
     covering.map(|(top, _)| top).collect()
 }
 
-/// Returns the nearest of the switches without hosts that are equally far from at least nine of ten hosts.
+/// Nearest switches without hosts that are equally far from nine of ten hosts.
 fn even(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>) -> Vec<SwitchId> {
     let total: u64 = hosts.iter().sum();
-    // By switch, the hosts at each distance.
+    // Hosts by switch and distance.
     let mut at: IdVec<SwitchId, Vec<u64>> = IdVec::filled(Vec::new(), graph.len());
     for (leaf, count) in with_hosts(hosts) {
         for (switch, &distance) in graph.distances([leaf]).iter_enumerated() {
@@ -368,7 +367,7 @@ fn even(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>) -> Vec<SwitchId> {
     nearest.map(|(_, switch)| switch).collect()
 }
 
-/// The leaf that is nearest to all others, of several that with the most cables.
+/// Nearest to all others, then with the most cables.
 fn turning_leaf(graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> SwitchId {
     let far = |leaf: SwitchId| {
         let distances = graph.distances([leaf]);

@@ -1,11 +1,10 @@
-//! Virtual lanes that change along the way, and the service levels that say how.
+//! Virtual lanes that change along the path, by service level.
 
 use silvan_core::{HostId, IdVec, PortNumber, Sl, SwitchId};
 
 use super::{PathServiceLevels, SlToVlTables, Vls};
 use crate::Fabric;
 
-/// Bits of a service level.
 const SL_BITS: u8 = 4;
 
 /// Virtual lanes of packets on each cable, for routes that alone would depend on each other in a cycle.
@@ -26,17 +25,17 @@ pub struct PathLanes {
     path_bits: u8,
     lanes: u8,
     levels: PathServiceLevels,
-    /// Bits of a service level that choose among the lanes of a pair of ports.
+    /// Low bits of a service level that select a lane.
     index_bits: u8,
     switches: IdVec<SwitchId, SwitchLanes>,
     tables: Option<Tables>,
 }
 
-/// Parts that only the tables of a subnet manager have.
+/// Only of a subnet manager's tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tables {
     hosts: IdVec<HostId, Vls>,
-    /// Service levels that some traffic has on all its paths, as bits.
+    /// Levels that some traffic has on all paths, as bits.
     own: u16,
 }
 
@@ -48,8 +47,7 @@ struct SwitchLanes {
 }
 
 impl PathLanes {
-    /// Builds the mapping. `levels` says the kinds of the paths, numbers of `path_bits` bits; `lane_of`
-    /// the lane from an input to an output port of a switch for such a kind.
+    /// `levels` are kinds of paths with `path_bits` bits; `lane_of` maps ports and kind to a lane.
     pub(crate) fn new(
         fabric: &Fabric,
         path_bits: u8,
@@ -74,7 +72,7 @@ impl PathLanes {
     pub fn by_level(fabric: &Fabric, levels: PathServiceLevels) -> Self {
         let highest = levels.highest().min(15);
         let path_bits = (u8::BITS - highest.leading_zeros()) as u8;
-        // Levels that no path has would ask for lanes that need not be there.
+        // Levels without paths would need lanes that may not exist.
         Self::new(fabric, path_bits, levels, |_, _, _, path| path.min(highest))
     }
 
@@ -141,8 +139,7 @@ impl PathLanes {
         &self.levels
     }
 
-    /// Returns the kinds of path from one host to another: the path's level, and levels of traffic that has them on all
-    /// paths.
+    /// The path's level, and levels of traffic that has them on all paths.
     pub(crate) fn kinds(
         &self,
         source: HostId,
@@ -182,7 +179,7 @@ impl PathLanes {
     }
 }
 
-/// The lanes of all switches by pair of ports and a number of `bits` bits.
+/// By pair of ports and a number of `bits` bits.
 fn switch_lanes(
     fabric: &Fabric,
     bits: u8,

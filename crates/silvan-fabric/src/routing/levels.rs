@@ -1,5 +1,3 @@
-//! Service levels of paths.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{HostId, IdVec, SwitchId};
@@ -13,7 +11,7 @@ use crate::Fabric;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathServiceLevels {
     rows: IdVec<HostId, u32>,
-    /// Row by row, a level for each destination.
+    /// By row and destination.
     levels: Vec<u8>,
 }
 
@@ -73,7 +71,6 @@ impl PathServiceLevels {
     }
 }
 
-/// Rows so far, and their numbers.
 #[derive(Default)]
 struct Rows {
     numbers: BTreeMap<Vec<u8>, u32>,
@@ -81,7 +78,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// The number of a row, which is that of an equal one if there is one.
+    /// Equal rows share a number.
     fn number(&mut self, row: impl Iterator<Item = u8>) -> u32 {
         let row: Vec<u8> = row.collect();
         let next = self.numbers.len() as u32;

@@ -1,5 +1,3 @@
-//! Balanced min-hop: shortest paths, traffic spread evenly over equally short ports.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -267,8 +267,7 @@ pub enum RoutingError {
     },
 }
 
-/// Entry of a LID that the switch has no route to, as in a linear forwarding table on the wire
-/// (InfiniBand Architecture Specification, volume 1, section 14.2.5.10).
+/// No route, as on the wire (InfiniBand Architecture Specification, volume 1, section 14.2.5.10).
 const NO_ROUTE: u8 = 255;
 
 /// Forwarding of all switches: a linear forwarding table per switch, or [computed routes](ComputedRoutes) without
@@ -280,17 +279,17 @@ const NO_ROUTE: u8 = 255;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardingTables {
     form: Form,
-    /// The column of each host: its LID, or its index where there are no LIDs.
+    /// A host's LID, or its index without LIDs.
     columns: IdVec<HostId, u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
     Tables {
-        /// Row by row, one byte per column.
+        /// One byte per column.
         entries: Vec<u8>,
         row_len: usize,
-        /// True if columns are LIDs; false if they are hosts.
+        /// Columns are LIDs, not hosts.
         by_lid: bool,
     },
     Computed(Arc<ComputedRoutes>),
@@ -393,7 +392,7 @@ impl ForwardingTables {
         }
     }
 
-    /// The table of a switch by LID, empty if there is none.
+    /// Empty without a table.
     fn row_by_lid(&self, switch: SwitchId) -> &[u8] {
         match &self.form {
             Form::Tables {

@@ -1,4 +1,4 @@
-//! Choices of switches among several paths, and the lanes that keep the paths from deadlock.
+//! Choices of switches among paths, and lanes against deadlock.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,7 @@ impl PathChoice {
 /// in a cycle as long as there is a higher lane; a packet on the last lane stays there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneSteps {
-    /// Kind of the cable out of each port: 1 to 15, or 0 for a cable of a host and an empty port.
+    /// 1 to 15, or 0 for a host's cable and an empty port.
     kinds: IdVec<PortId, u8>,
     lanes: u8,
 }
@@ -122,19 +122,18 @@ impl LaneSteps {
         self.kinds[port]
     }
 
-    /// Returns the lane behind a cable of kind `out`, for a packet that came on `lane` by a cable of kind `entered`.
-    /// The lane is not limited to the existing lanes.
+    /// Behind a cable of kind `out` after `entered`; not limited to existing lanes.
     pub(crate) fn next(entered: u8, out: u8, lane: u8) -> u8 {
         lane + u8::from(entered != 0 && out != 0 && out <= entered)
     }
 }
 
-/// One kind for all cables between switches: the lane goes up at every switch.
+/// The lane goes up at every switch.
 pub(crate) fn equal_kinds(fabric: &Fabric) -> IdVec<PortId, u8> {
     kinds_between(fabric, |_, _| 1)
 }
 
-/// Kinds of cables by the switches at their ends.
+/// Kinds by the switches at both ends.
 pub(crate) fn kinds_between(
     fabric: &Fabric,
     kind: impl Fn(SwitchId, SwitchId) -> u8,
@@ -151,9 +150,9 @@ pub(crate) fn kinds_between(
 /// The switches that packets can be sent over, each named by a host there: the tables lead to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waypoints {
-    /// Group by group.
+    /// By group.
     hosts: Vec<HostId>,
-    /// First of `hosts` of each group, and one entry more.
+    /// First of `hosts` by group, and the end.
     starts: Vec<u32>,
     groups: IdVec<SwitchId, u32>,
 }

@@ -1,4 +1,4 @@
-//! Errors of routing with the key within `[fabric]`, and what to write there.
+//! Errors of routing with key and advice.
 
 use silvan_core::document::{KeyPath, Refusal};
 

@@ -1,4 +1,4 @@
-//! Tables from service level to virtual lane, as a subnet manager writes them.
+//! SL to VL tables, as a subnet manager writes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -96,7 +96,7 @@ impl SlToVlTables {
     }
 }
 
-/// The ports of equal values together, by the first of them.
+/// Groups equal values by their first port.
 fn alike<T: PartialEq>(
     entries: impl IntoIterator<Item = (PortNumber, T)>,
 ) -> Vec<(PortNumbers, T)> {

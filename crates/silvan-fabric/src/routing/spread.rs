@@ -1,4 +1,4 @@
-//! Destinations spread over the ports that lead to them equally well.
+//! Destinations spread over equally good ports.
 
 use std::cmp::Reverse;
 
@@ -8,13 +8,11 @@ use super::distance::UNREACHABLE;
 use super::{ForwardingTables, RoutingError};
 use crate::Fabric;
 
-/// Sets the port of every switch for every host, given the paths to each leaf.
+/// Sets the port of every switch for every host. Destinations, by LID, get the port with the fewest pairs of hosts so
+/// far, on a tie the lowest.
 ///
-/// Destinations are taken in the order of their LIDs. A destination gets the port that the fewest pairs of hosts use so
-/// far; on a tie, the lowest number. The result depends on the fabric alone.
-///
-/// Counting pairs instead of destinations matters from three levels on: a middle switch spreads only the destinations
-/// that the switches before it send its way. Errors as `paths_to`.
+/// Pairs matter from three levels on: a middle switch spreads only destinations that lower switches send to it. Errors
+/// as `paths_to`.
 pub(super) fn spread_destinations(
     fabric: &Fabric,
     tables: &mut ForwardingTables,
@@ -30,7 +28,7 @@ pub(super) fn spread_destinations(
     };
     let mut paths: Option<PathsTo> = None;
     let mut hosts: Vec<_> = fabric.host_ids().collect();
-    // Stable: without LIDs it is the order of hosts.
+    // Stable: the order of hosts without LIDs.
     hosts.sort_by_key(|host| fabric.host(*host).lid);
     for host in hosts {
         let (leaf, leaf_port) = fabric.host_attachment(host);
@@ -48,7 +46,7 @@ pub(super) fn spread_destinations(
     Ok(())
 }
 
-/// A port that starts a path, and the switch it leads to.
+/// First port of a path, and the next switch.
 struct Candidate {
     port: PortId,
     number: PortNumber,
@@ -57,12 +55,12 @@ struct Candidate {
 
 pub(super) struct PathsTo {
     leaf: SwitchId,
-    /// Every other switch, from the farthest to the nearest, with its ports towards the leaf.
+    /// Other switches, farthest first, with ports towards the leaf.
     switches: Vec<(SwitchId, Vec<Candidate>)>,
 }
 
 impl PathsTo {
-    /// The paths by the ports of each switch. A port leads to a switch whose distance is one cable less.
+    /// A port leads to a switch one cable nearer.
     pub(super) fn new<P: IntoIterator<Item = PortNumber>>(
         fabric: &Fabric,
         leaf: SwitchId,
@@ -91,16 +89,15 @@ impl PathsTo {
     }
 }
 
-/// Pairs of hosts assigned to each port so far.
+/// Pairs of hosts by port.
 struct Balance {
-    /// Pairs of hosts whose route leaves by the port.
     pairs: IdVec<PortId, u64>,
-    /// Hosts whose packets to the current destination pass the switch, as far as is known yet.
+    /// Known sources through the switch, for the current destination.
     sources: IdVec<SwitchId, u64>,
 }
 
 impl Balance {
-    /// Chooses the port of every switch but the leaf for one destination.
+    /// Chooses ports for one destination.
     fn spread(&mut self, paths: &PathsTo, host: HostId, tables: &mut ForwardingTables) {
         for (switch, candidates) in &paths.switches {
             let least = candidates

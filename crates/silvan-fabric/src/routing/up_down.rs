@@ -1,4 +1,4 @@
-//! Up towards a root and then down: routes without deadlock in any fabric.
+//! Up towards a root, then down: no deadlock in any fabric.
 
 use std::cmp::Reverse;
 
@@ -30,14 +30,14 @@ impl RoutingAlgorithm for UpDown {
         Ok((up_down(input.fabric, &self.roots)?, None))
     }
 
-    /// The ports over which the tables spread destinations: no path turns upwards again.
+    /// The tables' ports: no path turns upwards again.
     fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
         let graph = SwitchGraph::new(input.fabric);
         let order = Order::new(input.fabric, &graph, &self.roots)?;
         Ok(order.alternatives(input.fabric, &graph))
     }
 
-    /// One lane is enough, since no path turns upwards again.
+    /// No path turns upwards again, so one lane is enough.
     fn raises_lanes(&self, _choice: PathChoice) -> bool {
         false
     }
@@ -68,15 +68,15 @@ pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, Ro
     Ok(tables)
 }
 
-/// Order of the switches, which gives each cable its upper end.
+/// Upper end of each cable.
 pub(super) struct Order {
-    /// Place of a switch among all, from the roots downwards.
+    /// From the roots downwards.
     place: IdVec<SwitchId, u32>,
     switches: Vec<SwitchId>,
 }
 
 impl Order {
-    /// The order below these roots, or below those that suit the fabric.
+    /// Below these roots, or below suitable ones.
     fn new(fabric: &Fabric, graph: &SwitchGraph, roots: &[String]) -> Result<Self, RoutingError> {
         let leaves = leaves(fabric);
         if roots.is_empty() {
@@ -109,7 +109,7 @@ impl Order {
         }
     }
 
-    /// Makes the order in which the rank of a switch is its distance from the nearest root.
+    /// By distance from the nearest root.
     pub(super) fn below(
         fabric: &Fabric,
         graph: &SwitchGraph,
@@ -125,12 +125,11 @@ impl Order {
         Self { place, switches }
     }
 
-    /// Returns true if a cable from one switch to another leads up.
     fn is_up(&self, from: SwitchId, to: SwitchId) -> bool {
         self.place[to] < self.place[from]
     }
 
-    /// The ports of each switch that start a path.
+    /// Ports that start a path.
     pub(super) fn alternatives(&self, fabric: &Fabric, graph: &SwitchGraph) -> Alternatives {
         let mut collected = CollectedAlternatives::new(fabric);
         for (leaf, _) in collected.leaves(fabric) {
@@ -142,7 +141,7 @@ impl Order {
         collected.alternatives
     }
 
-    /// Two leaves without a path between them, if there are such.
+    /// Two leaves without a path between them.
     pub(super) fn unconnected(
         &self,
         graph: &SwitchGraph,
@@ -156,7 +155,7 @@ impl Order {
         })
     }
 
-    /// The sum of the lengths of all paths between leaves, and the ports that they may take. Less is better.
+    /// Total length of paths between leaves, and number of ports; less is better.
     pub(super) fn score(
         &self,
         graph: &SwitchGraph,
@@ -190,7 +189,7 @@ impl Order {
                 }
             }
         }
-        // From the roots downwards: the paths of all switches above a switch are known.
+        // From the roots downwards: paths of upper switches are known.
         let mut lengths = IdVec::filled(UNREACHABLE, count);
         let mut is_passed = IdVec::filled(false, count);
         for &switch in &self.switches {
@@ -218,16 +217,16 @@ impl Order {
 }
 
 pub(super) struct Paths {
-    /// Cables from each switch, `UNREACHABLE` where no path is legal.
+    /// `UNREACHABLE` without a legal path.
     pub(super) lengths: IdVec<SwitchId, u32>,
-    /// Cables from each switch that the leaf is below, by cables down alone.
+    /// By cables down alone.
     below: IdVec<SwitchId, u32>,
-    /// True for switches that packets reach from above.
+    /// Packets come from above.
     is_passed: IdVec<SwitchId, bool>,
 }
 
 impl Paths {
-    /// The ports of a switch that start a path, in the order of their numbers.
+    /// Ports that start a path, in order.
     pub(super) fn ports(
         &self,
         order: &Order,
@@ -247,7 +246,7 @@ impl Paths {
     }
 }
 
-/// The switches with hosts, each with their number.
+/// With their number of hosts.
 pub(super) fn leaves(fabric: &Fabric) -> Vec<(SwitchId, u64)> {
     let mut hosts: IdVec<SwitchId, u64> = IdVec::filled(0, fabric.switch_count());
     for host in fabric.host_ids() {
@@ -257,12 +256,12 @@ pub(super) fn leaves(fabric: &Fabric) -> Vec<(SwitchId, u64)> {
     with_hosts.map(|(leaf, hosts)| (leaf, *hosts)).collect()
 }
 
-/// The switches without hosts none of whose neighbours is farther from hosts.
+/// Switches without hosts and without a neighbour farther from hosts.
 fn tops(graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> Vec<SwitchId> {
     highest(graph, leaves.iter().map(|(leaf, _)| *leaf))
 }
 
-/// The switches that are not among the leaves and none of whose neighbours is farther from them.
+/// Switches without a neighbour farther from the leaves.
 pub(super) fn highest(
     graph: &SwitchGraph,
     leaves: impl IntoIterator<Item = SwitchId>,
@@ -276,7 +275,7 @@ pub(super) fn highest(
     all.filter(is_top).map(|(switch, _)| switch).collect()
 }
 
-/// The switch from which the farthest host is nearest.
+/// Its farthest host is nearest.
 fn centre(graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> Vec<SwitchId> {
     let count = graph.len();
     let mut farthest: IdVec<SwitchId, u32> = IdVec::filled(0, count);
