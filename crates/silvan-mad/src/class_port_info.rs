@@ -1,5 +1,3 @@
-//! ClassPortInfo, which every class but subnet management has.
-
 use silvan_core::{Lid, Sl};
 
 use crate::Bits;
@@ -13,9 +11,7 @@ pub mod performance_capability {
     pub const EXTENDED_WIDTH: u16 = 0x0200;
     /// IsExtendedWidthSupportedNoIETF: the same without unicast and multicast counters.
     pub const EXTENDED_WIDTH_NO_IETF: u16 = 0x0400;
-    /// SamplesOnlySupported.
     pub const SAMPLES_ONLY: u16 = 0x0800;
-    /// PortCountersXmitWaitSupported.
     pub const XMIT_WAIT: u16 = 0x1000;
 }
 

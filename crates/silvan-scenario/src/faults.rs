@@ -1,5 +1,5 @@
-//! Faults with their nodes and ports found: cables that are cut or run below their rate, symbol errors, slow receivers,
-//! switches that reboot, datagrams that are lost.
+//! Faults with their nodes and ports found: cut or degraded cables, symbol errors, slow receivers, reboots, lost
+//! datagrams.
 
 use std::collections::BTreeSet;
 
@@ -56,8 +56,7 @@ pub struct PlannedFault {
 }
 
 impl PlannedFault {
-    /// Returns true if the cable of this fault is cut or degraded from the start to the end, so that the fabric is built
-    /// with it.
+    /// Returns true if its cable is cut or degraded for the whole run; the fabric is then built with it.
     pub fn is_built_in(&self) -> bool {
         matches!(self.fault, Fault::Cut(_) | Fault::Degrade(..))
             && self.at == Time::ZERO
@@ -65,15 +64,13 @@ impl PlannedFault {
     }
 }
 
-/// A file of faults, each a table `[[fault]]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FaultFile {
     fault: Vec<FaultEntry>,
 }
 
-/// Reads the faults of a file, for a fabric that has these names. `source` is the name of the file. Errors: the first
-/// mistake, with its line.
+/// Reads `[[fault]]` tables for a fabric of these names, or returns the first mistake with its line.
 pub fn read_faults(
     text: &str,
     source: &str,
@@ -87,7 +84,6 @@ pub fn read_faults(
     })
 }
 
-/// Finds the nodes and ports of faults. Errors: the first mistake, with its key.
 pub(crate) fn plan_faults(
     entries: &[FaultEntry],
     fabric: &Fabric,
@@ -101,7 +97,6 @@ pub(crate) fn plan_faults(
     planned.collect()
 }
 
-/// A key and the fault of its value.
 type Mistake = (&'static str, String);
 
 fn plan(entry: &FaultEntry, fabric: &Fabric) -> Result<PlannedFault, Mistake> {
@@ -224,7 +219,6 @@ impl FaultEntry {
     }
 }
 
-/// Returns the possible values of a key.
 fn hint(key: &str) -> &'static str {
     match key {
         "port" => "name a port with a cable, NODE:NUMBER, or a host",
@@ -346,8 +340,7 @@ pub fn error_rate(per_second: f64) -> Result<f64, String> {
     }
 }
 
-/// Checks that a limit is below the capacity of the cable in a port. Errors: the key at fault, and the fault of its
-/// value.
+/// Checks that a limit is below the capacity of a port's cable, or returns key and fault of the value.
 pub fn check_limit(
     fabric: &Fabric,
     port: PortId,

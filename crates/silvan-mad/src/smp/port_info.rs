@@ -1,5 +1,3 @@
-//! PortInfo: a port's addresses, link, lanes and limits.
-
 use silvan_core::{Lid, PortNumber, Sl};
 
 use crate::Bits;
@@ -93,8 +91,7 @@ pub mod link_speed {
     pub const QDR: u32 = 4;
 }
 
-/// Bits of PortInfo.LinkSpeedExtSupported, LinkSpeedExtEnabled and LinkSpeedExtActive, in Gbit/s of
-/// signalling per lane.
+/// LinkSpeedExtSupported, -Enabled and -Active, in Gbit/s of signalling per lane.
 pub mod link_speed_ext {
     /// 14.0625 Gbit/s.
     pub const FDR: u32 = 1;
@@ -106,8 +103,7 @@ pub mod link_speed_ext {
     pub const NDR: u32 = 8;
 }
 
-/// Bits of PortInfo.LinkSpeedExtSupported2, LinkSpeedExtEnabled2 and LinkSpeedExtActive2, in Gbit/s of
-/// signalling per lane.
+/// LinkSpeedExtSupported2, -Enabled2 and -Active2, in Gbit/s of signalling per lane.
 pub mod link_speed_ext2 {
     /// 212.5 Gbit/s.
     pub const XDR: u32 = 1;
@@ -117,19 +113,13 @@ pub mod link_speed_ext2 {
 pub mod capability {
     /// IsSM: a subnet manager runs here.
     pub const IS_SM: u32 = 1 << 1;
-    /// IsNoticeSupported.
     pub const IS_NOTICE_SUPPORTED: u32 = 1 << 2;
-    /// IsTrapSupported.
     pub const IS_TRAP_SUPPORTED: u32 = 1 << 3;
-    /// IsAutomaticMigrationSupported.
     pub const IS_AUTOMATIC_MIGRATION_SUPPORTED: u32 = 1 << 5;
-    /// IsSLMappingSupported.
     pub const IS_SL_MAPPING_SUPPORTED: u32 = 1 << 6;
-    /// IsSystemImageGUIDSupported.
     pub const IS_SYSTEM_IMAGE_GUID_SUPPORTED: u32 = 1 << 11;
     /// IsExtendedSpeedsSupported: the LinkSpeedExt fields count.
     pub const IS_EXTENDED_SPEEDS_SUPPORTED: u32 = 1 << 14;
-    /// IsCapabilityMask2Supported.
     pub const IS_CAPABILITY_MASK2_SUPPORTED: u32 = 1 << 15;
 }
 
@@ -275,8 +265,8 @@ impl ActiveLink {
 }
 
 impl PortInfo {
-    /// The link as LinkWidthActive and the fields of active speeds describe it. The line code is 8b/10b to QDR and 64b/66b
-    /// to EDR; from HDR on, forward error correction makes 17 of 16 bits.
+    /// The active link. The line code is 8b/10b to QDR and 64b/66b to EDR; error correction makes 17 of 16 bits from
+    /// HDR on.
     pub fn active_link(&self) -> ActiveLink {
         let lanes = match self.link_width_active {
             link_width::X1 => 1,

@@ -7,7 +7,6 @@ use super::at;
 use crate::parsed::ScenarioFile;
 use crate::{KeyPath, ScenarioError};
 
-/// Checks that every requested service level fits together with the bits of the path.
 pub(crate) fn check_classes(
     file: &ScenarioFile,
     lanes: Option<&PathLanes>,
@@ -27,7 +26,6 @@ pub(crate) fn check_classes(
     })
 }
 
-/// All service levels in a scenario, each with its key.
 pub(super) fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
     let traffic = &file.traffic;
     let entries = traffic.levels().into_iter();

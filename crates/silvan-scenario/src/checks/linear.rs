@@ -8,7 +8,6 @@ use silvan_fabric::{Fabric, ForwardingTables};
 use super::{at, switch_named};
 use crate::ScenarioError;
 
-/// The entry of a LID without a route.
 const NO_ROUTE: u8 = 255;
 
 /// The tables as text, by switch name.

@@ -27,10 +27,8 @@ pub struct ControlSection {
     pub parameters: Parameters,
 }
 
-/// Keys other than the tables of the schemes.
 const KEYS: [&str; 3] = ["scheme", "feedback", "dcms"];
 
-/// All keys.
 const ALL_KEYS: [&str; KEYS.len() + SchemeName::TABLES.len()] = {
     let mut keys = [""; KEYS.len() + SchemeName::TABLES.len()];
     let mut at = 0;

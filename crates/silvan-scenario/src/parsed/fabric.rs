@@ -125,8 +125,7 @@ pub struct FabricSection {
 }
 
 impl FabricSection {
-    /// Returns the computation of the forwarding tables; `up-down` if it depends on cables that have not been checked
-    /// yet.
+    /// The computation of the forwarding tables; `up-down` if it depends on unchecked cables.
     pub fn routing(&self) -> Routing {
         self.routing
             .clone()

@@ -171,11 +171,9 @@ pub enum Threads {
     Auto(Auto),
 }
 
-/// The word `auto`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Auto {
-    /// `"auto"`.
     Auto,
 }
 
@@ -188,7 +186,6 @@ impl Threads {
     }
 }
 
-/// Reads a number of threads, or `"auto"`.
 struct ThreadsVisitor;
 
 impl Visitor<'_> for ThreadsVisitor {

@@ -1,5 +1,3 @@
-//! Commands of queue pairs, and of their multicast groups.
-
 use silvan_core::Time;
 
 use super::Answer;
@@ -94,7 +92,6 @@ impl Verbs {
         }
     }
 
-    /// Changes the numbers of users of the objects that a queue pair uses.
     fn count_users(&mut self, key: QpKey, is_new: bool) {
         let Some(qp) = self.qps.get(key) else { return };
         let (pd, cqs, srq) = (qp.pd, [qp.send_cq, qp.receive_cq], qp.srq);
