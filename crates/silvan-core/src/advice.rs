@@ -10,10 +10,7 @@ thread_local! {
     static HINT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A message and what to do about it.
-///
-/// Shows both, `message (advice)`. [`parts`] keeps them apart, so that both pass through an interface that takes a text
-/// alone, as serde's errors do.
+/// A message and its advice, shown as `message (advice)`; [`parts`] separates them behind interfaces of plain text.
 #[derive(Clone, Copy, Debug)]
 pub struct Advised<M, H> {
     /// The fault, or the expected value.

@@ -1,7 +1,4 @@
-//! Metrics for Prometheus.
-//!
-//! Counters of ports have the names and labels of the common exporters of InfiniBand switches;
-//! metrics of the DCMS begin with `silvan_dcms`.
+//! Metrics for Prometheus: the common exporter's names, and `silvan_dcms*`.
 
 use std::sync::atomic::AtomicU64;
 

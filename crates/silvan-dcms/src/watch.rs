@@ -163,9 +163,7 @@ impl Registry {
         }
     }
 
-    /// Returns the ports to sweep, each with its switch and number.
-    ///
-    /// They are active and cabled, on switches with a LID and known abilities.
+    /// Active and cabled ports of switches with LID and known abilities.
     pub fn swept<'a>(
         &'a self,
         subnet: &'a Subnet,
@@ -179,8 +177,7 @@ impl Registry {
         })
     }
 
-    /// The ports to sweep of a fabric that runs at `time_scale` simulated seconds per second. `tick` gives that of a
-    /// port.
+    /// The ports to sweep of a fabric at `time_scale` simulated seconds per second; `tick` gives a port's.
     pub fn watched(
         &self,
         subnet: &Subnet,
@@ -247,7 +244,7 @@ impl Registry {
         }
     }
 
-    /// Returns true if a change for this port affects no port that must not be changed.
+    /// Blocks may have other ports.
     fn may_change(&self, port: &WatchedPort, rights: &Rights) -> bool {
         let switch = self.switch(port.switch);
         match port.abilities.scope {

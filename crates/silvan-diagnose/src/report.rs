@@ -12,7 +12,7 @@ use crate::observation::{Observation, data_rate};
 use crate::survey::{AdapterControl, SurveyFacts};
 use crate::verdict::{Cause, Confidence, Facts, Tree, Verdict, diagnose};
 
-/// Ports with less lost than this part of their link are not listed.
+/// Part of a port's link below which its loss is not listed.
 const LEAST_LOSS: f64 = 0.005;
 
 /// Everything that is known of a subnet.
@@ -274,7 +274,6 @@ impl Report {
     }
 }
 
-/// Groups nodes by their settings of congestion control.
 fn control_report(
     fabric: &Fabric,
     facts: &SurveyFacts,
@@ -336,7 +335,7 @@ fn seconds(span: Span) -> f64 {
     span.as_ps() as f64 / 1e12
 }
 
-/// The host that most of the traffic through a root goes to, if there is one.
+/// Receiver of most traffic through a root.
 fn main_receiver(fabric: &Fabric, tree: &Tree) -> String {
     let mut by_host: BTreeMap<HostId, f64> = BTreeMap::new();
     for one in &tree.contributors {

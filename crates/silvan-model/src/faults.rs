@@ -1,5 +1,3 @@
-//! Errors that end a run.
-
 use std::fmt;
 
 use silvan_core::{PortId, Time, Vl};

@@ -1,6 +1,4 @@
 //! TOML files read with errors that name file, line and key, and give a hint.
-//!
-//! Scenarios and the configuration of the daemon are read with it.
 
 mod de;
 mod error;
@@ -22,8 +20,7 @@ pub use source::{Override, SourceText};
 pub struct Document(SourceText);
 
 impl Document {
-    /// Parses the text; `name` is what errors call it, usually the path of its file. Errors: the first thing that is
-    /// not TOML, with its line and a hint.
+    /// Parses the text of the file `name`; errors have line and hint.
     pub fn parse(text: &str, name: &str) -> Result<Self, DocumentError> {
         SourceText::parse(text, name, &[]).map(Self)
     }

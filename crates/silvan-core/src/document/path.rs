@@ -80,8 +80,7 @@ impl KeyPath {
     }
 }
 
-/// Splits at dots; a part of digits only is a position in a list. A part in quotes is a key as TOML
-/// writes it, with any characters.
+/// Splits at dots; a number is a position in a list, a part in quotes a key as TOML writes it.
 impl From<&str> for KeyPath {
     fn from(text: &str) -> Self {
         let mut steps = Vec::new();
@@ -111,7 +110,7 @@ impl From<&str> for KeyPath {
     }
 }
 
-/// A quoted key at the start, and what follows it: a dot, or nothing.
+/// A leading quoted key, and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let quote = text
         .chars()
@@ -130,7 +129,6 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     Some((value.as_str()?.to_owned(), behind))
 }
 
-/// Returns true if a key needs quotes to be read back unchanged.
 fn needs_quotes(key: &str) -> bool {
     key.is_empty()
         || key.contains(['.', '"', '\''])

@@ -30,7 +30,7 @@ impl Override {
         }
     }
 
-    /// Returns the name for error messages; a long value, such as a table from a program, is cut.
+    /// A long value, such as a program's table, is cut.
     fn source_name(&self) -> String {
         const LONGEST: usize = 40;
         match self.value.char_indices().nth(LONGEST) {
@@ -55,8 +55,8 @@ pub struct SourceText {
 }
 
 impl SourceText {
-    /// Parses `text` and applies `overrides` in order. Errors: the first thing that is not TOML, or an override that
-    /// has no place.
+    /// Parses `text` and applies `overrides` in order; an error is the first text that is not TOML, or a misplaced
+    /// override.
     pub fn parse(text: &str, name: &str, overrides: &[Override]) -> Result<Self, DocumentError> {
         check_values(text).map_err(|error| error.at(name, None))?;
         let document = Document::parse(text).map_err(|error| {
@@ -84,9 +84,7 @@ impl SourceText {
         Ok(changed)
     }
 
-    /// Adds values for missing keys to a copy of the text, and returns these keys.
-    ///
-    /// A key whose table is a value in the text is left out: reading the text refuses it.
+    /// Adds missing keys to a copy and returns them, except in tables that are values, which are refused.
     #[must_use]
     pub fn with_defaults(
         &self,
@@ -128,14 +126,12 @@ impl SourceText {
         &self.root
     }
 
-    /// Reads the values. Errors: the first unknown key, missing key or wrong value. [`locate`](Self::locate) adds its
-    /// place.
+    /// Reads the values up to the first wrong key or value; [`locate`](Self::locate) adds its place.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
         de::from_item(&self.root)
     }
 
-    /// Reads the value of one key with a seed; a missing one is read as an empty value. Errors as those of
-    /// [`read`](Self::read).
+    /// Reads one key with a seed; a missing one is empty. Errors as [`read`](Self::read).
     pub fn read_at<'de, T: DeserializeSeed<'de>>(
         &self,
         path: &KeyPath,
@@ -144,10 +140,8 @@ impl SourceText {
         de::read_item(self.item(path).unwrap_or(&Item::None), path, seed)
     }
 
-    /// Adds the place to an error that knows its key.
-    ///
-    /// The place is the override that set the value or a table around it, or the value's line. For a missing value, it
-    /// is the line of the section. Errors in other files have their place already.
+    /// Adds the place: the override, the value's line, or the section's line for a missing value. Errors in other files
+    /// keep theirs.
     pub fn locate(&self, error: DocumentError) -> DocumentError {
         if !error.source_name().is_empty() {
             return error;
@@ -218,7 +212,7 @@ impl SourceText {
     }
 }
 
-/// Advice on text that is not TOML, by the message of the parser, which tells its errors apart in no other way.
+/// By the parser's message, which alone tells its errors apart.
 fn on_syntax(message: &str) -> &'static str {
     if message.contains("duplicate key") {
         "keep one of them; entries of a list have double brackets, e.g. [[traffic.flow]]"
@@ -232,7 +226,7 @@ fn on_syntax(message: &str) -> &'static str {
     }
 }
 
-/// Checks the number of values of a text in TOML, each of which takes hundreds of bytes once it is read.
+/// Each value takes hundreds of bytes once it is read.
 fn check_values(text: &str) -> Result<(), DocumentError> {
     let values = text
         .bytes()
@@ -246,7 +240,7 @@ fn check_values(text: &str) -> Result<(), DocumentError> {
     Err(error.with_hint("shorten its lists; a forwarding table is one text in linear-tables"))
 }
 
-/// Line and column, both from 1, of a byte offset.
+/// Both from 1, of a byte offset.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -258,7 +252,6 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     (line, before[line_start..].chars().count() + 1)
 }
 
-/// A node of the document on the way down.
 enum ItemRef<'a> {
     Item(&'a Item),
     Value(&'a Value),
@@ -304,7 +297,7 @@ impl<'a> ItemRef<'a> {
     }
 }
 
-/// Returns the span of the key, or of its item if the key has no span, as with a section header.
+/// A section header has no span of its own.
 fn key_span(key: Option<Range<usize>>, item: Option<Range<usize>>) -> Option<Range<usize>> {
     match (key, item) {
         // The key of a section is the one inside its header: prefer the header's start, so that
@@ -315,14 +308,12 @@ fn key_span(key: Option<Range<usize>>, item: Option<Range<usize>>) -> Option<Ran
     }
 }
 
-/// A node of the document on the way down to the value that an override sets.
 enum ItemMut<'a> {
     Item(&'a mut Item),
     Value(&'a mut Value),
     Table(&'a mut Table),
 }
 
-/// Why an override cannot go further down.
 enum PathError {
     NotATable,
     NotAList,
@@ -350,7 +341,7 @@ impl PathError {
 }
 
 impl<'a> ItemMut<'a> {
-    /// Goes one step down; a missing key is made.
+    /// Makes missing keys.
     fn enter(self, step: &PathStep) -> Result<ItemMut<'a>, PathError> {
         let current = match self {
             ItemMut::Item(Item::Value(value)) => ItemMut::Value(value),
@@ -389,7 +380,6 @@ impl<'a> ItemMut<'a> {
         }
     }
 
-    /// Puts `value` here; `false` if only a table can stand here and it is none.
     fn set(self, value: Value) -> bool {
         match (self, value) {
             (ItemMut::Item(item), value) => *item = Item::Value(value),

@@ -1,18 +1,16 @@
-//! Facts about a subnet, and its busy and waiting ports.
-
 use silvan_core::{IdVec, PortId, Rate};
 use silvan_fabric::{Fabric, ForwardingTables};
 
 use crate::observation::{Observation, PortLoad};
 
-/// A port is blocked if it waits for at least this part of the time.
+/// Part of time from which a waiting port is blocked.
 pub(super) const BLOCKED: f64 = 0.04;
-/// A port that sends for at least this part of the time may be a root.
+/// Part of time from which a sending port may be a root.
 pub(super) const BUSY: f64 = 0.95;
-/// Least part of the time that a branch waits, if it sends or waits nearly all the time.
+/// Waiting part of a branch that sends or waits nearly always.
 const HARDLY: f64 = 0.005;
 
-/// A blocked port that sends or waits for at least this part of the time always has packets.
+/// Part of time from which a blocked port always has packets.
 const ALWAYS: f64 = 0.97;
 
 /// Facts about a subnet.
@@ -36,14 +34,12 @@ pub(super) fn is_blocked(facts: &Facts<'_>, port: PortId) -> bool {
     wait.is_some_and(|wait| wait >= BLOCKED || always(wait))
 }
 
-/// Returns true if a blocked port always has packets.
 pub(super) fn is_full(facts: &Facts<'_>, port: PortId) -> bool {
     let PortLoad { load, wait, .. } = facts.observation.ports[port];
     let sum = load.zip(wait).map(|(load, wait)| load + wait);
     is_blocked(facts, port) && sum.is_some_and(|sum| sum >= ALWAYS)
 }
 
-/// Returns true if a port sends nearly all the time, or faces a receiver that accepts no more.
 pub(super) fn is_busy(facts: &Facts<'_>, port: PortId) -> bool {
     let Some(load) = facts.observation.ports[port].load else {
         return false;
