@@ -35,7 +35,6 @@ struct Seen {
 pub struct Lease {
     folder: PathBuf,
     length: Span,
-    /// Unique among candidates.
     name: String,
     term: Option<Term>,
     seen: Option<Seen>,

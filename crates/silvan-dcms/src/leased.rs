@@ -13,7 +13,6 @@ use silvan_subnet::umad::clock;
 use crate::journal::InCharge;
 use crate::lease::Lease;
 
-/// Renewals per lease.
 const RENEWALS: u64 = 8;
 
 /// A candidate that goes on with its term in a thread of its own, so that nothing else can keep it from that.

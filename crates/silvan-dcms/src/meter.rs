@@ -102,7 +102,7 @@ pub enum Observed {
 
 #[derive(Clone, Copy, Debug)]
 struct MeteredCounter {
-    /// In [`silvan_core::PortCounters::ALL`].
+    /// Index in [`silvan_core::PortCounters::ALL`].
     index: usize,
     source: CounterSource,
 }

@@ -19,9 +19,9 @@ use crate::observation::{Observation, data_rate};
 use crate::peel::Peeling;
 use spread::Turns;
 
-/// Paths followed at most; with more pairs, only those to hosts behind busy ports.
+/// Paths that are followed at most. If there are more pairs of hosts, only those to hosts behind busy ports are.
 const MOST_PATHS: usize = 8_000_000;
-/// Flows estimated at most; beyond, only those through busy ports.
+/// Flows that are estimated at most, and from how many on only those through busy ports are.
 const MOST_FLOWS: usize = 1_000_000;
 const MANY_FLOWS: usize = 100_000;
 /// Steps of paths that all iterations together visit.
@@ -30,19 +30,19 @@ const WORK: usize = 30_000_000;
 const IDLE: f64 = 0.002;
 /// Links on a path, at most; longer ones are loops.
 const MOST_HOPS: usize = 64;
-/// Sets of flows are searched for up to this number of steps of possible flows.
+/// Up to so many steps of all possible flows, sets of them are searched for.
 const FEW_STEPS: usize = 100_000;
 /// Searches of sets, each from another start.
 const SEARCHES: usize = 32;
-/// Extra cost with which a set is about as likely as the likeliest.
+/// A set is about as likely as the likeliest if its cost is larger by no more than this.
 const NEARLY_AS_LIKELY: f64 = 2.0;
-/// Part of a host's packets through marking ports from which on it sends nothing past them.
+/// A host sends nothing past the ports that mark if so much of what it sends goes through them.
 const NEARLY_ALL: f64 = 0.85;
 /// Part of all loads that an additional flow must explain.
 const PARSIMONY: f64 = 0.0005;
-/// Weight of a wait without a reason, in the same unit; a partial reason reduces it.
+/// Weight of a port that waits without a reason, in the same unit; a partial reason reduces it.
 const REASON: f64 = 0.005;
-/// Distance from the best guess within which results count equally.
+/// Results of guesses that are worse by no more than this count as well as the best.
 const NEARLY_BEST: f64 = 0.002;
 
 /// A flow.
@@ -445,7 +445,7 @@ fn behind(
     behind
 }
 
-/// In bit/s.
+/// Returns the sent rate of each port, in bit/s.
 fn rates(fabric: &Fabric, observation: &Observation) -> IdVec<PortId, Option<f64>> {
     let rate = |port: PortId| {
         let rate = data_rate(fabric, port)?.bits_per_sec() as f64;

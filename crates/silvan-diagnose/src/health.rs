@@ -246,7 +246,7 @@ fn control(findings: &mut HealthList, facts: &SurveyFacts) {
     );
 }
 
-/// Hosts' reaction to notifications counts where a switch marks packets.
+/// Adds findings on the reaction of hosts to notifications, if a switch marks packets.
 fn adapters(findings: &mut HealthList, facts: &SurveyFacts) {
     let mut reacting: BTreeMap<(u16, u8, u8), Vec<String>> = BTreeMap::new();
     let (mut off, mut stuck, mut mixed, mut silent) = (vec![], vec![], vec![], vec![]);

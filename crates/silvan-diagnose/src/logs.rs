@@ -12,7 +12,6 @@ use silvan_mad::congestion::{CongestionLog, SwitchLog, UnknownLog};
 use silvan_subnet::client::{Client, Query};
 use silvan_subnet::transport::{Transport, TransportError};
 
-/// Readings of each log after the first.
 const ROUNDS: u32 = 8;
 const PAUSE: Span = Span::from_ms(5);
 
@@ -20,11 +19,9 @@ const PAUSE: Span = Span::from_ms(5);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logs {
     rounds: BTreeMap<NodeId, u32>,
-    /// Rounds in which a port had marked packets.
     ports: BTreeMap<PortId, u32>,
     pairs: BTreeMap<(HostId, HostId), u32>,
     throttled: BTreeSet<(HostId, HostId)>,
-    /// Time stamps of adapters' logs.
     adapter_times: BTreeMap<HostId, u32>,
 }
 
@@ -96,7 +93,6 @@ impl Logs {
         Ok(())
     }
 
-    /// Takes entries since a time stamp.
     fn learn(
         &mut self,
         fabric: &Fabric,

@@ -13,7 +13,7 @@ const IDLE: f64 = 0.003;
 /// Loads within this part are equal.
 const SAME: f64 = 0.0015;
 
-/// Ports whose loads a guess must explain in full.
+/// A guess explains the loads of at least so many ports in full.
 const LEAST_TIGHT: usize = 2;
 
 #[derive(Clone)]
@@ -103,7 +103,6 @@ impl<'a> Peeling<'a> {
         }
     }
 
-    /// Ports without load have no flow.
     fn close_idle(&mut self) {
         for port in 0..self.counts.len() {
             let left = self.residual[PortId::new(port)];
@@ -118,7 +117,6 @@ impl<'a> Peeling<'a> {
         }
     }
 
-    /// Flows alone at a port.
     fn assign_single(&mut self) -> bool {
         let mut any = false;
         for port in 0..self.counts.len() {
@@ -218,7 +216,7 @@ impl<'a> Peeling<'a> {
         any
     }
 
-    /// A flow's largest rate, and the ports that it explains then.
+    /// The largest rate that a flow can have, and how many ports of its path it explains then.
     fn largest(&self, flow: usize) -> Option<(f64, usize)> {
         let loads = || {
             (self.paths)(flow)

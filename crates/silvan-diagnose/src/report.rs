@@ -12,7 +12,7 @@ use crate::observation::{Observation, data_rate};
 use crate::survey::{AdapterControl, SurveyFacts};
 use crate::verdict::{Cause, Confidence, Facts, Tree, Verdict, diagnose};
 
-/// Part of a port's link below which its loss is not listed.
+/// Ports with less lost than this part of their link are not listed.
 const LEAST_LOSS: f64 = 0.005;
 
 /// Everything that is known of a subnet.
@@ -335,7 +335,6 @@ fn seconds(span: Span) -> f64 {
     span.as_ps() as f64 / 1e12
 }
 
-/// Receiver of most traffic through a root.
 fn main_receiver(fabric: &Fabric, tree: &Tree) -> String {
     let mut by_host: BTreeMap<HostId, f64> = BTreeMap::new();
     for one in &tree.contributors {

@@ -192,7 +192,6 @@ struct Known {
     topology: Arc<LiveSubnet>,
     read_at: MonotonicTime,
     last: Option<SubnetReadings>,
-    /// Nodes that contradicted the topology at its reading.
     odd: BTreeSet<NodeId>,
     is_odd: bool,
 }

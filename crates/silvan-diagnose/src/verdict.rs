@@ -20,9 +20,9 @@ pub use facts::Facts;
 use facts::{BUSY, is_blocked, is_busy, is_full};
 pub use tree::{Branch, Cause, Confidence, Contributor, Tree, Verdict, Victim};
 
-/// Load of a port that a blocked one may wait for without a busy port.
+/// A blocked port that no busy port explains waits for one that sends at least so much.
 const SUSPECT: f64 = 0.4;
-/// A blocked receiver link below this load is slow.
+/// A receiver is slow if its link is blocked and carries less than this.
 const SLOW: f64 = 0.9;
 /// Flows below this part of a root's link are not named.
 const LEAST_SHARE: f64 = 0.01;
@@ -30,23 +30,23 @@ const LEAST_SHARE: f64 = 0.01;
 const LEAST_SENT: f64 = 0.001;
 /// Number of named contributors if all are small.
 const MOST_SMALL: usize = 5;
-/// A port may wait for outputs of which it has this part.
+/// A port may wait for an output through which it sends at least this part of the output's rate.
 const LEAST_TURN: f64 = 0.03;
-/// A port with this part of an output has it alone.
+/// A port that sends at least this part of what an output carries has the output for itself.
 const ALONE: f64 = 0.97;
-/// Part of a branch's load from which a victim is named.
+/// Flows below this part of what a branch sends are no victims of note.
 const LEAST_VICTIM: f64 = 0.05;
 /// Hosts are named if they are victims in at least this part of equally good sets: half of an F1 of 0.86 (Lipton,
 /// Elkan, Naryanaswamy: Optimal thresholding of classifiers to maximize F1 measure, ECML 2014).
 const LIKELY: f64 = 0.43;
 /// Notifications per second in the whole subnet from which on they count.
 const LEAST_MARKS: f64 = 20.0;
-/// Part of log readings with marks from which on a port is a root.
+/// A port that had marked packets in at least this part of the readings of its switch's log is a root.
 const MARKING: f64 = 0.5;
-/// A degraded link carries less than this part of its ports' rate.
+/// A link is degraded if it carries less than this part of what its ports can.
 const DEGRADED: f64 = 0.99;
 
-/// Unexplained load from which on marks do not tell of all senders.
+/// Marks that leave so much more of all loads unexplained do not tell of all senders.
 const NOT_EXPLAINED: f64 = 0.01;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -278,8 +278,8 @@ impl<'a> Trees<'a> {
             .map(|(output, _)| output)
     }
 
-    /// Restricts flows by notifications that agree with the loads. Marking every n-th packet can mark some inputs
-    /// alone.
+    /// Restricts the flows by the notifications of hosts, unless the loads contradict them. A switch that marks every
+    /// n-th packet can mark the packets of some inputs alone.
     fn use_marks(&self, flows: &mut Flows) -> MarksUsed {
         let fabric = self.facts.fabric;
         let ports = &self.facts.observation.ports;

@@ -26,7 +26,7 @@ pub trait Field: Sized {
     fn show(&self, f: &mut fmt::Formatter<'_>, hex: bool) -> fmt::Result;
 }
 
-/// At most 64 bits, in at most eight bytes.
+/// The `width` bits from bit `at` on, as a number. They lie in at most eight bytes, as all fields do.
 #[inline]
 pub(crate) fn bits(bytes: &[u8], at: usize, width: usize) -> u64 {
     let end = at + width;

@@ -33,7 +33,7 @@ impl CreditLoop {
         self.packet.mtu + self.packet.header
     }
 
-    /// From the start of a packet to the next use of its credits.
+    /// Time from the start of a packet to the next use of its credits, in picoseconds.
     fn round_trip_ps(&self) -> u128 {
         let spans = [
             self.rate.span_for(self.wire()),

@@ -19,9 +19,9 @@ pub struct Latencies {
     min_ps: u64,
     max_ps: u64,
     packets: u64,
-    /// Logarithm of the [buckets](latency_bucket) per group.
+    /// Logarithm of the number of [buckets](latency_bucket) that are counted together.
     joined: u32,
-    /// Group and its packets.
+    /// Number of each such group that has packets, and how many.
     buckets: Vec<(u32, u64)>,
 }
 

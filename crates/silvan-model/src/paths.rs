@@ -6,7 +6,6 @@ use silvan_core::HostId;
 struct Knowledge {
     /// A bit per destination requested since the last invalidation; empty if there was none.
     wanted: Vec<u64>,
-    /// A bit per destination.
     open: Vec<u64>,
     /// True if the host holds back traffic to closed destinations.
     holds: bool,

@@ -16,7 +16,7 @@ use crate::sampling::Spread;
 
 const DEFAULT_TREE_LOOKS: u64 = 100;
 
-/// Idempotent; the routing and its lanes come later.
+/// Fills in the defaults that depend on other values, but for the routing and its lanes. Filling in twice changes nothing.
 pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     fill_fabric(&mut file.fabric);
     let mtu = file.packet.mtu.as_u64();

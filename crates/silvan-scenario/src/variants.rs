@@ -20,7 +20,6 @@ use crate::layout::Layout;
 use crate::parsed::{FlowControl, ScenarioFile};
 use crate::{KeyPath, Override, Scenario, ScenarioError};
 
-/// Signal delay in a cable.
 const S_PER_METRE: f64 = 5e-9;
 const PS_PER_S: f64 = 1e12;
 

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use thiserror::Error;
 
-/// Longer than any key file.
 const LONGEST: u64 = 4096;
 
 /// A CC_Key (annex A10.4.2). It is written nowhere: not in logs, not in metrics, not in `Debug`.

@@ -293,7 +293,7 @@ impl Verbs {
         }
     }
 
-    /// To all contexts of the port's adapter.
+    /// Reports an asynchronous event of a port to all contexts of its adapter.
     fn raise_of_port(&mut self, device: DeviceId, kind: EventType) {
         for (&context, owner) in &mut self.contexts {
             if owner.device == device && owner.is_ready {

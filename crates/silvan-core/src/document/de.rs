@@ -37,7 +37,7 @@ pub(super) fn read_item<'de, T: DeserializeSeed<'de>>(
     node.read(seed).map_err(|error| error.0)
 }
 
-/// Without a path until it passes a [`TomlNode`].
+/// A [`DocumentError`] under construction; without a path until it passes a [`TomlNode`].
 #[derive(Debug)]
 struct DeError(DocumentError, Shape);
 
@@ -69,7 +69,6 @@ impl DeError {
         Self::open(Shape::Message { text, hint })
     }
 
-    /// With the path of the innermost node.
     fn within(self, path: &KeyPath) -> Self {
         let error = match self.1 {
             Shape::Finished => self.0,
@@ -148,7 +147,6 @@ impl de::Error for DeError {
     }
 }
 
-/// The nearest name, or all.
 fn suggest_or_list(name: &str, known: &'static [&'static str]) -> String {
     suggest(name, known.iter().copied()).unwrap_or_else(|| list(known))
 }

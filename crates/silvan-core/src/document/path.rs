@@ -110,7 +110,6 @@ impl From<&str> for KeyPath {
     }
 }
 
-/// A leading quoted key, and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let quote = text
         .chars()

@@ -212,7 +212,7 @@ impl SourceText {
     }
 }
 
-/// By the parser's message, which alone tells its errors apart.
+/// Advice on text that is not TOML, by the message of the parser, which tells its errors apart in no other way.
 fn on_syntax(message: &str) -> &'static str {
     if message.contains("duplicate key") {
         "keep one of them; entries of a list have double brackets, e.g. [[traffic.flow]]"
@@ -240,7 +240,6 @@ fn check_values(text: &str) -> Result<(), DocumentError> {
     Err(error.with_hint("shorten its lists; a forwarding table is one text in linear-tables"))
 }
 
-/// Both from 1, of a byte offset.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -341,7 +340,6 @@ impl PathError {
 }
 
 impl<'a> ItemMut<'a> {
-    /// Makes missing keys.
     fn enter(self, step: &PathStep) -> Result<ItemMut<'a>, PathError> {
         let current = match self {
             ItemMut::Item(Item::Value(value)) => ItemMut::Value(value),

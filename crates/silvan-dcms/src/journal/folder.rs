@@ -155,7 +155,7 @@ impl StateFolder {
     }
 }
 
-/// For its owner alone, and without following links.
+/// A file for its owner alone, and never one that a link leads to.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options

@@ -131,7 +131,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Times between logs grow.
+    /// Returns true if a failure must be logged again; the time between two logs grows.
     fn is_news(&mut self, failing: Failing) -> bool {
         let now = self.client.now();
         let before = self.reported.get(&failing).copied();
@@ -144,7 +144,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         true
     }
 
-    /// At the end waits are short.
     fn lengthen(&mut self, before: Option<Backoff>) -> Backoff {
         let wait = match before {
             _ if self.is_stopping => LAST_PAUSE,

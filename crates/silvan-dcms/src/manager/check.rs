@@ -76,7 +76,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(answered == 0)
     }
 
-    /// Queries silent switches ever less often.
     fn follow_silent(&mut self, asked: &[WatchedPort], silent: &[SwitchId]) {
         let now = self.client.now();
         for &switch in silent {

@@ -69,7 +69,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.discover_at = self.discover_at.min(soon);
     }
 
-    /// At intervals.
     pub(super) fn check_sm(&mut self) -> Result<(), ManagerError> {
         let now = self.client.now();
         if !self.settings.require_sm || now < self.sm.check_at {
@@ -364,7 +363,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// From four answers; `None` if one is missing.
+    /// Returns the abilities of a switch from four answers; `None` if an answer is missing.
     fn abilities(&self, answers: &[RequestResult]) -> Option<Abilities> {
         let has = |outcome: &RequestResult| match outcome {
             Ok(_) => Some(true),

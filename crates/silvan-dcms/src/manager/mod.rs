@@ -32,11 +32,8 @@ use crate::watch::{Registry, WatchedPort};
 use follow::SmWatch;
 use status::Episode;
 
-/// Time to notice a stop.
 const NAP: Span = Span::from_ms(50);
-/// Least time between discoveries.
 const LEAST_REST: Span = Span::from_secs(2);
-/// First and longest pause of a silent switch.
 const FIRST_BACKOFF: Span = Span::from_secs(1);
 const LONGEST_BACKOFF: Span = Span::from_secs(60);
 
@@ -114,7 +111,7 @@ struct Backoff {
 struct Deadline {
     patience: Span,
     at: MonotonicTime,
-    /// Backward jumps of the clock at its setting.
+    /// Number of backward jumps of the clock when the deadline was set.
     jumps: u64,
 }
 
@@ -156,7 +153,6 @@ pub struct Manager<T, D> {
     held: BTreeSet<Target>,
     silent: BTreeMap<SwitchId, Backoff>,
     restore_after: BTreeMap<Target, Backoff>,
-    /// Next write after a failed one.
     write_after: Option<Backoff>,
     write_error: String,
     /// Times of low Marking_Rates by the decisions, also in dry runs.

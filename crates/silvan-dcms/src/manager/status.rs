@@ -12,7 +12,7 @@ use super::{Manager, name_in};
 use crate::event::{Event, Name};
 use crate::journal::Disk;
 
-/// A time of a low Marking_Rate, also in a dry run.
+/// A time for which a Marking_Rate is low, or would be without a dry run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Episode {
     since: MonotonicTime,
@@ -24,16 +24,14 @@ pub(super) struct Episode {
 #[serde(rename_all = "kebab-case")]
 struct Status {
     pid: u32,
-    /// In seconds since 1970.
+    /// Time of writing, in seconds since 1970.
     time: u64,
     act: bool,
-    /// Between sweeps.
     interval_s: f64,
     switches: usize,
     ports: usize,
     sweeps: u64,
     unanswered: i64,
-    /// Of the last sweep.
     sweep_s: f64,
     /// `not-required`, `awaited`, `found` or `lost`.
     subnet_manager: &'static str,
@@ -62,7 +60,7 @@ struct Pending {
     port: Option<u8>,
     before: u16,
     now: u16,
-    /// In seconds since 1970.
+    /// Time of the change, in seconds since 1970.
     since: u64,
 }
 
@@ -143,7 +141,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         })
     }
 
-    /// For `silvan dcms --status`.
+    /// Writes what `silvan dcms --status` shows.
     pub(super) fn write_status(&mut self) {
         let now = self.client.now();
         let low = self.episodes.iter().map(|(&port, episode)| LowPort {

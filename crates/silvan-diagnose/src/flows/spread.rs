@@ -11,7 +11,7 @@ use super::{Flows, Peeled};
 use crate::evidence::{Marks, Waiting};
 
 const MOST_CHOICES: usize = 100_000;
-/// Part of a flow's rate for which its way must have room.
+/// A flow has room on its way if it can have at least this part of its rate.
 const ROOM: f64 = 0.9;
 
 #[derive(Clone, Debug)]
@@ -250,7 +250,7 @@ impl Flows {
     }
 }
 
-/// Tries each sender's one flow, or none; keeps the least squares of lacks.
+/// Tries all choices of the one flow that senders have, or none; keeps the one with which outputs lack least squares.
 fn choose(
     senders: &[&Sender],
     shared: &BTreeSet<PortId>,
@@ -292,7 +292,7 @@ struct Sender {
     /// Possible flows, in all and by output.
     count: f64,
     outputs: BTreeMap<PortId, f64>,
-    /// By output, the largest flow through a root.
+    /// By output, the largest of its flows through a root.
     largest: BTreeMap<PortId, usize>,
     is_full: bool,
 }

@@ -3,14 +3,14 @@ use silvan_fabric::{Fabric, ForwardingTables};
 
 use crate::observation::{Observation, PortLoad};
 
-/// Part of time from which a waiting port is blocked.
+/// A port is blocked if it waits for at least this part of the time.
 pub(super) const BLOCKED: f64 = 0.04;
-/// Part of time from which a sending port may be a root.
+/// A port that sends for at least this part of the time may be a root.
 pub(super) const BUSY: f64 = 0.95;
-/// Waiting part of a branch that sends or waits nearly always.
+/// Least part of the time that a branch waits, if it sends or waits nearly all the time.
 const HARDLY: f64 = 0.005;
 
-/// Part of time from which a blocked port always has packets.
+/// A blocked port that sends or waits for at least this part of the time always has packets.
 const ALWAYS: f64 = 0.97;
 
 /// Facts about a subnet.

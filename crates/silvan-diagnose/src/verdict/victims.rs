@@ -11,7 +11,7 @@ use crate::observation::PortLoad;
 
 /// Packets that a full input buffer holds.
 const BUFFER: f64 = 14.0;
-/// Turns used by an input whose buffer is not full.
+/// An input whose buffer is not full makes use of no more than this part of its turns.
 const MOST_USED: f64 = 0.95;
 
 impl Trees<'_> {

@@ -41,7 +41,7 @@ pub(super) fn switch_params(file: &ScenarioFile) -> SwitchParams {
     }
 }
 
-/// Under PFC a host takes what arrives, and the key has no effect.
+/// The receive buffer that is written for hosts. Under PFC a host takes what arrives, and the key has no effect.
 pub(super) fn receive_buffer(file: &ScenarioFile) -> Option<Bytes> {
     let has_credits = file.link.flow_control == FlowControl::Credits;
     file.host.receive_buffer.filter(|_| has_credits)

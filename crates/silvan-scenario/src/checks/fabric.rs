@@ -379,7 +379,7 @@ pub(crate) fn has_given_routes(section: &FabricSection) -> bool {
         || !section.sl_to_vl.is_empty()
 }
 
-/// `None` if the topology has no rule that makes the decisions of the routing's tables.
+/// Routes that follow a rule of the topology, with the same decisions as the tables of the routing; `None` if there is no rule.
 fn by_rule(file: &ScenarioFile, fabric: &Fabric) -> Option<(ForwardingTables, Option<PathLanes>)> {
     if has_given_routes(&file.fabric) {
         return None;

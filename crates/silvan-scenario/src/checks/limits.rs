@@ -140,12 +140,12 @@ fn forests(file: &ScenarioFile, fabric: &Fabric) -> Option<SampledTables> {
     })
 }
 
-/// Bytes of the time series. Congestion trees are far smaller than they may be, and do not count.
+/// Bytes of the time series of a run. Congestion trees are far smaller than they may be, and do not count.
 pub(crate) fn series_bytes(file: &ScenarioFile, fabric: &Fabric, classes: usize) -> f64 {
     series(file, fabric, classes).bytes as f64
 }
 
-/// `classes` is the number of traffic classes.
+/// Checks the size of the tables that grow with the samples of a run with so many traffic classes.
 pub(crate) fn check_series(
     file: &ScenarioFile,
     fabric: &Fabric,

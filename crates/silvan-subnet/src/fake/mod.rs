@@ -1,4 +1,4 @@
-//! A subnet in memory for tests, with a clock of its own: nodes that answer as real ones do, and faults.
+//! A subnet in memory for tests, with its own clock and faults.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -99,8 +99,7 @@ pub struct World {
 pub const LOCAL: usize = 2;
 
 impl World {
-    /// mizero2017's testbed: S1 and S2 with a cable between their ports 15, D at port 23 of S2,
-    /// four senders and a receiver more.
+    /// mizero2017's testbed: S1 and S2 joined by ports 15, D at port 23 of S2, four senders and a receiver more.
     pub fn testbed(seed: u64) -> Self {
         let mut nodes = vec![FakeNode::switch("S1", 1, 24), FakeNode::switch("S2", 2, 24)];
         let hosts = [
@@ -176,7 +175,6 @@ impl World {
         self.rng.next_u64() % 1000 < per_mille
     }
 
-    /// Lets time pass.
     fn advance(&mut self, to: MonotonicTime) {
         while self.now < to {
             let next = self.faults.front().map_or(to, |(at, _)| (*at).min(to));
@@ -302,7 +300,6 @@ impl World {
         }
     }
 
-    /// The node that a request reaches, and the port it arrives by.
     fn reach(&self, destination: Lid, mad: &[u8; MAD_LEN]) -> Option<(usize, u8)> {
         if Packet::new(mad).class() != Class::SUBNET_DIRECTED {
             let node = self.nodes.iter().position(|node| node.lid == destination)?;

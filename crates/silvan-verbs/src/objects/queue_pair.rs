@@ -351,7 +351,7 @@ impl QueuePair {
         }
     }
 
-    /// In bytes.
+    /// Bytes of a packet's data on its path.
     pub(crate) fn mtu(&self, port: &PortAttributes) -> u64 {
         let code = match self.kind {
             QpType::Ud => port.active_mtu,

@@ -388,7 +388,6 @@ impl Verbs {
     }
 }
 
-/// Bytes of extra headers.
 fn extension(opcode: SendOpcode, kind: QpType, packets: u32) -> u64 {
     let operation = match opcode {
         SendOpcode::Send | SendOpcode::SendWithImmediate => 0,
