@@ -1,8 +1,6 @@
-//! A small map from flow keys to state, for the few flows of a host that have state.
+//! A small map from flow keys to state, by open addressing with linear probing and backward-shift deletion.
 //!
-//! Open addressing with linear probing and backward-shift deletion: a lookup is one multiplication and usually one
-//! cache line. The order of slots depends only on keys and operations. A table of sufficient size never allocates
-//! again.
+//! The order of slots depends only on keys and operations; a sufficient table never allocates again.
 
 use silvan_core::prefetch::prefetch_item;
 
@@ -86,10 +84,9 @@ impl<V: Copy + Default> FlowTable<V> {
         }
     }
 
-    /// Adds a key that is not in the table. Returns true if entries may have been dropped.
+    /// Adds a new key; returns true if entries may have been dropped.
     ///
-    /// Above three quarters of the slots, entries that `keep` refuses are dropped first. If the
-    /// table is then more than half full, it doubles.
+    /// Above three quarters, entries that `keep` refuses are dropped; if still more than half full, it doubles.
     pub fn insert(&mut self, key: u32, value: V, keep: impl FnMut(u32, &mut V) -> bool) -> bool {
         debug_assert!(key != FREE && self.position(key).is_none());
         let swept = (self.len() + 1) * 4 > self.slots.len() * 3;
@@ -174,7 +171,6 @@ impl<V: Copy + Default> FlowTable<V> {
         self.slots[at] = slot;
     }
 
-    /// Frees an occupied slot and moves later entries of its cluster back.
     fn free(&mut self, at: usize) {
         let mask = self.slots.len() - 1;
         let mut hole = at;

@@ -22,10 +22,7 @@ pub enum BecnCarrier {
     None,
 }
 
-/// Joins notifications: after a notification for a flow, further ones are left out until an interval has passed.
-///
-/// The specification does not limit how often a destination notifies a source; adapters do. Flows whose interval is
-/// over are dropped before a table grows.
+/// Joins notifications of a flow within an interval, as adapters do (the specification has no limit).
 #[derive(Clone, Debug)]
 pub struct Coalescer {
     interval: Span,
@@ -42,10 +39,8 @@ impl Coalescer {
         }
     }
 
-    /// Returns true if the destination of `flow` may send a notification now.
-    ///
-    /// If true, the flow's interval starts, and the next notification may go at `now` plus the
-    /// interval. Calls for one destination must not go back in time.
+    /// True if the destination of `flow` may notify now, which starts the interval; calls for one destination go
+    /// forward in time.
     pub fn permit(&mut self, now: Time, flow: Flow) -> bool {
         let key = (flow.source.index() as u32) << 4 | flow.sl.index() as u32;
         let table = &mut self.again[flow.destination.index()];

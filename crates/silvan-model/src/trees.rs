@@ -3,14 +3,14 @@
 //!
 //! - A Port VL **lacks credits** if it has too few for a packet of MTU size.
 //! - A **root** is a switch's output Port VL with at least the threshold in waiting bytes, and with credits (section
-//! II.1) or connected to a host.
+//!   II.1) or connected to a host.
 //! - A **branch** is one with waiting packets and without credits, whose far buffer holds a packet for a root or branch
-//! (section III).
+//!   (section III).
 //! - A **source** is a host whose uplink lacks credits in the same way.
 //! - **Depth** is the smallest number of such waits to a root. The parent is nearest to a root, then has the most
-//! waiting bytes, then the lowest number.
+//!   waiting bytes, then the lowest number.
 //! - A waiting packet **contributes** to the root on its path (this tree's, else the first); any other is a **victim**
-//! (section I). A host can be both (footnote 3).
+//!   (section I). A host can be both (footnote 3).
 
 use silvan_core::{Bytes, HostId, PortId, Time, Vl};
 

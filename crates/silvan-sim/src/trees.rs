@@ -3,7 +3,7 @@
 //! - A root that was a branch of another tree at the sample before has split from that tree.
 //! - A tree whose root is a branch of another one at its death has merged into that tree.
 //! - A tree has moved from another one if it faces another host, and at least half of either one's contributors, each
-//! at its maximum, contributed to both (gran2012, footnote 4).
+//!   at its maximum, contributed to both (gran2012, footnote 4).
 
 mod columns;
 

@@ -3,7 +3,7 @@
 //! - [`transport`] carries datagrams; [`umad`] is the kernel's interface (Linux only).
 //! - [`client`] has requests in flight, with the CC_Key of [`key`].
 //! - [`discovery`], [`tables`], [`sweep`] and [`ticks`] read switches, forwarding tables, counters and their unit of
-//! time.
+//!   time.
 //! - [`metrics`], [`endpoint`], [`log`] and [`observer`] show it.
 //! - [`fake`] is a subnet in memory for tests of other crates; as a feature, it would compile crates twice.
 //!

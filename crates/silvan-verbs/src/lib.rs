@@ -14,8 +14,8 @@
 //!
 //! rdma-core's provider ipathverbs sends all commands of `ib_user_verbs.h` by `write()` if sysfs states `abi_version`
 //! 1. Version 2 maps queues (`rvt-abi.h`) without a place for a wake-up. Extended commands (bit 31) answer
-//! `EOPNOTSUPP`, and rdma-core falls back to the plain ones. Descriptors (`fd`, `comp_channel`, `async_fd`) are numbers
-//! of this crate, which the caller replaces.
+//!    `EOPNOTSUPP`, and rdma-core falls back to the plain ones. Descriptors (`fd`, `comp_channel`, `async_fd`) are
+//!    numbers of this crate, which the caller replaces.
 //!
 //! A work request is one [`Message`], and so is its answer. Sequence numbers count packets of the path MTU, but a lost
 //! packet loses its whole message. A requester's timer starts at departure and stands still while a read's data leave

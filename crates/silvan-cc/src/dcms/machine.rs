@@ -1,5 +1,3 @@
-//! Algorithms 1 to 3 of mizero2017 as a state machine.
-
 use silvan_core::growth::CongestionGrowth;
 use silvan_core::{Instant, PortId, Span, SwitchId, Time};
 
@@ -33,9 +31,7 @@ pub struct Action {
 /// Why something was decided, with the counters that said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The port is congested, and a neighbour that sends to its switch waits for credits (Algorithm 2).
-    ///
-    /// The port's Marking_Rate is lowered, or stays low with another victim.
+    /// The port is congested, and a neighbour that sends to its switch waits (Algorithm 2): its Marking_Rate is low.
     VictimFound {
         /// The neighbouring switch port.
         victim: PortId,
@@ -119,7 +115,6 @@ pub struct Decision<T = Time> {
 #[derive(Debug, Clone, Default)]
 struct PortState<T> {
     state: MarkingState<T>,
-    /// Number of the sweep that lowered it.
     lowered_in: u64,
     victims: Vec<PortId>,
     seen_congested: bool,
@@ -139,8 +134,7 @@ pub struct Dcms<T = Time> {
 }
 
 impl<T: Instant> Dcms<T> {
-    /// A DCMS that has seen nothing yet; all ports are taken to have the default Marking_Rate. Errors: [`DcmsError`]
-    /// for parameters that cannot be used.
+    /// A DCMS that has seen nothing; all ports have the default Marking_Rate. [`DcmsError`] for unusable parameters.
     pub fn new(parameters: DcmsParameters, topology: DcmsTopology) -> Result<Self, DcmsError> {
         parameters.validate()?;
         let ports = vec![PortState::default(); topology.port_bound()];
@@ -229,9 +223,7 @@ impl<T: Instant> Dcms<T> {
         &self.decisions
     }
 
-    /// Runs one sweep (Algorithm 1) and returns the decisions, in order.
-    ///
-    /// `growth` is indexed by the dense number of the port; `None` means unknown growth and leads to no action.
+    /// Runs one sweep (Algorithm 1) and returns its decisions in order; unknown growth leads to none.
     pub fn step(&mut self, now: T, growth: &[Option<CongestionGrowth>]) -> &[Decision<T>] {
         self.decisions.clear();
         let known = |port: PortId| growth.get(port.index()).copied().flatten();
@@ -264,7 +256,6 @@ impl<T: Instant> Dcms<T> {
         self.exceeds(growth.xmit_wait, growth.span, threshold)
     }
 
-    /// Algorithm 2, line 2.
     fn is_congested(&self, info: &SwitchPortInfo, growth: CongestionGrowth) -> bool {
         let threshold = self.parameters.congestion_threshold;
         self.exceeds(growth.xmit_time_cong, growth.span, threshold)
@@ -383,8 +374,7 @@ impl<T: Instant> Dcms<T> {
         })
     }
 
-    /// Algorithm 3: monitors congestion events and restores the default. If the clock has gone back, no earlier time
-    /// limit can be trusted: all lowered rates are restored.
+    /// Algorithm 3. If the clock has gone back, no limit can be trusted: all lowered rates are restored.
     fn monitor(
         &mut self,
         now: T,
@@ -424,7 +414,6 @@ impl<T: Instant> Dcms<T> {
         }
     }
 
-    /// Algorithm 3, lines 4 to 8.
     fn drop_victims(
         &mut self,
         now: T,
@@ -455,7 +444,6 @@ impl<T: Instant> Dcms<T> {
         self.ports[port.index()].victims = victims;
     }
 
-    /// Algorithm 3, line 5, on rates.
     fn utilization_dropped(&self, before: CongestionGrowth, now: CongestionGrowth) -> bool {
         let (Some(words_before), Some(words_now)) = (before.xmit_data, now.xmit_data) else {
             return false;

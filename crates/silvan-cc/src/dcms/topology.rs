@@ -43,7 +43,6 @@ pub enum MarkingScope {
 #[derive(Debug, Clone, Default)]
 pub struct DcmsTopology {
     ports: Vec<SwitchPortInfo>,
-    /// Position in `ports` by the port's dense number.
     position: Vec<Option<u32>>,
     /// By switch: switch ports of neighbours that send to it, in the order of `ports`.
     feeders: Vec<Vec<PortId>>,

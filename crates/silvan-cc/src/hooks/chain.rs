@@ -2,9 +2,7 @@ use silvan_core::Time;
 
 use super::{SettingChange, Settings, UnknownSetting};
 
-/// Two schemes at once: a packet may start when both allow it, and both are notified of everything.
-///
-/// Useful where they react to different signals, such as notifications and a host's own credits.
+/// Two schemes at once: a packet starts when both allow it, and both get all events.
 #[derive(Clone, Debug)]
 pub struct Chain<A, B>(pub A, pub B);
 

@@ -1,8 +1,4 @@
-//! Enums of schemes that are schemes themselves.
-//!
-//! An engine is compiled for each pair of schemes, which takes seconds; compiled for an enum it serves all variants, at
-//! the price of a predictable branch per call. The macros `dispatch_switches` and `dispatch_sources` are made from the
-//! lists of hooks.
+//! Enums of schemes that are schemes themselves: one engine serves all variants at a predictable branch per call.
 
 /// The settings of the scheme in the variant.
 #[doc(hidden)]

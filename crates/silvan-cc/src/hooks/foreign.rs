@@ -1,10 +1,7 @@
-//! Hooks in another language: 64-bit integers in, one out.
+//! Hooks in another language: a function gets the addresses of its `float64` state and its `int64` arguments.
 //!
-//! A compiled function gets two addresses: a table of `float64` for its state, and its arguments, an `int64` for each
-//! number, with times in picoseconds. An argument of rows is their number; the rows come after all numbers.
-//!
-//! The function returns the bitwise complement of its value, so every valid result is negative. 0 means an exception, a
-//! positive number an invalid value.
+//! Times are in picoseconds; rows come after all numbers. It returns its value's bitwise complement; 0 means an
+//! exception, a positive number an invalid value.
 
 use silvan_core::{HostId, PortId, Span, Time, Vl};
 

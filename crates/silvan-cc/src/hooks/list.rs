@@ -1,6 +1,4 @@
-//! The list of all hooks.
-//!
-//! All code for a hook is made from its declaration here ([`declare`](super::declare)), except the engine's call.
+//! The list of all hooks; [`declare`](super::declare) makes all code but the engine's call.
 
 use silvan_core::{HostId, PortId, Span, Time, Vl};
 

@@ -1,13 +1,10 @@
-//! The hooks through which the data plane drives congestion control.
+//! The hooks through which the data plane drives congestion control: schemes see no clock, socket or thread.
 //!
-//! The engine owns packets, queues and credits; a scheme owns its state and never sees a clock, a socket or a thread. A
-//! hook at its default costs nothing: `ACTIVE` and the `needs_*` methods let the compiler drop the call. If several
-//! schemes share a compiled engine, these methods answer for the scheme in use.
+//! `ACTIVE` and the `needs_*` methods let the compiler drop unused calls.
 //!
-//! - [`SwitchControl`] runs at the switches, and decides about marks.
-//! - [`SourceControl`] runs at the channel adapters, and decides about rates, windows, send times, paths, lanes and
-//! grants.
-//! - [`Controller`] runs outside the fabric: it reads port counters at intervals and changes settings.
+//! - [`SwitchControl`] marks packets at switches.
+//! - [`SourceControl`] decides at adapters about rates, windows, send times, paths, lanes and grants.
+//! - [`Controller`] reads port counters from outside and changes settings.
 
 #[macro_use]
 #[doc(hidden)]
@@ -32,13 +29,9 @@ pub use views::{
 
 /// Switch control with separate state for each Port VL.
 ///
-/// A call about a Port VL depends on no calls about others, so calls about different Port VLs may come in any order.
-/// Messages between Port VLs take at least [`SwitchControl::message_delay`]. A control that needs full input buffers
-/// ([`SwitchControl::needs_buffer_full`], [`SwitchControl::delays_credits`]) gets calls about one switch in the order
-/// of time. It may have state for each switch.
-///
-/// An engine with several threads has a clone for each, with some Port VLs in use; changes of settings go to all
-/// clones.
+/// Calls about different Port VLs may come in any order; messages take at least [`SwitchControl::message_delay`]. A
+/// control that needs full input buffers ([`SwitchControl::needs_buffer_full`], [`SwitchControl::delays_credits`]) gets
+/// a switch's calls in order. Each thread has a clone.
 pub trait PerPortVl: SwitchControl + Clone + Send {}
 
 /// Source control that has a part of its own for each host, in the same sense.
@@ -96,8 +89,7 @@ impl SettingChange {
 
 /// Settings that can be changed from outside while packets move.
 pub trait Settings {
-    /// Applies one change at `now`. A change that the scheme does not have is an error that says so. Errors:
-    /// [`UnknownSetting`] when the scheme has no such setting or the port is not a switch port.
+    /// Applies one change at `now`; [`UnknownSetting`] without such a setting or switch port.
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         let _ = now;
         Err(UnknownSetting(change.clone()))

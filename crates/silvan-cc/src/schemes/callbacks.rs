@@ -1,8 +1,8 @@
-//! A scheme of compiled functions of another language, handed over by address.
+//! A scheme of compiled functions, handed over by address, with [`SWITCH_HOOKS`], [`SOURCE_HOOKS`] and
+//! [`foreign`](crate::hooks::foreign).
 //!
-//! Hooks are those of [`SWITCH_HOOKS`] and [`SOURCE_HOOKS`], conventions those of [`foreign`](crate::hooks::foreign). A
-//! missing function does nothing. The first call that fails is the [`Failure`] of the run: no function is called after
-//! it, no flow may send, and the driver ends the run at its next step.
+//! A missing function does nothing. The first failed call is the run's [`Failure`]: no function is called and no flow
+//! sends after it.
 
 // Only calls of functions by address are unsafe here.
 #![allow(unsafe_code)]
@@ -67,10 +67,7 @@ pub enum Stopped {
     Interrupted,
 }
 
-/// Called from time to time with the simulated time; `false` ends the run.
-///
-/// A scheme can keep simulated time from passing, for example if a flow may always send one picosecond
-/// later. Then the engine never reaches the end of its step, and only the calls come back regularly.
+/// Called at times with the simulated time; `false` ends the run, which a scheme may keep from advancing.
 pub type Observer = Box<dyn Fn(Time) -> bool>;
 
 /// Some tenths of a millisecond.
@@ -84,7 +81,6 @@ struct Watch {
 }
 
 impl Watch {
-    /// Counts a call. Returns true if it must not start.
     #[inline]
     fn stops(&self, now: i64) -> bool {
         let calls = self.calls.get().wrapping_add(1);
@@ -119,14 +115,12 @@ pub struct Callbacks {
 }
 
 impl Callbacks {
-    /// Returns callbacks to the functions at these addresses.
+    /// Callbacks to the functions at these addresses.
     ///
     /// # Safety
-    /// - Each address is that of a function with the C calling convention, which takes the addresses of the table and
-    ///   of its arguments, and accesses no more than these.
+    /// - Each address is a C function of the addresses of table and arguments, and accesses no more.
     /// - `state` is the table that the functions expect.
-    /// - Functions and table stay in place while this value or a copy is in use; no other code accesses the table
-    ///   meanwhile.
+    /// - Functions and table stay in place while a copy is in use; no other code accesses the table.
     pub unsafe fn at(addresses: Addresses, observer: Observer) -> Self {
         use std::mem::transmute;
         Self {

@@ -7,8 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{FabricFacts, SchemeName, Variant, variants};
 
-/// A scheme, chosen by its name or a variant's name. A scheme's name means its first variant,
-/// unless a variant has that name.
+/// A scheme by name, or a variant's; a scheme's name means its first variant unless one has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemeChoice {
     name: &'static str,

@@ -1,13 +1,9 @@
-//! Congestion isolation (IEEE 802.1Qcz-2023): flows that congest an output move to a separate lane, so that others
-//! pass.
+//! Congestion isolation (IEEE 802.1Qcz-2023): flows that congest an output move to a separate lane; none slows down.
 //!
-//! Each output has a *monitored* and a *congesting* lane. A flow becomes congesting if its packet joins the monitored
-//! lane of a congestion root above the set point; its next packets wait in the congesting lane. A message has the same
-//! effect at the upstream switch or host, so the buffer in between fills on the congesting lane alone. No flow slows
-//! down.
+//! A flow becomes congesting if its packet joins the *monitored* lane of a congestion root above the set point; later
+//! packets take the *congesting* lane. A message does the same upstream.
 //!
-//! **Order.** The first packet of a flow on its new lane is held until earlier packets of its input have left the other
-//! lane; until then the flow keeps its lane. So a packet waits only for earlier packets of the same input and output.
+//! **Order.** A flow's first packet on its new lane waits until earlier packets of its input have left the other lane.
 
 use silvan_core::{Bytes, PortId, Span, Time, Vl};
 
@@ -148,7 +144,6 @@ pub struct Isolator {
     message_delay: Span,
     vls: u32,
     outputs: Vec<Output>,
-    /// Output, input and flow of the packet whose lane was chosen last.
     joining: Option<(PortId, PortId, Flow)>,
     messages: u64,
     /// Messages to exchange, if the fabric has several parts.
@@ -219,7 +214,6 @@ impl Isolator {
         lane
     }
 
-    /// Isolates a flow and sends a message upstream.
     fn isolate(&mut self, now: Time, port: PortId, input: PortId, flow: Flow) {
         let until = now.saturating_add(self.hold);
         let entry = self.outputs[port.index()].entry(now, flow);
@@ -232,7 +226,6 @@ impl Isolator {
         self.send_upstream(now, port, input, flow);
     }
 
-    /// Sends a Congestion Isolation Message towards the flow's source.
     fn send_upstream(&mut self, now: Time, port: PortId, input: PortId, flow: Flow) {
         let half = Span::from_ps(self.hold.as_ps() / 2);
         self.outputs[port.index()].entry(now, flow).message_at = now.saturating_add(half);

@@ -1,15 +1,11 @@
 //! DCQCN (Y. Zhu et al., "Congestion control for large-scale RDMA deployments", SIGCOMM 2015).
 //!
-//! - **CP**, the switch: a packet is marked with a probability that rises with its output's queue, as in RED: 0 up to
-//!   Kmin, Pmax at Kmax, 1 beyond (figure 5).
-//! - **NP**, the receiver: one notification per flow in N microseconds if marked packets arrive (figure 6):
-//!   `control.feedback.coalesce`.
-//! - **RP**, the sender: a notification cuts the flow's rate by alpha / 2 and raises alpha, which falls without
-//!   notifications. A timer and a byte counter raise the rate, in five steps of fast recovery, then additively, then
-//!   faster (section 3.1, figure 7).
+//! - **CP**: marks by the output's queue, as in RED: 0 up to Kmin, Pmax at Kmax, 1 beyond (figure 5).
+//! - **NP**: one notification per flow in N us of marks (figure 6): `control.feedback.coalesce`.
+//! - **RP**: a notification cuts the rate by alpha / 2 and raises alpha. A timer and a byte counter raise the rate, in
+//!   five steps of fast recovery, then additively, then faster (section 3.1, figure 7).
 //!
-//! Marks depend on an output's queue over all input buffers of its switch. A flow that is back at the rate of its link
-//! loses its state, as the adapter frees the rate limiter.
+//! A flow that is back at its link's rate loses its state.
 
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
@@ -155,13 +151,9 @@ struct Limiter {
     /// R_T, the target of the recovery.
     target: f64,
     alpha: f64,
-    /// Next decrease of alpha.
     alpha_due: Time,
-    /// Next increase by the timer.
     rate_due: Time,
-    /// Payload since the byte counter last raised the rate.
     bytes: u64,
-    /// Raises since the last notification.
     by_timer: u32,
     by_bytes: u32,
     next: Time,
@@ -181,13 +173,11 @@ pub struct ReactionPoint {
 }
 
 impl ReactionPoint {
-    /// Part of the link's rate, as last read.
     pub fn rate(&self, flow: Flow) -> f64 {
         let known = self.flows[flow.source.index()].get(key(flow));
         known.map_or(1.0, |limiter| limiter.current)
     }
 
-    /// Applies expired timers, in order.
     fn catch_up(&self, limiter: &mut Limiter, now: Time) {
         while limiter.current < 1.0 && limiter.alpha_due.min(limiter.rate_due) <= now {
             if limiter.alpha_due <= limiter.rate_due {

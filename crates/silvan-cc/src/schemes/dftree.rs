@@ -1,12 +1,8 @@
 //! dFtree, lanes that follow hotspots (W. L. Guay, S.-A. Reinemo, O. Lysne, T. Skeie, "dFtree: a fat-tree routing
 //! algorithm using dynamic allocation of virtual lanes to alleviate congestion in InfiniBand networks", NDM 2011).
 //!
-//! Flows to a hotspot move to the *slow* lane, so that flows on the *fast* lane do not wait behind them. No flow slows
-//! down.
-//!
-//! The paper's subnet manager finds hotspots by counters. Here a switch marks packets for a host with more than
-//! `threshold` waiting bytes, and a notified sender moves its flow for `hold`. Inside the fabric nothing is marked: a
-//! port that waits for credits is no hotspot.
+//! Flows to a hotspot move to the *slow* lane. Here a switch marks packets for a host with more than `threshold`
+//! waiting bytes, in place of the paper's subnet manager; a notified sender moves its flow for `hold`.
 
 use silvan_core::{Bytes, Span, Time, Vl};
 
@@ -116,7 +112,6 @@ impl Scheme for Dftree {
 #[derive(Clone, Debug)]
 pub struct HotspotMarker {
     threshold: u32,
-    /// By Port VL.
     to_host: Vec<bool>,
     marked: Vec<u64>,
 }

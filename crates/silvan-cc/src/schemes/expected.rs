@@ -8,7 +8,6 @@ use crate::hooks::PortMessage;
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     messages: VecDeque<PortMessage>,
-    /// Arrival of the first message.
     due: Time,
 }
 

@@ -38,8 +38,7 @@ impl<V: Copy + Default> Senders<V> {
         self.0[flow.source.index()].flows.get_mut(key(flow))
     }
 
-    /// State of a flow that starts a packet. `first` makes it from the link's payload rate and the states of the host's
-    /// other flows.
+    /// `first` makes it from the link's payload rate and the host's other flows.
     #[inline]
     pub fn sending(
         &mut self,
@@ -93,7 +92,6 @@ pub(super) fn ps(span: Span) -> f64 {
     span.as_ps() as f64
 }
 
-/// Common parts of the schemes' tests: a fabric of two hosts at 100 Gbit/s with packets of 1,000 bytes.
 #[cfg(test)]
 pub(super) mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]

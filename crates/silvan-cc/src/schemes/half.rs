@@ -64,10 +64,8 @@ impl SwitchControl for Marker {
     }
 }
 
-/// A flow that is below the rate of its link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slow {
-    /// Part of the link's rate.
     rate: f64,
     next: Time,
 }

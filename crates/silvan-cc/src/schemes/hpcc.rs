@@ -1,11 +1,8 @@
 //! HPCC (Y. Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, algorithm 1).
 //!
-//! Every switch writes its queue, its sent bytes and the time into each packet. The sender computes the bytes in flight
-//! on each link, relative to its capacity in a base round trip, and sets its window so that the busiest link reaches
-//! eta: in proportion, or by a small step for `max-stage` round trips.
-//!
-//! Times replace the paper's sequence numbers: an acknowledgement starts a new round if its packet was sent after the
-//! last change of the reference window. A link is measured from its second packet on.
+//! Switches write queue, sent bytes and time into packets. The sender sets its window so that the busiest link's bytes
+//! in flight reach eta, in proportion or by a small step for `max-stage` round trips. Times replace sequence numbers; a
+//! link is measured from its second packet on.
 
 use silvan_core::prefetch::prefetch;
 use silvan_core::{Bytes, HostId, Span, Time};
@@ -103,7 +100,6 @@ impl Scheme for Hpcc {
     }
 }
 
-/// Last known state of a link of a path.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     output: PortVl,
@@ -133,10 +129,8 @@ struct State {
     utilisation: f64,
     stage: u32,
     in_flight: u64,
-    /// Last change of the reference window.
     round: Time,
     next: Time,
-    /// Range of the path's links among those of its host.
     first_link: u32,
     links: u32,
 }
@@ -148,7 +142,6 @@ pub struct Windows {
     additive: f64,
     base_rtt: f64,
     senders: Senders<State>,
-    /// By host: links of its flows' paths.
     links: Vec<Vec<Link>>,
 }
 

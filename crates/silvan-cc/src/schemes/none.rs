@@ -1,5 +1,3 @@
-//! No congestion control.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,19 +1,14 @@
-//! NSCC, the sender's congestion control of Ultra Ethernet ("network-signaled congestion control", UE Specification
-//! 1.0, section 3.6.13), as in the consortium's reference simulator.
-//!
-//! Each acknowledgement has the mark of its packet and its queueing delay, the round trip less the shortest:
+//! NSCC of Ultra Ethernet ("network-signaled congestion control", UE Specification 1.0, section 3.6.13), as in the
+//! consortium's reference simulator.
 //!
 //! | | waited less than the target | waited longer |
 //! |---|---|---|
-//! | no mark | the window grows in proportion to the distance; fast, if nothing waits at all | it grows by a fair share
-//! |
-//! | mark | nothing | it falls in proportion to the excess of the smoothed delay, once in a round trip |
+//! | no mark | the window grows by the distance; fast, if nothing waits | it grows by a fair share |
+//! | mark | nothing | it falls by the excess of the smoothed delay, once in a round trip |
 //!
 //! If far less than the largest window arrives in a round trip, and packets wait for four targets, the window is set to
-//! the arrived bytes (quick adapt). Packets in flight at that time no longer count.
-//!
-//! A lossless fabric trims no packets, so the target is one base round trip. Switches mark from one bandwidth-delay
-//! product on, and all packets from four on; the reference has a fifth and four fifths of a queue of five.
+//! the arrived bytes (quick adapt). Without trimming, the target is one base round trip. Switches mark from one
+//! bandwidth-delay product on, all packets from four; the reference has a fifth and four fifths of five.
 
 use silvan_core::{Bytes, HostId, Span, Time};
 
@@ -144,7 +139,6 @@ struct State {
     in_flight: u64,
     base_rtt: f64,
     smoothed_delay: f64,
-    /// Increase of the next adjustment, times the window.
     increase: f64,
     /// Payload since the last adjustment, and its time.
     received: f64,
@@ -170,7 +164,6 @@ pub struct Windows {
     senders: Senders<State>,
 }
 
-/// The reference's amounts for a link rate.
 #[derive(Clone, Copy)]
 struct Scale {
     /// Bytes of payload per picosecond.
@@ -180,7 +173,6 @@ struct Scale {
 }
 
 impl Windows {
-    /// In bytes of payload.
     pub fn window(&self, flow: Flow) -> Option<f64> {
         self.senders.get(flow).map(|state| state.window)
     }

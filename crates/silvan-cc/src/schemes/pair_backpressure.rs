@@ -1,10 +1,9 @@
-//! Backpressure on pairs of endpoints, in the manner of Slingshot (D. De Sensi, S. Di Girolamo, K. H. McMahon, D.
-//! Roweth, T. Hoefler, "An in-depth analysis of the Slingshot interconnect", SC 2020; US patent 12,267,229).
+//! Backpressure on pairs of endpoints, like Slingshot (D. De Sensi, S. Di Girolamo, K. H. McMahon, D. Roweth, T.
+//! Hoefler, "An in-depth analysis of the Slingshot interconnect", SC 2020; US patent 12,267,229).
 //!
-//! The switch before a destination marks packets while more than a threshold waits for the host. The source keeps a
-//! window of bytes in flight per pair: the first marked acknowledgement of a round trip halves it, down to a few
-//! packets; without marks it grows, twice as fast after each round trip. So only pairs that congest an endpoint slow
-//! down. Congestion inside the fabric marks no packets: adaptive routing handles it.
+//! The last switch marks packets while a host's queue exceeds a threshold. The first mark of a round trip halves the
+//! pair's window; without marks it grows, twice as fast after each round trip. Adaptive routing handles congestion
+//! inside the fabric.
 
 use silvan_core::{Bytes, HostId, Span, Time};
 
@@ -165,14 +164,12 @@ struct Pair {
     in_flight: u64,
     /// Growth in this round trip, in bytes.
     step: f64,
-    /// Start of this round trip.
     round: Time,
     /// Last decrease. Marks of packets sent before do not count.
     fell: Time,
     rtt: Span,
 }
 
-/// Windows of pairs that have sent something.
 #[derive(Clone, Debug)]
 pub struct Pairs {
     most: f64,

@@ -1,7 +1,5 @@
-//! Parameters of schemes, each declared once.
-//!
-//! [`parameters!`](crate::parameters) turns a declaration into the table of a scenario, with schema, defaults and
-//! checks of bounds. It also makes the data of commands: bounds, their source and ranges to search.
+//! Parameters of schemes: [`parameters!`](crate::parameters) makes the scenario's table, schema, defaults, bounds and
+//! search ranges.
 
 use schemars::Schema;
 use serde_json::Value;

@@ -1,24 +1,15 @@
-//! RCCC, the receiver's congestion control of Ultra Ethernet ("receiver-credit congestion control", UE Specification
-//! 1.0, section 3.6), as in the consortium's reference simulator, over lossless links.
+//! RCCC of Ultra Ethernet ("receiver-credit congestion control", UE Specification 1.0, section 3.6), as in the
+//! consortium's reference simulator, over lossless links.
 //!
-//! A flow may send while it has credit. Each packet carries the size of the backlog behind it. The receiver returns
-//! credit in pulls of a packet, a little below its own rate, so pulled packets find no queue:
+//! A flow sends while it has credit; packets carry their backlog. The receiver returns credit in pulls, a little below
+//! its rate: credit at the sender + packets and pulls on their way + returnable credit = the window.
 //!
-//! ```text
-//! credit at the sender + packets and pulls on their way + credit that the receiver has to return = the window
-//! ```
+//! Pulls go to flows with less credit than a packet, then to flows with more backlog than credit, in turn or least
+//! backlog first (Homa: Montazeri et al. 2018, section 3.4), then to flows at rest, up to the window.
 //!
-//! Order of pulls:
-//! 1. Flows with less credit than a packet, so that they can report their backlog.
-//! 2. Flows with more backlog than credit, in turn, or least backlog first (Homa: Montazeri et al. 2018, section 3.4).
-//! 3. Flows at rest, up to the window: they may start without a pull.
-//!
-//! The reference drops packets of a burst of many first windows. Lossless links let the burst in: unrequested packets
-//! take their time from the pulls, unless the base round trip before had time for them. The receiver has no clock: each
-//! arrival decides on the pulls of the next base round trip.
-//!
-//! With `marks`, switches mark packets by their queues, and the receiver pulls more slowly if the smoothed part of
-//! marked packets is above a target ([`marks`]).
+//! Lossless links let bursts of first windows in: unrequested packets take time from the pulls, unless the base round
+//! trip before had time. Each arrival decides on the pulls of the next base round trip. With `marks`, pulls slow down
+//! above a target ([`marks`]).
 
 mod flow;
 mod marks;
@@ -292,7 +283,6 @@ impl Receiver {
         }
     }
 
-    /// Charges unrequested bytes.
     fn make_up(&mut self, rules: &Rules, now: Time, bytes: i64) {
         self.catch_up(rules, now);
         let takes = self.takes(rules, bytes).as_ps();
@@ -337,7 +327,6 @@ impl Receiver {
         });
     }
 
-    /// Puts a flow into its queue.
     fn queue(&mut self, rules: &Rules, key: u32) {
         let Some(flow) = self.flows.get_mut(key) else {
             return;
@@ -387,14 +376,12 @@ impl Receiver {
         Some(key)
     }
 
-    /// The first flow with such a backlog.
     fn place_of(&self, is_like: impl Fn(&Remote) -> bool) -> Option<usize> {
         self.active
             .iter()
             .position(|&key| self.flows.get(key).is_some_and(&is_like))
     }
 
-    /// Removes the next flow at rest with returnable credit.
     fn take_resting(&mut self) -> Option<u32> {
         loop {
             let key = self.resting.pop_front()?;
@@ -487,7 +474,6 @@ pub struct Credits {
 }
 
 impl Credits {
-    /// In bytes of payload.
     pub fn credit(&self, flow: Flow) -> Option<i64> {
         self.senders.get(flow).map(|state| state.credit)
     }

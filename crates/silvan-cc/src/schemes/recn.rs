@@ -1,17 +1,16 @@
 //! RECN and FBICM: packets through a congested point wait in a set-aside queue, so that others pass.
 //!
-//! RECN is J. Duato, I. Johnson, J. Flich, F. Naven, P. J. García, T. Nachiondo, "A new scalable and cost-effective
-//! congestion management strategy for lossless multistage interconnection networks", HPCA 2005. FBICM is J.
-//! Escudero-Sahuquillo et al., "FBICM: efficient congestion management for high-performance networks using distributed
-//! deterministic routing", HiPC 2008. No flow slows down.
+//! J. Duato, I. Johnson, J. Flich, F. Naven, P. J. García, T. Nachiondo, "A new scalable and cost-effective congestion
+//! management strategy for lossless multistage interconnection networks", HPCA 2005. J. Escudero-Sahuquillo et al.,
+//! "FBICM: efficient congestion management for high-performance networks using distributed deterministic routing", HiPC
+//! 2008.
 //!
-//! A *set-aside queue* (SAQ) is a virtual lane other than lane 0, with separate credits. Each output has a *line* for
-//! each SAQ in use, which selects the packets. If many bytes wait for an output on lane 0 and congestion begins there,
-//! the output is a *root*, and outputs upstream get a line for it, as they do if many bytes wait on the lane of a line.
-//! A line without packets and branches is removed.
+//! A *set-aside queue* (SAQ) is a lane other than 0. If many bytes wait for an output on lane 0 and congestion begins
+//! there, it is a *root*; upstream outputs get a *line*, which selects packets for the SAQ, as for a full line. Lines
+//! without packets and branches are removed.
 //!
-//! **Order.** The first packet of an input in a SAQ is held until earlier packets of the line have left lane 0, or the
-//! SAQ of a shorter path. So a packet waits only for earlier packets of the same input and output.
+//! **Order.** An input's first packet in a SAQ waits until the line's earlier packets have left lane 0, or a shorter
+//! path's SAQ.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,5 @@
-//! Random marks by the length of a queue, as in RED (Random Early Detection).
-//!
-//! A packet that leaves is marked with a probability that rises with its output's queue: 0 up to Kmin, Pmax at Kmax, 1
-//! beyond (Zhu et al. 2015, figure 5). The queue counts all input buffers of the output's switch.
+//! Random marks by an output's queue over all input buffers: 0 up to Kmin, Pmax at Kmax, 1 beyond (Zhu et al. 2015,
+//! figure 5).
 
 use silvan_core::{Bytes, Time};
 
@@ -30,7 +28,6 @@ impl RedMarker {
         }
     }
 
-    /// `k_max` is above `k_min`.
     pub(super) fn new(k_min: Bytes, k_max: Bytes, p_max: f64, setup: &Setup<'_>) -> Self {
         let port_vls = setup.ports.len() * usize::from(setup.data_vls);
         Self {

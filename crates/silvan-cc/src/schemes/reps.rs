@@ -1,13 +1,9 @@
-//! REPS, recycled entropies for packet spraying (T. Bonato et al., "REPS: recycled entropy packet spraying for adaptive
-//! load balancing and failure mitigation", EuroSys 2025), one of Ultra Ethernet's ways to spread packets.
+//! REPS (T. Bonato et al., "REPS: recycled entropy packet spraying for adaptive load balancing and failure mitigation",
+//! EuroSys 2025).
 //!
-//! The host draws an entropy for each packet, by which switches choose its path. If no switch has marked the packet,
-//! its acknowledgement returns the entropy, and a later packet uses it again, once, in the order of return. So a path
-//! is used as often as its packets arrive unmarked.
-//!
-//! An entropy is the number of a path that the routing leaves to switches ([`SourceControl::select_path`]). Marks are
-//! those of the scheme next to it, or of `k-min` if given. The paper's freezing mode after a timeout is missing: a
-//! fabric without drops has no timeouts.
+//! The host draws an entropy for each packet, by which switches choose its path ([`SourceControl::select_path`]); an
+//! unmarked acknowledgement returns it for one more use. Marks are those of the other scheme, or of `k-min`. The
+//! freezing mode after timeouts is missing: a lossless fabric has none.
 
 use serde_json::Value;
 use silvan_core::{Bytes, Time};
@@ -53,9 +49,7 @@ parameters! {
     }
 }
 
-/// Per flow.
 const MOST_KEPT: usize = 32;
-/// A 16-bit field.
 const MOST_ENTROPIES: u32 = 1 << 16;
 
 /// Eight entropies of two bytes, which of them are valid, the next place, and how many there are; Kmin, Kmax, slope and queue

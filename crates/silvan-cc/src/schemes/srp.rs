@@ -2,8 +2,8 @@
 //! congestion avoidance through speculative reservation", HPCA 2012), SMSRP and LHRP (N. Jiang, L. Dennison, W. J.
 //! Dally, "Network endpoint congestion control for fine-grained communication", SC 2015).
 //!
-//! A host sends at once, but speculatively, on a lane of lower priority, where switches discard packets instead of
-//! letting them wait. Packets with a reserved time on the receiver's link use the normal lane and are never discarded.
+//! A host sends at once on a speculative lane of lower priority, where switches discard instead of letting wait.
+//! Reserved packets use the normal lane.
 //!
 //! | | reserves | who has the schedule | a speculative packet is discarded |
 //! |---|---|---|---|
@@ -11,12 +11,9 @@
 //! | SMSRP | what has been discarded | the destination | when it would be older than `timeout` |
 //! | LHRP | what has been discarded | the switch before the destination | there, behind `threshold` bytes |
 //!
-//! In SRP a flow is speculative until its reservation is granted, or its block is sent; discarded packets return to the
-//! block. In the others, a flow with discarded packets sends no new packets.
-//!
-//! A switch checks a packet and the queue in front of it before the packet waits, and with a timeout again before it
-//! leaves. A reservation or grant is one number: the highest bit tells which, the rest are bytes, or a wait in
-//! nanoseconds from the arrival of the grant on.
+//! In SRP a flow is speculative until its grant or its block's end; in the others, discarded packets hold up new ones.
+//! Timeouts are checked before a packet waits and before it leaves. A reservation or grant is one number: a bit tells
+//! which, the rest are bytes, or a wait in ns from the grant's arrival.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -232,7 +229,6 @@ pub struct Discarder {
     lanes: u32,
     timeout: Span,
     threshold: u32,
-    /// Link time of a byte, in ps.
     byte_time: f64,
     to_host: Vec<bool>,
     /// LHRP: end of each port's schedule.
@@ -242,7 +238,6 @@ pub struct Discarder {
 }
 
 impl Discarder {
-    /// Speculative packets discarded at this port.
     pub fn discarded(&self, port: usize) -> u64 {
         self.discarded[port]
     }
@@ -328,14 +323,12 @@ impl Sender {
 
 #[derive(Clone, Copy, Debug)]
 struct Receiver {
-    /// End of its schedule.
     next: Time,
     /// Receive time of a byte of payload in ps, by the fullest packet.
     byte_time: Option<f64>,
 }
 
 impl Receiver {
-    /// Returns the sender's wait.
     fn reserve(&mut self, now: Time, payload: u32, of_link: f64) -> Span {
         let at = self.next.max(now);
         let byte_time = self.byte_time.unwrap_or(of_link);
@@ -349,7 +342,6 @@ pub struct Reservations {
     protocol: Protocol,
     /// Most payload of a reservation (SRP).
     block: i64,
-    /// Link time of a byte, in ps.
     of_link: f64,
     senders: Senders<Sender>,
     receivers: Vec<Receiver>,
@@ -373,7 +365,6 @@ impl Reservations {
     }
 }
 
-/// A reservation, sent by the flow's source.
 fn reservation(now: Time, flow: Flow, payload: i64) -> Grant {
     Grant {
         source: flow.destination,

@@ -1,12 +1,9 @@
 //! Swift (G. Kumar et al., "Swift: delay is simple and effective for congestion control in the datacenter", SIGCOMM
 //! 2020, algorithm 1).
 //!
-//! A window in packets follows the round trip. Below the target it grows by `additive-increase` packets per round trip;
-//! above, it falls in proportion to the excess, once per round trip. The target grows with the switches on the path and
-//! as the window becomes small (section 3.1). A window below one packet is a pace.
-//!
-//! The fabric's delay and the endpoint's delay (time in and before the receiver's sink) each have a window and a
-//! target; the smaller window counts (section 3.2). There are no losses and no timeouts.
+//! A window in packets grows by `additive-increase` per round trip below the target, and falls in proportion to the
+//! excess above, once per round trip. The target grows with the path's switches and for small windows (section 3.1);
+//! below one packet it is a pace. Fabric and endpoint have a window each, the smaller counts (section 3.2).
 
 use silvan_core::{HostId, Span, Time};
 
@@ -211,7 +208,6 @@ impl Windows {
         self.senders.get(flow).map(State::window)
     }
 
-    /// TargetDelay (section 3.1).
     fn target(&self, switches: usize, window: f64) -> f64 {
         let by_flow = (self.alpha / window.sqrt() + self.offset).clamp(0.0, self.range);
         self.base_target + self.hop_target * switches as f64 + by_flow

@@ -1,13 +1,12 @@
 //! TIMELY (R. Mittal et al., "TIMELY: RTT-based congestion control for the datacenter", SIGCOMM 2015, algorithm 1), and
-//! the patched TIMELY of Y. Zhu et al., "ECN or delay: lessons learnt from analysis of DCQCN and TIMELY", CoNEXT 2016
-//! (algorithm 2).
+//! its patch (Y. Zhu et al., "ECN or delay: lessons learnt from analysis of DCQCN and TIMELY", CoNEXT 2016, algorithm
+//! 2).
 //!
-//! A sender sets the flow's rate by the round trip of each segment. Below T_low the rate rises, above T_high it falls;
-//! in between it follows the gradient, so TIMELY has no unique fixed point. The patched version also counts the
-//! distance from T_low: `n` flows reach equal rates and a round trip of `T_low (1 + n delta / (beta C))`.
+//! The rate rises below T_low, falls above T_high, and follows the round trip's gradient in between, without a unique
+//! fixed point. The patch counts the distance from T_low: `n` flows reach equal rates and `T_low (1 + n delta / (beta
+//! C))`.
 //!
-//! The round trip is that of the segment's last packet, without its time on the sender's link. Packets of a segment are
-//! paced.
+//! The round trip is that of a segment's last packet, without its time on the sender's link.
 
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 

@@ -58,7 +58,6 @@ pub struct FabricFacts<'a> {
     pub other_routes: &'a dyn OtherRoutes,
 }
 
-/// One route for each pair of hosts.
 #[derive(Debug)]
 struct SingleRoutes;
 
@@ -240,7 +239,6 @@ pub enum Family {
     Other,
 }
 
-/// Returns the reason why a variant does not suit a fabric.
 type Condition = fn(&FabricFacts<'_>) -> Option<Unsuited>;
 
 /// A scheme with published settings.
@@ -258,7 +256,6 @@ pub struct Variant {
     pub others: Vec<(String, Value)>,
     /// Rate of the links that the settings were made for; `None` if they follow from the fabric.
     pub made_for: Option<Rate>,
-    /// Conditions that omit it.
     conditions: Vec<Condition>,
 }
 

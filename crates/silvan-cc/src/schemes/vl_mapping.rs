@@ -1,13 +1,8 @@
-//! A virtual lane for each destination or output port, or for each group of them.
+//! A virtual lane for each destination or output port, or group of them; no flow slows down.
 //!
-//! Packets for a full host wait on a separate lane. The scheme measures nothing, and no flow slows down.
-//!
-//! - By destination: a host puts each packet on a lane for the whole path: destination-based buffer management (DBBM),
-//! vFtree, groups of adjacent hosts (Flow2SL), and a lane per destination (VOQnet), which no large fabric has lanes
-//! for.
-//! - By output: the lane in an input buffer is that of the output port at the switch: a queue per output (VOQsw) or
-//! fewer
-//! queues (OBQA).
+//! - By destination: a host's packet keeps its lane: DBBM, vFtree, groups of adjacent hosts (Flow2SL), a lane per
+//!   destination (VOQnet).
+//! - By output: an input buffer's lane is the output port's: a queue per output (VOQsw) or fewer (OBQA).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

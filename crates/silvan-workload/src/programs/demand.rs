@@ -1,5 +1,3 @@
-//! Demand of jobs, for an estimate before a run.
-
 use silvan_core::{HostId, Time};
 
 use crate::demand::Demand;
@@ -11,8 +9,7 @@ use crate::programs::spec::{JobSpec, Script};
 const MOST_OPS: usize = 20_000;
 
 impl JobSpec {
-    /// Returns the bytes that all ranks together send to other hosts. A rank whose program has no
-    /// end sends `most` bytes.
+    /// Bytes that all ranks send to other hosts; a program without an end sends `most`.
     pub fn demand(self, most: f64, mtu: u32) -> Demand {
         let hosts: Vec<HostId> = self.ranks.iter().map(|(host, _)| *host).collect();
         let mut all = Demand::default();

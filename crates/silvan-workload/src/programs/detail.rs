@@ -71,7 +71,6 @@ impl Step {
         self.waits = self.begin.is_some();
     }
 
-    /// Returns the ended step, if any.
     pub fn go_on(&mut self, rank: u32, now: Time) -> Option<StepRecord> {
         if !std::mem::take(&mut self.waits) {
             return None;

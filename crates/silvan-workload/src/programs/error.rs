@@ -62,7 +62,6 @@ impl Fault {
     }
 }
 
-/// Most waiting receives, and unexpected messages, in an error.
 const NAMED: usize = 4;
 
 fn join(items: Vec<String>) -> String {
@@ -133,7 +132,6 @@ impl Programs {
         each.collect()
     }
 
-    /// A job without events that is not done.
     pub(crate) fn stuck(&self, job: u32, at: Time) -> Fault {
         let job = &self.jobs[job as usize];
         let ranks = job.first..job.first + job.size;
@@ -154,7 +152,6 @@ impl Programs {
         }
     }
 
-    /// Unreceived messages of a finished job.
     pub(crate) fn left_over(&self, job: u32) -> Option<Fault> {
         let job = &self.jobs[job as usize];
         let items = self.unwanted_of(job.first..job.first + job.size);

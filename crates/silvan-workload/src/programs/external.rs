@@ -1,8 +1,6 @@
-//! Messages that a driver requests at run time.
+//! Messages that a driver requests at run time, as an additional job with a rank per host.
 //!
-//! The driver is the script of an additional job with a rank on each host. Its messages are puts: no handshake, no
-//! receive, no processor time. Queues, packets and deliveries are those of all programs. Timers at one instant expire
-//! in the order of their requests.
+//! They are puts: no handshake, no receive, no processor time. Timers at one instant expire in the order of requests.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -15,8 +13,7 @@ use crate::programs::spec::{JobSpec, Script};
 /// Bytes of a driver's largest message: 64 bits count those of all that are pending.
 pub const LARGEST_MESSAGE: u64 = 1 << 48;
 
-/// Queue of a host for messages to one other host. Messages of a queue are sent one after the other; queues take turns,
-/// packet by packet.
+/// A host's queue to one other host, sent in order; queues take turns, packet by packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SendQueue {
     /// Number that tells queues between two hosts apart.
@@ -54,11 +51,9 @@ pub enum Request {
     Stop,
 }
 
-/// Decides at run time, outside the simulation, which messages are sent. A simulation with a driver stays on one
-/// thread.
+/// Decides at run time, outside the simulation, which messages are sent, on one thread.
 pub trait Driver: Debug + Send {
-    /// All of a message has arrived, or the time of a timer has come, at `now`; adds what is to be done next to
-    /// `requests`.
+    /// A message has arrived or a timer expired at `now`; new work goes to `requests`.
     fn notify(&mut self, token: u32, now: Time, requests: &mut Vec<Request>);
 
     /// The last packet of a message has left its host, by `now`: this is noticed with the arrival of any packet of the host.
@@ -66,8 +61,7 @@ pub trait Driver: Debug + Send {
         let _ = (token, now, requests);
     }
 
-    /// A packet of a message was discarded, or of another message between the same hosts on the same service level that was
-    /// under way at the same time. The message does not arrive. Only a live fabric discards packets.
+    /// A message's packet was discarded, or one of its flow at the time, so it does not arrive; only in a live fabric.
     fn lost(&mut self, token: u32, now: Time, requests: &mut Vec<Request>) {
         let _ = (token, now, requests);
     }
@@ -85,7 +79,6 @@ pub(crate) struct External {
     driver: Box<dyn Driver>,
     job: usize,
     requests: Vec<Request>,
-    /// By place.
     in_flight: BTreeMap<u32, InFlight>,
     pauses_when_idle: bool,
     is_stopped: bool,
@@ -132,8 +125,8 @@ impl Programs {
         job.map_or(0, |job| self.jobs[job].pending - 1)
     }
 
-    /// Starts a call that runs the simulation; it pauses when the driver stops it and, where `when_idle` says so, when
-    /// nothing is pending.
+    /// Starts a call that runs the simulation; it pauses when the driver stops it, and with `when_idle` when nothing is
+    /// pending.
     pub fn start_call(&mut self, when_idle: bool) {
         if let Some(external) = &mut self.external {
             external.pauses_when_idle = when_idle;
@@ -162,7 +155,6 @@ impl Programs {
         external.is_some_and(|external| external.is_stopped)
     }
 
-    /// A message has arrived, or a timer has expired.
     pub(crate) fn notify_driver(&mut self, token: u32, now: Time) {
         self.with_driver(now, |driver, requests| driver.notify(token, now, requests));
     }
@@ -196,7 +188,6 @@ impl Programs {
         }
     }
 
-    /// Messages of the flow on their way do not arrive.
     pub(crate) fn lose_messages(&mut self, flow: u32, now: Time) {
         let Some(external) = &mut self.external else {
             return;
@@ -212,7 +203,6 @@ impl Programs {
         }
     }
 
-    /// Returns true if the driver knows the message as lost.
     pub(crate) fn take_lost(&mut self, place: u32) -> bool {
         let external = self.external.as_mut();
         let message = external.and_then(|external| external.in_flight.remove(&place));

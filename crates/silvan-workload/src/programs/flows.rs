@@ -3,17 +3,14 @@ use std::collections::VecDeque;
 use silvan_cc::workload::Offer;
 use silvan_core::{HostId, Sl};
 
-/// A message whose last packet has been sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub flow: u32,
-    /// Packets of the flow sent by then.
     pub packets: u64,
     pub message: u32,
 }
 
-/// Packets of programs between two hosts on one service level, in order. If packets may overtake each other, a message
-/// is complete when as many packets have arrived as had been sent with its last packet.
+/// Packets between two hosts on one level. Overtaken messages are complete with as many packets as were sent.
 #[derive(Clone, Debug, Default)]
 struct Flow {
     delivered: u64,

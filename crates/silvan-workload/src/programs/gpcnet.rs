@@ -2,11 +2,10 @@
 //!
 //! S. Chunduri, T. Groves, P. Mendygral, B. Austin, J. Balma, K. Kandalla, K. Kumaran, G. Lockwood, S. Parker, S.
 //! Warren, N. Wichmann and N. Wright, "GPCNeT: Designing a Benchmark Suite for Inducing and Measuring Contention in HPC
-//! Networks", SC 2019, and the programs `network_load_test` and `network_test` of version 1.2.
+//! Networks", SC 2019; `network_load_test` and `network_test` 1.2.
 //!
-//! Four fifths of the hosts, drawn at random, congest the network, the others measure it. Ranks with the same number on
-//! their hosts form a communicator (a *slice*); in every slice each congesting host has one of four patterns. The
-//! iterations are fewer than the original's ten seconds per test.
+//! Four fifths of the hosts congest the network by one of four patterns per *slice* (ranks of one number on their
+//! hosts), the others measure, with fewer iterations than the original's ten seconds.
 
 mod measuring;
 
@@ -124,7 +123,6 @@ impl Gpcnet {
         jobs
     }
 
-    /// Ranks are numbered slice by slice.
     fn job(
         &self,
         number: u16,

@@ -1,14 +1,11 @@
-//! The communication of the HPC Challenge benchmark (P. Luszczek et al., 2005; version 1.4).
+//! The communication of the HPC Challenge benchmark (P. Luszczek et al., 2005; version 1.4), with `bench_lat_bw`.
 //!
-//! Latency and bandwidth are those of its `bench_lat_bw`: ping-pong between all ordered pairs of ranks, and exchange
-//! with both neighbours in the natural ring and in random rings. Of the other tests, keys give the computing time,
-//! divided among the steps:
+//! Keys give the computing time of the other tests:
 //!
-//! - PTRANS adds a matrix's transpose to another matrix. Ranks form a grid, as square as possible.
-//! - MPIRandomAccess updates a table that is spread over all ranks. Updates are collected by rank; when 1024 wait, the
-//! largest collection leaves. Here all ranks send at once, to partners drawn for each round.
-//! - MPIFFT transposes its vector three times, each an all-to-all.
-//! - HPL factorizes a matrix that is dealt to the grid in blocks ([`hpl`]).
+//! - PTRANS adds a matrix's transpose to another one, on a grid as square as possible.
+//! - MPIRandomAccess: the largest collection of updates leaves at 1024. Here all ranks send at once, to drawn partners.
+//! - MPIFFT transposes its vector by three all-to-alls.
+//! - HPL factorizes a matrix dealt to the grid in blocks ([`hpl`]).
 
 use std::sync::Arc;
 
@@ -50,16 +47,13 @@ pub const TESTS: [&str; 8] = [
 /// Name of the job and of its traffic class.
 pub const JOB: &str = "hpcc";
 
-/// Iterations of one measurement, and measurements of which the shortest counts, for latency and for
-/// bandwidth (`bench_lat_bw`).
+/// Iterations of a measurement, and measurements of which the shortest counts (`bench_lat_bw`).
 pub const LATENCY_LOOPS: (u32, u32) = (5, 8);
 /// Loops of the bandwidth tests.
 pub const BANDWIDTH_LOOPS: (u32, u32) = (2, 3);
 
-/// Waiting updates of a rank of MPIRandomAccess.
 const LOOKAHEAD: u64 = 1024;
 
-/// Part of a test in an order common to all ranks.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// `after` is the previous client, which passes its turn on.
@@ -175,7 +169,6 @@ impl Hpcc {
         }
     }
 
-    /// Rows and columns of PTRANS's grid.
     fn grid(&self) -> (u32, u32) {
         let n = self.ranks();
         let rows = (1..=n).rev().find(|rows| n % rows == 0 && rows * rows <= n);
@@ -183,10 +176,7 @@ impl Hpcc {
         (rows, n / rows)
     }
 
-    /// Returns the bytes that a rank sends to each other rank to transpose the matrix.
-    ///
-    /// With blocks dealt to the grid in turn, block (i, j) is at rank (i mod P, j mod Q) and goes to (j mod P, i mod
-    /// Q).
+    /// Bytes from a rank to each other one: block (i, j) goes from (i mod P, j mod Q) to (j mod P, i mod Q).
     pub fn transposed(&self, me: u32) -> Vec<u64> {
         let (p, q) = self.grid();
         let period = u64::from(p) * u64::from(q);

@@ -6,7 +6,6 @@ use crate::programs::mail::Ranks;
 use crate::programs::ranks::Programs;
 use crate::programs::senders::Senders;
 
-/// Programs as seen by hosts of a fabric or part.
 #[derive(Debug)]
 struct OnHosts {
     ranks: Ranks,
@@ -23,7 +22,6 @@ pub struct Load {
     /// First class of the programs' packets, and number of classes.
     first_class: u16,
     class_count: u16,
-    /// Next change of the traffic.
     traffic_change: Option<Time>,
 }
 
@@ -47,8 +45,8 @@ impl Clone for Load {
 }
 
 impl Load {
-    /// Joins programs, whose packets have the classes behind those of the traffic, with the traffic. Flows that are
-    /// [added](Traffic::add_flow) later have classes behind both.
+    /// Joins programs with the traffic; classes are the traffic's, the programs', then those of
+    /// [added](Traffic::add_flow) flows.
     pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
         let mut load = Self::of_traffic(traffic);
         // The scenario limits classes to 16 bits.
@@ -93,10 +91,7 @@ impl Load {
         &mut self.traffic
     }
 
-    /// Returns the programs, if there are any.
-    ///
-    /// Programs shared by the parts of a fabric are readable while they are not [lent](Self::lend), in the part that
-    /// has taken them back.
+    /// The programs, if any; shared ones are readable while not [lent](Self::lend), in the part that took them back.
     pub fn programs(&self) -> Option<&Programs> {
         self.programs.as_ref()?.ranks.programs()
     }
@@ -132,10 +127,8 @@ impl Load {
         }
     }
 
-    /// Returns true if an engine with lookahead windows can run the load.
-    ///
-    /// The load must not pause a run or need deliveries of packets from a host to itself. If several packets may be
-    /// `delivered_together`, its traffic must not need deliveries.
+    /// True if lookahead windows can run the load: no pauses, no deliveries of a host to itself, none of traffic if
+    /// packets are `delivered_together`.
     pub fn fits_windows(&self, delivered_together: bool) -> bool {
         let is_driven = self.programs().is_some_and(Programs::is_driven);
         let is_told_together = delivered_together && self.traffic.needs_delivery();

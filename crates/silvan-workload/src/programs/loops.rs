@@ -1,5 +1,3 @@
-//! Rounds of a collective operation in several pieces, or with messages of different sizes.
-
 use std::sync::Arc;
 
 use silvan_core::Span;

@@ -1,7 +1,4 @@
-//! Mail between ranks and the queues of their hosts.
-//!
-//! A run has one set of ranks. Queues belong to hosts, so that threads need not share them: ranks put messages into the
-//! mail of the sending host, which puts sent messages back.
+//! Mail between ranks and queues: threads share the ranks of a run, and queues belong to hosts.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +11,6 @@ use crate::programs::senders::Launch;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mail {
-    /// By time.
     launched: VecDeque<Launch>,
     /// Not processed by the ranks yet.
     sent: Vec<Sent>,
@@ -25,7 +21,6 @@ impl Mail {
         self.sent.push(sent);
     }
 
-    /// The next message to send by `now`.
     pub fn take_launched(&mut self, now: Time) -> Option<Launch> {
         let is_due = self.launched.front().is_some_and(|launch| launch.at <= now);
         is_due.then(|| self.launched.pop_front()).flatten()
@@ -34,12 +29,10 @@ impl Mail {
 
 #[derive(Debug)]
 pub(crate) enum Ranks {
-    /// A fabric in one part.
     Own {
         programs: Box<Programs>,
         mail: Vec<Mail>,
     },
-    /// Parts that share the ranks.
     Shared {
         /// The programs, unless lent, in one of the parts.
         kept: Option<Box<Programs>>,
@@ -65,7 +58,6 @@ impl Ranks {
         }
     }
 
-    /// Each part gets a copy of the result.
     pub fn shared(self) -> Self {
         match self {
             Self::Own { programs, mail } => Self::Shared {
@@ -79,7 +71,6 @@ impl Ranks {
         }
     }
 
-    /// `None` unless shared.
     pub fn share(&self) -> Option<Self> {
         match self {
             Self::Own { .. } => None,
@@ -99,14 +90,12 @@ impl Ranks {
         }
     }
 
-    /// Makes lent programs readable.
     pub fn take_back(&mut self) {
         if let Self::Shared { kept, shared } = self {
             *kept = lock(&shared.lent).take();
         }
     }
 
-    /// `None` while lent.
     pub fn programs(&self) -> Option<&Programs> {
         match self {
             Self::Own { programs, .. } => Some(programs),

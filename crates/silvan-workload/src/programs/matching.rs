@@ -35,10 +35,7 @@ impl Posted {
     }
 }
 
-/// Unmatched receives and messages of one rank.
-///
-/// A message goes to the earliest posted receive that takes it; a receive gets the earliest arrived
-/// message that it takes.
+/// Unmatched receives and messages of a rank, both matched earliest first.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
     posted: VecDeque<Posted>,

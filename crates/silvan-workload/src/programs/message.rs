@@ -31,20 +31,16 @@ impl Stage {
     }
 }
 
-/// Ranks are numbered over all jobs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub stage: Stage,
-    /// Owner of the bytes.
     pub source: u32,
-    /// Receiver of the bytes.
     pub target: u32,
     pub tag: u32,
     pub bytes: u64,
     /// Identifiers of both ranks' operations.
     pub source_token: u32,
     pub target_token: u32,
-    /// Start of the send or request.
     pub begin: Time,
     /// Missing parts of the stage.
     pub parts: u32,
@@ -65,7 +61,6 @@ impl Message {
     }
 }
 
-/// All messages; places are reused.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Messages {
     slots: Vec<Message>,

@@ -98,9 +98,7 @@ pub struct Bursts {
     burst: Burst,
     /// Last operation of each burst, for all ranks.
     ends: Arc<Mutex<Vec<u64>>>,
-    /// Bursts that the rank has passed.
     met: usize,
-    /// Start of the current burst.
     begun: Option<Time>,
 }
 
@@ -159,7 +157,6 @@ pub(crate) fn part(length: u32, step: u64) -> (u64, Range<u32>, bool) {
 }
 
 impl Looped {
-    /// Shares the end of a burst.
     fn share_end(&mut self, operation: u64, now: Time, out: &mut Vec<Op>) {
         if let Some(bursts) = self.bursts.as_mut().filter(|_| self.me == 0) {
             bursts.decide(operation, now);

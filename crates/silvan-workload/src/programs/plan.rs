@@ -1,5 +1,3 @@
-//! Programs of a scenario, as jobs for any seed.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;

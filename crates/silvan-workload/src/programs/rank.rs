@@ -13,7 +13,6 @@ use crate::programs::spec::Script;
 pub(crate) struct Rank {
     /// The first of several adapters.
     pub host: HostId,
-    /// If it has several.
     pub rails: Box<[HostId]>,
     /// Adapter of its next message, in turn.
     pub next_rail: u32,
@@ -35,7 +34,6 @@ pub(crate) struct Rank {
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     pub under_way: u32,
-    /// In order.
     pub waiting: VecDeque<u32>,
 }
 
@@ -55,7 +53,6 @@ pub struct RankTotals {
 }
 
 impl Rank {
-    /// Adapter by number.
     pub fn adapter(&self, rail: usize) -> HostId {
         self.rails.get(rail).copied().unwrap_or(self.host)
     }
@@ -90,7 +87,6 @@ impl Rank {
 pub(crate) enum Work {
     Sequence(Sequence),
     Schedule(ScheduleRun),
-    /// A driver decides.
     External,
 }
 
@@ -114,7 +110,6 @@ impl Work {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Taking the next operation.
     Ready,
     Busy,
     Waiting,
@@ -181,10 +176,8 @@ impl Sequence {
     }
 }
 
-/// Task of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Computes or sends.
     Do(u32),
     /// Gap of a sent message's bytes; true if the operation then ends.
     Leave(u32, bool),
@@ -205,7 +198,6 @@ pub(crate) struct ScheduleRun {
     pub waits: Vec<u32>,
     pub cpus: Vec<Cpu>,
     pub left: u32,
-    /// Start and end by operation.
     pub times: Vec<(Option<Time>, Option<Time>)>,
     /// Idle since, while operations are left.
     pub waiting_since: Option<Time>,
@@ -213,7 +205,6 @@ pub(crate) struct ScheduleRun {
     pub rounds: Option<Rounds>,
 }
 
-/// Rounds of a repeated schedule.
 #[derive(Debug)]
 pub(crate) struct Rounds {
     /// Including the current round; `None` means endless.
@@ -245,7 +236,6 @@ impl ScheduleRun {
         self.left == 0 || no_round
     }
 
-    /// Returns start and number of the round, and true if another follows.
     pub fn end_round(&mut self) -> Option<(Time, u32, bool)> {
         let rounds = self.rounds.as_mut()?;
         let (begun, number) = (rounds.begun, rounds.number);

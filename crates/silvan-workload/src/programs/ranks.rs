@@ -18,7 +18,6 @@ use crate::programs::senders::{Launch, Payload, QueuePair};
 use crate::programs::shares::Shares;
 use crate::programs::spec::JobSpec;
 
-/// Ranks that communicate with each other.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub name: String,
@@ -27,10 +26,8 @@ pub(crate) struct Job {
     pub start: Time,
     pub background: bool,
     pub labels: Vec<String>,
-    /// Number over all jobs.
     pub first: u32,
     pub size: u32,
-    /// Unfinished ranks.
     pub running: u32,
     /// Timers and messages in flight.
     pub pending: u32,
@@ -42,7 +39,6 @@ pub(crate) enum TimerKind {
     GoOn,
     /// The overhead of the current operation is paid.
     Start,
-    /// A schedule starts.
     Begin,
     Task(u32),
     /// A message within a host has arrived.
@@ -53,7 +49,6 @@ pub(crate) enum TimerKind {
     Passed(u32),
     /// A rank is ready for an announced message.
     Answer(u32),
-    /// The driver's number.
     External(u32),
 }
 
@@ -66,9 +61,7 @@ struct Timer {
     due: TimerKind,
 }
 
-/// Message-passing programs in progress, driven by time and deliveries.
-///
-/// The order of polls has no effect: a rank continues when its timer expires or a message for it has arrived.
+/// Message-passing programs in progress: timers and deliveries drive them, polls in any order.
 #[derive(Debug)]
 pub struct Programs {
     pub(crate) messaging: Messaging,
@@ -82,13 +75,11 @@ pub struct Programs {
     timers_set: u64,
     /// By sending host.
     pub(crate) launched: Vec<(HostId, Launch)>,
-    /// Operations that can start.
     pub(crate) ready: VecDeque<(u32, u32)>,
     pub(crate) marks: Vec<Mark>,
     pub(crate) detail: Option<Box<Detail>>,
     pub(crate) external: Option<Box<External>>,
     fault: Option<Fault>,
-    /// Jobs that the run waits for.
     running: u32,
 }
 
@@ -258,7 +249,6 @@ impl Programs {
         self.timers.push(Reverse(Timer { at, rank, set, due }));
     }
 
-    /// Expires timers up to `now`.
     pub(crate) fn fire_timers(&mut self, now: Time) {
         while let Some(Reverse(timer)) = self.timers.peek().copied() {
             if timer.at > now || self.is_stopped() {
@@ -282,7 +272,6 @@ impl Programs {
         }
     }
 
-    /// In bytes.
     fn stage_bytes(&self, message: &Message) -> u64 {
         if message.stage.is_control() {
             self.messaging.control.as_u64()
@@ -402,7 +391,6 @@ impl Programs {
         }
     }
 
-    /// All or part of a message has arrived from the fabric.
     fn arrived(&mut self, slot: u32, now: Time) {
         let message = self.messages.at_mut(slot);
         message.parts -= 1;
@@ -426,7 +414,6 @@ impl Programs {
         self.check_job(job, now);
     }
 
-    /// Continues a message after a stage.
     fn advance_message(&mut self, slot: u32, now: Time) {
         let message = *self.messages.at(slot);
         if self.detail.is_some() && !message.stage.is_control() {
@@ -484,7 +471,6 @@ impl Programs {
         self.launch(slot, now);
     }
 
-    /// A message and its receive have matched.
     fn matched(&mut self, posted: Posted, arrived: Arrived, now: Time) {
         let message = *self.messages.at(arrived.message);
         if arrived.bytes > posted.bytes && self.fault.is_none() {
@@ -501,7 +487,6 @@ impl Programs {
         }
     }
 
-    /// Prepares for an announced message.
     fn prepare(&mut self, slot: u32, now: Time) {
         let target = self.messages.at(slot).target;
         if self.messages.at(slot).is_read {
@@ -526,7 +511,6 @@ impl Programs {
         self.next_stage(slot, stage, now);
     }
 
-    /// Starts the next read after one has ended.
     fn next_read(&mut self, rank: u32, now: Time) {
         let reads = &mut self.ranks[rank as usize].reads;
         reads.under_way -= 1;
@@ -670,7 +654,6 @@ impl Programs {
         }
     }
 
-    /// Processor time for receiving.
     fn overhead_of(&self, bytes: u64) -> Span {
         let messaging = &self.messaging;
         messaging.overhead + messaging.bytes_overhead(bytes)

@@ -56,8 +56,7 @@ pub struct Dependency {
     pub start_only: bool,
 }
 
-/// Finds a cycle among edges (waiting node, awaited node). Nodes without order remain (A. B. Kahn, CACM 5:11, 1962);
-/// from any of them, awaited nodes lead into a cycle.
+/// A cycle among edges (waiting, awaited): nodes without order remain (A. B. Kahn, CACM 5:11, 1962).
 pub(crate) fn cycle(
     nodes: usize,
     edges: impl Iterator<Item = (u32, u32)> + Clone,
@@ -126,7 +125,6 @@ pub struct Schedule {
     cpus: u32,
 }
 
-/// Joined lists by operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Followers {
     first: Vec<u32>,
@@ -158,8 +156,7 @@ impl Followers {
 }
 
 impl Schedule {
-    /// Joins operations and dependencies, which name operations by their place. Errors: the places of operations each
-    /// of which waits for the next, and the last for the first.
+    /// Joins operations and dependencies by place, or returns the places of a cycle.
     pub fn new(ops: Vec<ScheduleOp>, dependencies: &[Dependency]) -> Result<Self, Vec<u32>> {
         let mut waits = vec![0; ops.len()];
         for dependency in dependencies {
@@ -183,10 +180,8 @@ impl Schedule {
         }
     }
 
-    /// Lets operations wait for the ends of operations of other ranks.
-    ///
-    /// In each pair, the second operation waits for the first; both are a rank and an operation of it. The wait costs
-    /// no time and no message: it is a trigger outside the network. The caller must exclude cycles.
+    /// Lets the second (rank, operation) of each pair wait for the first, at no cost: a trigger outside the network. No
+    /// cycles.
     pub fn link(ranks: &mut [Self], pairs: impl IntoIterator<Item = ((u32, u32), (u32, u32))>) {
         for (earlier, later) in pairs {
             let entry = (earlier.1, later.0, later.1);

@@ -11,7 +11,6 @@ use super::trace::FormatKeys;
 use super::training::TrainingModel;
 use crate::traffic::{RankHosts, Selection};
 
-/// A copy through shared memory.
 const LOCAL_RATE: Rate = Rate::from_bits_per_sec(40_000_000_000).expect("not zero");
 
 /// Packets and processor cost of programs' messages.

@@ -19,8 +19,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Up to `mtu`. InfiniBand has packets without any (IBA, volume 1, chapter 9); without a header they are nothing on the
-    /// wire, so that they carry a byte then.
+    /// Without a header, empty packets (IBA, volume 1, chapter 9) carry a byte.
     pub fn new(mtu: Bytes, header: Bytes) -> Self {
         Self {
             least: u64::from(header.is_zero()),
@@ -29,7 +28,6 @@ impl Payload {
     }
 }
 
-/// A queue of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueuePair {
     pub from: u32,
@@ -38,7 +36,6 @@ pub(crate) struct QueuePair {
     pub queue: SendQueue,
 }
 
-/// A message to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch {
     pub at: Time,
@@ -52,7 +49,6 @@ pub(crate) struct Launch {
     pub class: u16,
 }
 
-/// A waiting message, and the next of its queue pair.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     message: u32,
@@ -75,23 +71,18 @@ struct Pair {
     left: u64,
 }
 
-/// Packets to one host on one service level.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
-    /// Over all hosts.
     number: u32,
     to: HostId,
     sl: Sl,
     sent: u64,
 }
 
-/// Queue pairs of a host with messages, by both ranks.
 #[derive(Clone, Debug, Default)]
 struct HostQueue {
     pairs: BTreeMap<QueuePair, Pair>,
-    /// The last sender.
     last: QueuePair,
-    /// Pairs whose packets wait for credits.
     chosen: Chosen<QueuePair>,
     flows: Vec<Flow>,
     by_number: Vec<(u32, u32)>,
@@ -120,7 +111,6 @@ impl HostQueue {
     }
 }
 
-/// Queues of all hosts, or of a part's.
 #[derive(Clone, Debug)]
 pub(crate) struct Senders {
     hosts: Vec<HostQueue>,
@@ -177,8 +167,7 @@ impl Senders {
         queue.pairs.insert(launch.queue_pair, pair);
     }
 
-    /// Queue pairs take turns, packet by packet, except throttled ones. Calls `complete` for the last packet of a
-    /// message.
+    /// Calls `complete` for the last packet of a message.
     pub fn poll<G: Gate>(
         &mut self,
         host: HostId,
@@ -312,7 +301,6 @@ impl Senders {
         Some(HostId::new(longest.1))
     }
 
-    /// Progress of messages, by host and pair.
     pub fn progress(&self) -> Progress {
         let mut progress = Progress::default();
         for (host, queue) in self.hosts.iter().enumerate() {

@@ -14,7 +14,6 @@ impl Programs {
         }
     }
 
-    /// Runs operations until one takes time.
     pub(crate) fn go_on(&mut self, rank: u32, now: Time) {
         self.sequence(rank).state = State::Ready;
         if self.detail.is_some() {
@@ -85,7 +84,6 @@ impl Programs {
         }
     }
 
-    /// Records a step that ended with a wait.
     fn end_step(&mut self, rank: u32, now: Time) {
         let ended = self.sequence(rank).at.go_on(rank, now);
         if let (Some(step), Some(detail)) = (ended, &mut self.detail) {
@@ -106,7 +104,6 @@ impl Programs {
         }
     }
 
-    /// Returns true if `span` is not zero.
     fn be_busy(&mut self, rank: u32, now: Time, span: Span, then: TimerKind) -> bool {
         if span.is_zero() {
             return false;
@@ -146,7 +143,6 @@ impl Programs {
         }
     }
 
-    /// Returns true if that takes time.
     fn wait(&mut self, rank: u32, now: Time) -> bool {
         let sequence = self.sequence(rank);
         sequence.advance();

@@ -1,5 +1,3 @@
-//! Resources shared by a host's ranks: the gap between messages, and memory.
-
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
 /// A copy reads and writes each byte.
@@ -8,7 +6,6 @@ const COPY: u64 = 2;
 #[derive(Clone, Copy, Debug, Default)]
 struct Shared {
     next_start: Time,
-    /// End of all memory work.
     memory_end: Time,
 }
 
@@ -20,7 +17,6 @@ impl Shares {
         Self(vec![Shared::default(); hosts])
     }
 
-    /// Reserves the start of a message, at `now` or later.
     pub fn start(&mut self, host: HostId, now: Time, gap: Span) -> Time {
         let next = &mut self.0[host.index()].next_start;
         let start = now.max(*next);
@@ -28,12 +24,10 @@ impl Shares {
         start
     }
 
-    /// Returns the end of a copy between two ranks.
     pub fn copy(&mut self, host: HostId, now: Time, bytes: u64, rate: Rate) -> Time {
         self.go_through(host, now, bytes.saturating_mul(COPY), rate)
     }
 
-    /// Returns the end of the memory transfer of a message.
     pub fn go_through(&mut self, host: HostId, now: Time, bytes: u64, rate: Rate) -> Time {
         let end = &mut self.0[host.index()].memory_end;
         *end = now

@@ -1,5 +1,3 @@
-//! Ranks that run the steps of a list in turn, made on demand, because the list may exceed memory as a schedule.
-
 use std::sync::Arc;
 
 use silvan_core::{Span, Time};

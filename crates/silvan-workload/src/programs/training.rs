@@ -1,7 +1,6 @@
-//! A step of training a transformer, from the numbers of the model: what Megatron-LM computes and communicates.
+//! A step of training a transformer as in Megatron-LM, by the numbers of the model; volumes are AICB's.
 //!
-//! Ranks are in Megatron's order: tensor parallel ranks side by side, then expert and data parallel ones, then the stages of the
-//! pipeline. Volumes are those of AICB for the same numbers.
+//! Ranks are in Megatron's order: tensor parallel, then expert and data parallel, then pipeline stages.
 
 use std::sync::Arc;
 
@@ -136,8 +135,7 @@ impl Writer {
 }
 
 impl TrainingModel {
-    /// The schedules of all ranks for a step, each of which waits for operation 0. Errors: the first number that does
-    /// not fit, or a step that is too long.
+    /// All ranks' schedules for a step, which wait for operation 0; an unfit number or too long a step is an error.
     pub fn schedules(&self, settings: &TraceSettings) -> Result<Vec<Arc<Schedule>>, ModelError> {
         let training = self.on(settings)?;
         let sections: Vec<Section> = (0..self.pipeline)
@@ -295,12 +293,10 @@ impl Training<'_> {
         u64::from(self.model.sequence) * u64::from(self.model.micro_batch)
     }
 
-    /// Between two layers, in bytes.
     fn activations(&self) -> u64 {
         HALF * self.tokens() * u64::from(self.model.hidden)
     }
 
-    /// Padded size.
     fn vocabulary(&self) -> u64 {
         let unit = VOCABULARY_UNIT * u64::from(self.model.tensor);
         u64::from(self.model.vocabulary).next_multiple_of(unit)
@@ -335,7 +331,6 @@ impl Training<'_> {
         u64::from(stage == 0) * embedding + u64::from(is_last) * hidden
     }
 
-    /// In bytes.
     fn largest(&self) -> u128 {
         let model = self.model;
         let hidden = u128::from(model.hidden);
@@ -472,7 +467,6 @@ impl Training<'_> {
         }
     }
 
-    /// Per layer and rank: shared weights, expert weights.
     fn layer_weights(&self) -> (u64, u64) {
         let own = if self.has_experts() {
             self.expert_weights()
@@ -493,7 +487,6 @@ impl Training<'_> {
         }
     }
 
-    /// Tokens go to their experts, or back.
     fn exchange_tokens(&self, writer: &mut Writer) {
         let model = self.model;
         if self.has_experts() {

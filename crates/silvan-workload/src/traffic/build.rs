@@ -1,5 +1,3 @@
-//! Construction of every host's sources.
-
 use silvan_cc::workload::Chosen;
 use silvan_core::{Bytes, HostId, Time};
 
@@ -74,7 +72,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Named after the entry unless it has a name.
     pub(crate) fn class(
         &mut self,
         check: &Checker,

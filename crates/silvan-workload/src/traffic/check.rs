@@ -81,7 +81,6 @@ impl Checker<'_> {
         hosts.collect()
     }
 
-    /// Refuses duplicates.
     pub(crate) fn distinct_hosts(
         &self,
         key: &'static str,
@@ -172,7 +171,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Time in which the entry makes messages.
     pub(crate) fn window(&self, start: Span, end: Limit<Span>) -> Result<Window, TrafficError> {
         let start = Time::ZERO + start;
         match end.value().map(|end| Time::ZERO + end) {
@@ -189,7 +187,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Starts at `start`.
     pub(crate) fn on_off(
         &self,
         means: Option<OnOffMeans>,
@@ -233,7 +230,6 @@ impl Checker<'_> {
         Ok((rate, gap as u128))
     }
 
-    /// For messages of `message` bytes.
     pub(crate) fn load(
         &self,
         load: Load,

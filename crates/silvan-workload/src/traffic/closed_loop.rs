@@ -1,5 +1,3 @@
-//! Sources that send to each host of a list in turn, each message after the delivery of the one before.
-
 use silvan_cc::workload::{Gate, Offer};
 use silvan_core::{HostId, Sl, Span, Time};
 
@@ -20,17 +18,14 @@ pub(crate) struct ClosedLoopPlan {
     pub(crate) window: Window,
 }
 
-/// At most one message is in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct ClosedLoop {
     plan: ClosedLoopPlan,
-    /// Index of the present or next receiver.
     place: usize,
     /// Unsent bytes of the message.
     left: u32,
     /// Undelivered bytes; 0 without a message.
     awaited: u32,
-    /// Earliest start of the next message.
     next_start: Time,
     /// Congestion control's last answer.
     release: Time,
@@ -101,7 +96,6 @@ impl ClosedLoop {
         }
     }
 
-    /// Only after [`ready`](Self::ready) returned `Ok`.
     pub(crate) fn emit(&mut self) -> Offer {
         let left = self.next_left();
         if self.left == 0 {
@@ -168,7 +162,6 @@ impl ClosedLoop {
         self.plan.to[self.place]
     }
 
-    /// Of the present message, or of the next one.
     fn next_left(&self) -> u32 {
         if self.left > 0 {
             self.left

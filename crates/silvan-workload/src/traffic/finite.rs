@@ -50,8 +50,7 @@ impl FiniteFlow {
         self.fixed.start()
     }
 
-    /// Sends all packets as if nothing else were there. `send` is called with the start and the payload
-    /// bytes of each, and returns when the next one may start.
+    /// Sends all packets as if alone: `send` gets start and payload of each, and returns the next start.
     pub fn replay(&self, mut send: impl FnMut(Time, u32) -> Time) {
         let mut fixed = self.fixed.clone();
         let mut now = Time::ZERO;

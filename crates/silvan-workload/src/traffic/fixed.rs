@@ -1,5 +1,3 @@
-//! Sources with one destination: flows, permutations and incasts.
-
 use silvan_cc::workload::{Gate, Offer};
 use silvan_core::{HostId, Sl, Time};
 
@@ -28,7 +26,6 @@ pub(crate) struct Fixed {
     release: Time,
     /// `None`: a message is always ready.
     pace: Option<Box<Pace>>,
-    /// `None` is always on.
     on_off: Option<Box<OnOff>>,
     plan: Plan,
 }
@@ -78,7 +75,6 @@ impl Fixed {
         }
     }
 
-    /// Only after [`ready`](Self::ready) returned `Ok`.
     #[inline]
     pub(crate) fn emit(&mut self) -> Offer {
         let left = self.next_left();
@@ -104,7 +100,6 @@ impl Fixed {
         }
     }
 
-    /// Of the current message, or of the next one.
     fn next_left(&self) -> u32 {
         if self.left > 0 {
             self.left
@@ -117,7 +112,6 @@ impl Fixed {
         self.plan.class
     }
 
-    /// In bytes.
     pub(crate) fn message_and_mtu(&self) -> (u32, u32) {
         (self.plan.message, self.plan.mtu)
     }
@@ -126,7 +120,6 @@ impl Fixed {
         self.plan.dst
     }
 
-    /// See [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
     pub(crate) fn arrivals(&self, from: Time, to: Time) -> Option<Arrivals> {
         let pace = self.pace.as_ref()?;
         let to = to.min(self.plan.window.end.unwrap_or(Time::MAX));
@@ -147,7 +140,6 @@ impl Fixed {
         self.plan.window.start
     }
 
-    /// Drops the messages of the stop.
     pub(crate) fn resume(&mut self, now: Time) {
         if let Some(pace) = &mut self.pace {
             pace.skip_to(now);

@@ -1,5 +1,3 @@
-//! Lists of flows as text: comma-separated values, and flow files of ns-3.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Span};
@@ -74,7 +72,6 @@ pub fn read_flows(text: &str, format: FlowFormat) -> Result<Vec<FlowLine>, FlowL
     }
 }
 
-/// Numbered from 1, without empty lines.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = (1..).zip(text.lines());

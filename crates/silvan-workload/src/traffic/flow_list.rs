@@ -1,5 +1,3 @@
-//! Sources of many recorded flows, each with size, destination and start.
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -34,12 +32,10 @@ pub(crate) enum Starts {
     Incasts(Box<Incasts>),
 }
 
-/// Start, receiver and size in bytes.
 pub(crate) type ListedFlow = (Time, HostId, u64);
 
 #[derive(Clone, Debug)]
 pub(crate) enum FlowSupply {
-    /// Drawn as flows start.
     Drawn {
         starts: Starts,
         targets: Targets,
@@ -141,7 +137,6 @@ pub(crate) struct FlowList {
     plan: FlowListPlan,
     supply: FlowSupply,
     records: Vec<FlowRecord>,
-    /// By destination.
     pairs: Vec<Pair>,
     sending: VecDeque<Sending>,
 }
@@ -180,14 +175,12 @@ impl FlowList {
         flows.min(self.plan.count)
     }
 
-    /// Includes flows that no poll has started yet.
     pub(crate) fn records(&self, now: Time) -> Vec<FlowRecord> {
         let mut all = self.clone();
         all.start_flows(now);
         all.records
     }
 
-    /// See [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
     pub(crate) fn arrivals(&self, from: Time, to: Time) -> Option<Arrivals> {
         if self.is_closed() {
             return None;
@@ -219,7 +212,6 @@ impl FlowList {
         }
     }
 
-    /// Flows start after deliveries.
     pub(crate) fn is_closed(&self) -> bool {
         let FlowSupply::Drawn { starts, .. } = &self.supply else {
             return false;
@@ -248,7 +240,6 @@ impl FlowList {
         Err(wait)
     }
 
-    /// Only after [`ready`](Self::ready) returned `Ok`.
     pub(crate) fn emit(&mut self) -> Offer {
         let mtu = u64::from(self.plan.mtu);
         let first = &mut self.sending[0];
@@ -315,7 +306,6 @@ impl FlowList {
         }
     }
 
-    /// Drops the flows of the stop.
     pub(crate) fn resume(&mut self, now: Time) {
         match &mut self.supply {
             FlowSupply::Drawn { starts, .. } => match starts {
@@ -379,7 +369,6 @@ impl FlowList {
         self.send_next(place);
     }
 
-    /// A flow to `dst` has been sent.
     fn sent(&mut self, dst: HostId) {
         if let Ok(place) = self.pairs.binary_search_by_key(&dst, |pair| pair.dst) {
             self.pairs[place].sent += 1;

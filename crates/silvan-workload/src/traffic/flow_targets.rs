@@ -1,5 +1,3 @@
-//! Destinations of flows, and joint senders.
-
 use silvan_core::{HostId, Span, Time};
 
 use crate::traffic::pace::Pace;
@@ -18,7 +16,6 @@ pub(crate) enum Targets {
     Rack {
         hosts: u32,
         own: u32,
-        /// First host of the rack, and their number.
         rack: (u32, u32),
         probability: u64,
     },
@@ -59,18 +56,15 @@ impl Targets {
     }
 }
 
-/// Incasts as seen by one sender. Each host computes its own part: a permutation, keyed by the incast's number, orders
-/// the senders, and the first of them take part.
+/// Incasts seen by one sender: a permutation keyed by the incast's number orders senders, the first take part.
 #[derive(Clone, Debug)]
 pub(crate) struct Incasts {
-    /// Equal at all hosts.
     pace: Pace,
     key: u64,
     senders: Arc<[HostId]>,
     receivers: Arc<[HostId]>,
     fan_in: u32,
     number: u64,
-    /// The next incast of this host before the end.
     next: Option<(Time, HostId)>,
 }
 
@@ -99,7 +93,6 @@ impl Incasts {
         (all / self.senders.len().max(1) as u128) as u64
     }
 
-    /// Time of the host's next incast.
     pub(crate) fn due(&self) -> Time {
         self.next.map_or(Time::MAX, |(due, _)| due)
     }
@@ -113,7 +106,6 @@ impl Incasts {
         self.pace.skip_to(now);
     }
 
-    /// Finds the next incast of `host` before `end`.
     pub(crate) fn advance(&mut self, host: HostId, end: Time) {
         loop {
             let due = self.pace.due();

@@ -15,7 +15,6 @@ pub(crate) struct HotspotTable {
 }
 
 impl HotspotTable {
-    /// `count` random hotspots among `hosts`.
     pub(crate) fn random(
         count: usize,
         lifetime: Option<Span>,
@@ -26,7 +25,6 @@ impl HotspotTable {
         Self::given(first, lifetime, hosts, placement_seed)
     }
 
-    /// Given hotspots in the first slot, random ones later.
     pub(crate) fn given(
         first: Vec<u32>,
         lifetime: Option<Span>,
@@ -54,7 +52,6 @@ impl HotspotTable {
         }
     }
 
-    /// The next move after `now`.
     pub(crate) fn next_move(&self, now: Time) -> Option<Time> {
         let lifetime = self.lifetime?;
         let slot = self.slot(now).checked_add(1)?;

@@ -1,5 +1,3 @@
-//! Traffic that is started and stopped during a run.
-
 use silvan_cc::workload::Chosen;
 use silvan_core::{Bytes, HostId, Time};
 
@@ -31,12 +29,10 @@ impl Source {
 }
 
 impl Traffic {
-    /// Adds a flow and returns the number of its class; the engine must poll its host.
+    /// Adds a flow, or names the key at fault, and returns its class; the engine must poll its host.
     ///
-    /// `message` is the default size, as [`TrafficSpec::message`](crate::traffic::TrafficSection::message).
-    /// [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax) keep the values of the description.
-    ///
-    /// Errors: [`TrafficError`] names the key at fault; no flow has been added.
+    /// `message` is the default size; [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax) keep the
+    /// description's values.
     pub fn add_flow(
         &mut self,
         flow: &Flow,
@@ -90,8 +86,7 @@ impl Traffic {
         record.count += 1;
     }
 
-    /// Stops every source of a class where it is, perhaps within a message. Gives the hosts concerned;
-    /// empty if the class was stopped already.
+    /// Stops a class's sources, perhaps within a message, and returns their hosts; empty if stopped already.
     pub fn stop(&mut self, class: u16) -> Vec<HostId> {
         let mut stopped = Vec::new();
         for (index, record) in self.hosts.iter_mut().enumerate() {

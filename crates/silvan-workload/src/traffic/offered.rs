@@ -1,5 +1,3 @@
-//! Offered load by definition of the traffic.
-
 use silvan_core::{HostId, Time};
 
 use crate::traffic::spec::Window;
@@ -56,7 +54,6 @@ impl OfferedLoad {
             .sum()
     }
 
-    /// See [`crate::traffic::Traffic::tmax`].
     pub(crate) fn tmax(&self, hotspots: &[u32], at: Time) -> f64 {
         let hosts = self.ends.len();
         let uniform: Vec<f64> = (0..hosts)

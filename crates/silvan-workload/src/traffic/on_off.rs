@@ -35,7 +35,6 @@ pub(crate) struct OnOff {
     is_on: bool,
     /// A time on has begun; the engine is not notified yet.
     has_started: bool,
-    /// End of the present time on or off.
     until: Time,
     draws: Stream,
 }
@@ -71,7 +70,6 @@ impl OnOff {
         if self.is_on { Ok(()) } else { Err(self.until) }
     }
 
-    /// Returns true if a time on has begun since the last call.
     pub(crate) fn take_start(&mut self) -> bool {
         std::mem::take(&mut self.has_started)
     }

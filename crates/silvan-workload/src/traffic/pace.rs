@@ -1,5 +1,3 @@
-//! Open-loop arrivals.
-
 use rand_core::RngCore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,7 +57,6 @@ impl Pace {
         }
     }
 
-    /// From `start` on.
     pub(crate) fn poisson(start: Time, gap: u128, stream: Stream) -> Self {
         let mut pace = Self {
             due: fixed(start),
@@ -78,7 +75,6 @@ impl Pace {
         }
     }
 
-    /// About.
     pub(crate) fn expected(&self, span: Span) -> u64 {
         let messages = (u128::from(span.as_ps()) << FRACTION_BITS) / self.gap.max(1);
         u64::try_from(messages).unwrap_or(u64::MAX)
@@ -100,7 +96,6 @@ impl Pace {
         self.due = self.due.max(fixed(now));
     }
 
-    /// Takes the next message and draws the next arrival.
     pub(crate) fn advance(&mut self) {
         self.due += match &mut self.random {
             // The gap stays below 2^75 and the draw below 2^38 in practice.

@@ -1,5 +1,3 @@
-//! Messages held back on throttled queue pairs.
-
 mod places;
 #[cfg(test)]
 mod tests;
@@ -58,21 +56,18 @@ pub(crate) struct Parking {
     held: Box<Held>,
 }
 
-/// Throttled queues, by time of throttling. A source may have hundreds and be polled for each packet, so a poll checks
-/// sets, and only queues whose answer may have changed. Each place is in one of the first three sets.
+/// Throttled queues, by time: a source may have hundreds and be polled for each packet, so a poll checks sets. Each
+/// place is in one of the first three.
 #[derive(Clone, Debug, Default)]
 struct Held {
-    /// Queues to query again.
     again: Places,
     /// Queues with a known release.
     timed: Places,
     /// Queues that wait for an event: their release is [`Time::MAX`].
     asleep: Places,
-    /// Queues by `lane`.
     waiting: Vec<(Vl, Places)>,
     /// Queues that wait for a lane without credits, in a poll.
     dry: Places,
-    /// See [`key`].
     keys: Vec<u32>,
     queues: Vec<Queue>,
 }
@@ -142,7 +137,6 @@ impl Held {
         false
     }
 
-    /// The first queue that may send now, among queues to query again.
     fn next_again<G: Gate>(&mut self, now: Time, sl: Sl, gate: &mut G) -> Option<usize> {
         let mut dry = std::mem::take(&mut self.dry);
         dry.clear();
@@ -253,7 +247,6 @@ impl Parking {
         self.filter != 0 && self.held.queues.len() >= MAX_QUEUES
     }
 
-    /// Appends a whole message to held ones, up to `limit`.
     #[inline]
     pub(crate) fn append(&mut self, dst: HostId, limit: u16) -> Append {
         let Some(place) = self.place_of(dst, Kind::Uniform) else {
@@ -282,7 +275,6 @@ impl Parking {
         self.held.find(dst, kind)
     }
 
-    /// Holds the first, whole message to `dst`.
     pub(crate) fn hold(&mut self, dst: HostId, release: Time) {
         self.insert(key(dst, Kind::Uniform), release, 0, 1);
     }
@@ -326,7 +318,6 @@ impl Parking {
         }
     }
 
-    /// Removes an emptied queue.
     fn take(&mut self, place: usize, whole_bytes: u32) -> Message {
         let (dst, kind) = (
             destination(self.held.keys[place]),
@@ -360,7 +351,6 @@ impl Parking {
         self.held.insert(key, release, started, whole);
     }
 
-    /// Every queue is queried again.
     pub(crate) fn invalidate_releases(&mut self) {
         for place in 0..self.held.queues.len() {
             self.held.invalidate(place);
@@ -383,7 +373,6 @@ impl Parking {
         self.reconsider_all();
     }
 
-    /// In the order of throttling.
     fn reconsider_all(&mut self) {
         if !self.held.queues.is_empty() {
             self.held.reconsider_all();
@@ -392,7 +381,6 @@ impl Parking {
     }
 }
 
-/// Destination and kind in one number.
 #[inline]
 fn key(dst: HostId, kind: Kind) -> u32 {
     (dst.index() as u32) << 1 | u32::from(kind == Kind::Hot)

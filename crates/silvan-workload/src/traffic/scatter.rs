@@ -1,7 +1,6 @@
 //! Sources with changing destinations: V, C and B nodes and uniform entries.
 //!
-//! A poll takes the first packet it finds: the message in progress, unless its queue pair is throttled (its rest is
-//! held back); a held message of a released queue pair; a new message, drawn again while its destination is throttled.
+//! A poll takes the message in progress unless throttled, a released one, or a new one, drawn until unthrottled.
 
 use silvan_cc::workload::{Gate, Offer};
 use silvan_core::{HostId, Sl, Time};
@@ -63,7 +62,7 @@ impl Scatter {
         }
     }
 
-    /// `Ok` if [`emit`](Self::emit) has a packet now, else the earliest instant of one. `commons` are of all entries.
+    /// `Ok` if [`emit`](Self::emit) has a packet now, else its earliest instant; `commons` are of all entries.
     #[inline]
     pub(crate) fn ready<G: Gate>(
         &mut self,
@@ -96,7 +95,6 @@ impl Scatter {
         self.draw(now, common, hotspots, gate)
     }
 
-    /// Only after [`ready`](Self::ready) returned `Ok`.
     #[inline]
     pub(crate) fn emit(&mut self, commons: &[Common]) -> Offer {
         let common = &commons[self.common as usize];
@@ -132,7 +130,6 @@ impl Scatter {
         }
     }
 
-    /// Drops the messages of the stop.
     pub(crate) fn resume(&mut self, now: Time) {
         if let Supply::Paced(pace) = &mut self.supply {
             pace.skip_to(now);

@@ -1,5 +1,3 @@
-//! One queue per host, in the order of messages.
-
 use silvan_cc::workload::{Gate, Offer, Poll};
 use silvan_core::{HostId, Sl, Time};
 
@@ -11,7 +9,6 @@ pub(crate) struct SendQueue(Option<Message>);
 struct Message {
     /// No other packet is larger.
     first: Offer,
-    /// Unsent bytes.
     left: u64,
 }
 

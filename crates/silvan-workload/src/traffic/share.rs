@@ -1,16 +1,8 @@
-//! The cap of a B node's class by its share of elapsed time (gran2012, Frame I).
+//! The cap of a B node's class by its share of elapsed time (gran2012, Frame I: "a maximum of p% of the traffic").
 //!
-//! Frame I: "after a given time, t, a maximum of p% of the traffic has been sent to the hotspot,
-//! while a maximum of (1-p)% has been sent to the non-hotspots", relative to t times the link
-//! capacity. A cap is a token bucket: the class earns its share of all time that passes and pays
-//! for each message the time that the message takes at the injection rate.
-//!
-//! - It may start a message while it is in debt by no more than the *run-ahead*. A run-ahead of
-//!   zero would make the order of messages deterministic: with two classes whose shares sum to one
-//!   and a busy link, exactly one class would be allowed at a time.
-//! - It keeps at most the time earned within the *catch-up*, or all of it.
-//!
-//! So at every instant t: bytes sent <= share * t * rate + run-ahead * rate + one message.
+//! A token bucket earns the share of time and pays each message's time at the injection rate. A message may start in
+//! debt up to the *run-ahead*, without which the order would be deterministic; it keeps what was earned within the
+//! *catch-up*. Bytes sent <= share * t * rate + run-ahead * rate + one message.
 
 use silvan_core::{Span, Time};
 
@@ -21,7 +13,6 @@ pub(crate) fn share_of(fraction: f64) -> u64 {
     (fraction * WHOLE as f64).round() as u64
 }
 
-/// Limits of a B node's two classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CapLimits {
     /// Debt with which a message may start [ps of injection time].
@@ -38,7 +29,6 @@ pub(crate) struct ShareCap {
 }
 
 impl ShareCap {
-    /// `share` must not be 0.
     pub(crate) fn new(share: u64) -> Self {
         Self { share, spent: 0 }
     }
@@ -55,7 +45,6 @@ impl ShareCap {
         Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// Pays for a message of `time` at the injection rate.
     #[inline]
     pub(crate) fn charge(&mut self, now: Time, time: Span, limits: &CapLimits) {
         if let Some(catch_up) = limits.catch_up {

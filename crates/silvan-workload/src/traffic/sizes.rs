@@ -1,7 +1,3 @@
-//! Distributions of the sizes of flows.
-//!
-//! Sizes are drawn with integers, or with functions of the crate `libm`: the same on every machine.
-
 mod cdf;
 mod mixes;
 
@@ -136,7 +132,6 @@ impl SizeFile {
 }
 
 impl<'de> Deserialize<'de> for SizeFile {
-    /// A path, or a table.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct FileVisitor;
 
@@ -170,7 +165,6 @@ impl Serialize for SizeMix {
 }
 
 impl<'de> Deserialize<'de> for SizeMix {
-    /// A name, or a table with one key.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct MixVisitor;
 

@@ -35,8 +35,7 @@ pub enum SendQueue {
 /// Inputs of the traffic from the fabric and the run.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// Payload rate at which each host can inject, by [`HostId`]: the smaller of its injection
-    /// rate and of what its link leaves after headers. Shares and load fractions refer to it.
+    /// Payload rate of each host by [`HostId`]: its injection rate, or its link's after headers. Shares refer to it.
     pub injection: Vec<Rate>,
     /// Largest payload of a packet.
     pub mtu: Bytes,

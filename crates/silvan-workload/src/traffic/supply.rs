@@ -1,7 +1,7 @@
 //! Supply of messages of V, C and B nodes and uniform entries.
 //!
-//! Hotspot messages are made when they can start, and so follow a moving hotspot. Uniform messages are drawn first and
-//! held back if necessary, so that throttled destinations get an equal share.
+//! Hotspot messages are made when they can start, to follow moves; uniform ones are drawn and held back, so that
+//! throttled destinations get equal shares.
 
 use rand_core::RngCore;
 use silvan_cc::workload::Gate;
@@ -51,7 +51,6 @@ impl Spread {
         }
     }
 
-    /// Draws a message to another host.
     #[inline]
     fn draw<G: Gate>(&mut self, now: Time, common: &Common, gate: &mut G) -> Drawn {
         if self.parking.is_full() {
@@ -164,13 +163,11 @@ impl Supply {
     }
 }
 
-/// State of a B node (gran2012, Frame I).
 #[derive(Clone, Debug)]
 pub(crate) struct Mixed {
     subset: u32,
     /// Probability of a hotspot message, in units of 1 / [`WHOLE`].
     probability: u64,
-    /// At the host's injection rate.
     message_time: Span,
     limits: CapLimits,
     hot: ShareCap,

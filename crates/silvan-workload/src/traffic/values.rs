@@ -1,5 +1,3 @@
-//! Values with several types, such as a list of hosts or their number.
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -284,7 +282,6 @@ pub enum SeedSource {
 }
 
 impl SeedSource {
-    /// `run` is the seed of the run.
     pub(crate) fn or(self, run: u64) -> u64 {
         match self {
             Self::Run => run,

@@ -31,7 +31,6 @@ pub(super) fn outputs(ports: &[Option<SwitchPort>]) -> Vec<Output> {
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     pub to_host: bool,
-    /// Index of its port in the switch, from 0.
     pub number: u8,
     pub lanes: [Lane; LANES],
     pub upstream: Option<PortId>,
@@ -44,7 +43,6 @@ pub(super) struct Output {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
     pub bytes: u32,
-    /// At the last event.
     pub has_credit: bool,
     /// By input: packets that joined, and packets that left. Empty at a host.
     pub joined: Vec<u64>,
@@ -62,7 +60,6 @@ impl Lane {
     }
 }
 
-/// A time that can be extended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Period {
     pub from: Time,
@@ -97,7 +94,6 @@ pub(super) struct Congesting {
 }
 
 impl Congesting {
-    /// Returns true if the flow's packets wait in one lane.
     pub fn has_settled(&self, lanes: &[Lane; LANES]) -> bool {
         let other = if self.isolated { MONITORED } else { CONGESTING };
         lanes[other].has_left(self.input, self.joined)
@@ -133,7 +129,6 @@ impl Output {
         }
     }
 
-    /// Flows of arrived messages count as congesting for `hold`.
     pub fn receive(&mut self, now: Time, hold: Span) {
         while let Some(message) = self.expected.receive(now) {
             let until = message.arrives.saturating_add(hold);
@@ -144,10 +139,7 @@ impl Output {
         }
     }
 
-    /// Returns true if the lane holds at least the set point and the output is the root of the congestion.
-    ///
-    /// At a root the cable leads to a host or has credits, and no output behind it is congested. The congesting lane
-    /// serves one root.
+    /// True at the set point if the cable leads to a host or has credits, and no output behind it is congested.
     pub fn is_root(&self, now: Time, lane: usize, set_point: u32) -> bool {
         self.is_full(lane, set_point)
             && (self.to_host || self.lanes[lane].has_credit)

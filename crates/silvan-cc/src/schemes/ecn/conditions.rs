@@ -1,8 +1,7 @@
-//! The design conditions of santos2003, section V, as checks of any response function.
+//! The design conditions of santos2003, section V: 1 and 2 prevent overshoot and drift, 3 asks for the fastest
+//! recovery.
 //!
-//! Conditions 1 and 2 prevent overshoot after a mark, and rates that drift apart. Condition 3 says that the function
-//! reclaims bandwidth as fast as the other two allow. A function without a closed form `Finc` is followed
-//! acknowledgement by acknowledgement, 1/r apart at rate r, and is assumed to rise evenly between them.
+//! A function without `Finc` is followed acknowledgement by acknowledgement, 1/r apart at rate r.
 
 use super::response::ResponseFunction;
 
@@ -31,7 +30,6 @@ impl Condition {
         Self::RecoveryCurve,
     ];
 
-    /// A short name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Range => "range",
@@ -42,7 +40,6 @@ impl Condition {
         }
     }
 
-    /// Returns the guarantee of the condition.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Range => "rates move the right way and stay between Rmin and Rmax",
@@ -54,10 +51,8 @@ impl Condition {
     }
 }
 
-/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Diagnosis {
-    /// The checked condition.
     pub condition: Condition,
     /// True if the condition holds at every checked rate.
     pub holds: bool,
@@ -104,7 +99,6 @@ pub fn check(function: &impl ResponseFunction) -> Vec<Diagnosis> {
     ]
 }
 
-/// Rates from the lowest that a mark keeps above Rmin up to Rmax.
 struct Grid {
     rates: Vec<f64>,
 }
@@ -150,7 +144,6 @@ impl Grid {
     }
 }
 
-/// [`RATES`] rates between two at equal ratios, ends included.
 fn spread(from: f64, to: f64) -> Vec<f64> {
     let ratio = libm::log(to / from) / (RATES - 1) as f64;
     let mut rates: Vec<f64> = (0..RATES)
@@ -223,7 +216,6 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
         }
     }
 
-    /// `Trec`: from the decrease of this rate to its recovery; infinite if it never recovers.
     fn time(&self, rate: f64) -> f64 {
         let lowered = self.function.decrease(rate);
         let closed = (self.function.time_to(lowered), self.function.time_to(rate));
@@ -238,7 +230,6 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
         })
     }
 
-    /// The rate `elapsed` after the decrease.
     fn rate_after(&self, rate: f64, elapsed: f64) -> f64 {
         let lowered = self.function.decrease(rate);
         if let Some(start) = self.function.time_to(lowered) {

@@ -44,9 +44,7 @@ enum Scheme {
     ResidentCounters(ResidentCounters),
 }
 
-/// A marking scheme at all switches of a fabric, with a count of departing marked packets.
-///
-/// The schemes share one type so that an engine is compiled once for all of them.
+/// A marking scheme at all switches, with a count of departing marked packets; one type for one compiled engine.
 #[derive(Clone, Debug)]
 pub struct EcnSwitch {
     scheme: Scheme,
@@ -54,8 +52,7 @@ pub struct EcnSwitch {
 }
 
 impl EcnSwitch {
-    /// The scheme at a fabric of that many ports with that many data virtual lanes. Outputs that trigger marking do so when
-    /// `output_threshold` packets wait for them.
+    /// The scheme at that many ports and lanes; outputs trigger marking at `output_threshold` waiting packets.
     pub fn new(marking: Marking, output_threshold: u16, ports: usize, data_vls: u8) -> Self {
         let counters = || ProposedCounters::new(ports, data_vls);
         let by_output = || counters().with_output_trigger(u32::from(output_threshold));

@@ -1,8 +1,7 @@
 //! Rate limit and window limit of each flow at the source.
 //!
-//! A packet that starts at s at rate r lets the next packet of its flow start at s + T/r, where T is its time on the
-//! link, if the window has room. The gap is fixed at the start, as in a channel adapter, so a raised rate holds from
-//! the next packet on. The n-th acknowledgement then finds the flow on the curve `Finc`.
+//! A packet that starts at s at rate r lets the next one start at s + T/r, with T its time on the link. The gap is
+//! fixed at the start, as in an adapter.
 
 use silvan_core::{HostId, Span, Time};
 
@@ -22,11 +21,10 @@ pub enum RateModel {
     Discrete(RateTables),
 }
 
-/// Maximum number of packets of a flow in flight.
+/// Most packets of a flow in flight; the paper keeps one.
 ///
-/// The paper keeps one packet. With different bounds the window is adjusted together with the rate, as the paper's
-/// conclusion envisions. At full rate, each window of unmarked acknowledgements opens the window by one packet. A mark
-/// halves the window, and lowers the rate only at the smallest window.
+/// With different bounds, a full-rate window of unmarked acknowledgements adds a packet, and a mark halves it, or
+/// lowers the rate at the smallest window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowLimit {
     /// Smallest window, in packets; the first one.
@@ -44,11 +42,9 @@ pub struct SourceParameters {
     pub window: WindowLimit,
     /// First rate of a flow, as a fraction of Rmax; with discrete rates the next one not above it.
     pub initial_rate: f64,
-    /// True if a flow starts with the last rate of the previous flow between its two hosts on its service level,
-    /// instead of the first rate (santos2003, section VI-B.2).
+    /// True if a flow starts with the last rate between its hosts on its level (santos2003, section VI-B.2).
     pub persistent: bool,
-    /// Payload of a packet of MTU size: an acknowledgement of fewer bytes raises the rate by that
-    /// much less (santos2003, footnote 9).
+    /// Payload of an MTU packet: fewer acknowledged bytes raise the rate by less (santos2003, footnote 9).
     pub mtu: u32,
 }
 
@@ -101,7 +97,6 @@ struct FlowState {
 #[derive(Clone, Debug)]
 pub struct EcnSource {
     parameters: SourceParameters,
-    /// State of a new flow.
     first: RateState,
     flows: Vec<FlowTable<FlowState>>,
 }
@@ -162,7 +157,6 @@ impl EcnSource {
         }
     }
 
-    /// Time between the starts of two packets, by the rate limit.
     #[inline]
     fn gap(&self, rate: &RateState, wire_time: Span) -> Span {
         match &self.parameters.rates {

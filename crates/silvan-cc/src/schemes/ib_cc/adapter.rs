@@ -1,14 +1,10 @@
 //! The source adapter's part: the delay between packets of a flow.
 //!
-//! A BECN raises the CCTI of its flow by CCTI_Increase, up to CCTI_Limit; each expiry of the SL's CCTI_Timer lowers
-//! every CCTI by one, down to CCTI_Min. A packet that ends at `e` lets the next packet of its flow start at `e` plus
-//! the table's delay (gran2012, section II.2). A BECN never changes a running delay.
+//! A BECN raises a flow's CCTI by CCTI_Increase, up to CCTI_Limit; CCTI_Timer lowers every CCTI by one, down to
+//! CCTI_Min. A packet that ends at `e` lets the next start at `e` plus the table's delay (gran2012, section II.2).
 //!
-//! Flows at CCTI 0 have no state. Throttled flows are in a small table per host, behind a bitmap of destinations, so a
-//! flow without state costs a bit test.
-//!
-//! The timer makes no events: it expires at `phase`, `phase + period` and so on, by host and SL. A flow stores the
-//! number of expiries at its last read, and catches up at the next. An expiry affects later instants only.
+//! Flows at CCTI 0 have no state: a bitmap of destinations says so. The timer makes no events: flows catch up at their
+//! next read.
 
 use silvan_core::{HostId, Sl, Span, Time};
 
@@ -84,7 +80,6 @@ pub struct IbAdapter {
     flows: Vec<FlowTable<FlowState>>,
     /// A bit per host and destination, set if a flow there may have state.
     active: Vec<u64>,
-    /// Words of `active` per host.
     words: usize,
     /// True if some SL's CCTI_Min delays flows without state.
     floor_delays: bool,
@@ -98,8 +93,8 @@ pub struct IbAdapter {
 }
 
 impl IbAdapter {
-    /// Creates the adapters of `hosts` hosts, with timer phases from `seed`. Errors: errors of
-    /// [`AdapterParameters::validate`]; [`ParameterError::OutOfRange`] for more than 2^28 - 1 hosts.
+    /// The adapters of `hosts` hosts, with timer phases from `seed`; [`ParameterError::OutOfRange`] beyond 2^28 - 1
+    /// hosts.
     pub fn new(
         parameters: &AdapterParameters,
         hosts: usize,
@@ -146,11 +141,11 @@ impl IbAdapter {
         Some(level.entry)
     }
 
-    /// Replaces the parameters of one host on one SL (CACongestionSetting).
+    /// Replaces a host's parameters on one SL (CACongestionSetting), or [`ParameterError::NoSuchHost`],
+    /// [`ParameterError::MinAboveLimit`].
     ///
-    /// Every CCTI first catches up with the old timer. A new CCTI_Timer runs as if it always had, from the same
-    /// fraction of its period. A new CCTI_Min lifts lower flows, and flows without state at once. Errors:
-    /// [`ParameterError::NoSuchHost`] or [`ParameterError::MinAboveLimit`].
+    /// CCTIs catch up with the old timer; the new one runs as if it always had. A new CCTI_Min lifts lower flows at
+    /// once.
     pub fn set_entry(
         &mut self,
         now: Time,
@@ -184,9 +179,8 @@ impl IbAdapter {
         &self.table
     }
 
-    /// Gives the adapter of one host a table of its own (CongestionControlTable). Every CCTI first catches up with the
-    /// timer; one beyond the new CCTI_Limit is lowered to it. Delays that run already stay as they are. Errors:
-    /// [`ParameterError::NoSuchHost`], or [`ParameterError::MinAboveLimit`] for the first SL at fault.
+    /// Gives a host its own table (CongestionControlTable); CCTIs catch up and fall to the new limit. Errors:
+    /// [`ParameterError::NoSuchHost`], [`ParameterError::MinAboveLimit`].
     pub fn set_table(
         &mut self,
         now: Time,
@@ -219,8 +213,8 @@ impl IbAdapter {
         }
     }
 
-    /// Changes what a BECN throttles at one host (Port_Control of CACongestionSetting). If that is a change, all of its
-    /// flows start at CCTI_Min again. Errors: [`ParameterError::NoSuchHost`].
+    /// Changes what a BECN throttles at a host (Port_Control of CACongestionSetting); its flows start at CCTI_Min
+    /// again.
     pub fn set_level(&mut self, host: HostId, level: ControlLevel) -> Result<(), ParameterError> {
         let mask = self
             .destination_masks
@@ -291,7 +285,6 @@ impl IbAdapter {
         &self.service_levels[Self::level_index(flow.source, flow.sl)]
     }
 
-    /// Word and bit of `active`.
     #[inline]
     fn active_bit(&self, host: usize, key: u32) -> (usize, u64) {
         let destination = (key >> 4) as usize;
@@ -314,7 +307,6 @@ impl IbAdapter {
         (self.active[word] & bit != 0).then_some(key)
     }
 
-    /// Adds state for a flow.
     fn insert(&mut self, now: Time, host: usize, key: u32, state: FlowState) {
         let first = host * Sl::COUNT;
         let levels = &self.service_levels[first..first + Sl::COUNT];

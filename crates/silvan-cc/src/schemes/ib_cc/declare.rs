@@ -1,10 +1,5 @@
-//! The macro that declares the settings of ports: groups of management attributes, sections and entries of the
-//! scenario, the enums [`PortSetting`] and [`AdapterSetting`], and the fields of management datagrams.
-//!
-//! So a setting has two places: its declaration in the list, and the code that acts on it.
-//!
-//! [`PortSetting`]: super::PortSetting
-//! [`AdapterSetting`]: super::AdapterSetting
+//! The macro that declares the settings of ports: attributes, scenario sections, [`PortSetting`](super::PortSetting),
+//! [`AdapterSetting`](super::AdapterSetting), datagram fields.
 
 use silvan_core::document::KeyPath;
 

@@ -1,15 +1,10 @@
 //! The switch's part: congestion state of Port VLs, and marking of packets.
 //!
-//! A Port VL enters the congestion state with `queued >= threshold` and credits left or Victim_Mask set. It leaves it
-//! with `queued < threshold - hysteresis`, or with neither credits nor Victim_Mask.
+//! A Port VL enters the state with `queued >= threshold` and credits or Victim_Mask, and leaves it with `queued <
+//! threshold - hysteresis` or neither. Without credits it is a victim, whose marks would throttle the wrong flows; a
+//! slow adapter never marks, hence Victim_Mask (gran2012, section II.1 and footnote 2).
 //!
-//! Over its threshold with credits, a Port VL is a root of congestion; without, it is a victim, whose marks would
-//! throttle the wrong flows. Victim_Mask overrides the distinction at ports to adapters, because a slow adapter never
-//! marks (gran2012, section II.1 and footnote 2).
-//!
-//! The state is checked when a packet joins or leaves the queues. A leaving packet is eligible for marking if the state
-//! holds with this packet counted. The state afterwards, whose duration [`congested_time`](IbSwitch::congested_time)
-//! sums, is that of the remaining packets.
+//! The state is checked as packets join or leave; a leaving packet counts for its own mark.
 
 use silvan_core::{PortId, Span, SwitchId, Time};
 
@@ -48,8 +43,7 @@ pub struct SwitchParameters {
 }
 
 impl SwitchParameters {
-    /// Checks the bytes of thresholds and hysteresis. Errors as [`ThresholdMap::validate`];
-    /// [`ParameterError::HysteresisTooLarge`].
+    /// Checks thresholds and hysteresis: [`ThresholdMap::validate`], [`ParameterError::HysteresisTooLarge`].
     pub fn validate(&self) -> Result<(), ParameterError> {
         self.threshold_map.validate()?;
         let (hysteresis, lowest) = (
@@ -98,10 +92,7 @@ struct PortRecord {
 }
 
 impl IbSwitch {
-    /// Creates switches with these parameters for ports in the order of their [`PortId`]; `None` means a host's port.
-    ///
-    /// A Port VL is `port * data_vls + vl`. Errors as [`SwitchParameters::validate`]. Panics if there are more
-    /// than 2^32 Port VLs.
+    /// Switches for ports by [`PortId`]; `None` is a host's. Panics beyond 2^32 Port VLs, `port * data_vls + vl`.
     pub fn new(
         parameters: &SwitchParameters,
         ports: &[Option<SwitchPort>],
@@ -147,8 +138,7 @@ impl IbSwitch {
         self.switches.get(switch.index())
     }
 
-    /// Replaces the setting of a switch. Ports with a setting of their own keep it. As with every change, the state of
-    /// a Port VL changes at its next arrival or departure. Errors: [`ParameterError::NoSuchSwitch`].
+    /// Replaces a switch's setting, except at ports with their own, or [`ParameterError::NoSuchSwitch`].
     pub fn set_switch(
         &mut self,
         switch: SwitchId,
@@ -166,8 +156,8 @@ impl IbSwitch {
         Ok(())
     }
 
-    /// Gives a port marking parameters of its own, or with `None` its switch's back (SwitchPortCongestionSetting with
-    /// Control_Type 0, or with Valid 0). Errors: [`ParameterError::NotASwitchPort`].
+    /// A port's own marking parameters, or `None` (SwitchPortCongestionSetting, Control_Type 0);
+    /// [`ParameterError::NotASwitchPort`].
     pub fn set_port_marking(
         &mut self,
         port: PortId,
@@ -178,8 +168,8 @@ impl IbSwitch {
         Ok(())
     }
 
-    /// Gives a port credit-starvation parameters of its own, or with `None` its switch's back
-    /// (SwitchPortCongestionSetting with Control_Type 1, or with Valid 0). Errors: [`ParameterError::NotASwitchPort`].
+    /// A port's own credit-starvation parameters, or `None` (SwitchPortCongestionSetting, Control_Type 1);
+    /// [`ParameterError::NotASwitchPort`].
     pub fn set_port_starvation(
         &mut self,
         port: PortId,

@@ -1,8 +1,6 @@
 use super::error::ParameterError;
 
-/// A threshold weight, 0 to 15 (gran2012, section II.1; annex A10, Threshold and CS_Threshold).
-///
-/// 0 switches marking off; 1 is a high threshold, which reacts late, 15 the lowest, which reacts soonest.
+/// A threshold weight (gran2012, section II.1; annex A10, Threshold and CS_Threshold): 0 is off, 15 reacts soonest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThresholdWeight(u8);
 
@@ -32,16 +30,11 @@ impl ThresholdWeight {
     }
 }
 
-/// Queued bytes of each weight.
-///
-/// The specification says that weights 1 to 15 represent "a uniformly decreasing value of the threshold", and leaves
-/// the values to the switch's designer. So the values are a parameter of the model.
+/// Queued bytes of each weight: "uniformly decreasing" by the specification, values by the switch's designer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThresholdMap {
-    /// Equal steps from weight 1 down to weight 15.
-    ///
-    /// Weight `w` means `highest_bytes - (highest_bytes - lowest_bytes) * (w - 1) / 14` bytes, with
-    /// the subtracted part rounded down.
+    /// Equal steps: weight `w` means `highest_bytes - (highest_bytes - lowest_bytes) * (w - 1) / 14`, the rest rounded
+    /// down.
     Linear {
         /// Bytes at weight 15.
         lowest_bytes: u32,
@@ -72,8 +65,8 @@ impl ThresholdMap {
         })
     }
 
-    /// Checks that every weight is at least one byte and no weight is more than the one below it. Errors:
-    /// [`ParameterError::ThresholdZero`] or [`ParameterError::ThresholdsIncrease`] for the first weight at fault.
+    /// Checks positive, not increasing weights: [`ParameterError::ThresholdZero`],
+    /// [`ParameterError::ThresholdsIncrease`].
     pub fn validate(&self) -> Result<(), ParameterError> {
         if let Self::Linear {
             lowest_bytes,

@@ -45,9 +45,8 @@ fn table_1() -> [(&'static str, Value); 7] {
     ]
 }
 
-/// The vendor's manager without an options file (MLNX_OFED, "Congestion Control Manager"). Its manual says that table
-/// and timer follow from the number of hosts, but not how. Here the last entry leaves a flow its share of an incast of
-/// all hosts, and the timer is that of Table I of gran2012.
+/// The vendor's manager without an options file (MLNX_OFED, "Congestion Control Manager"), by the number of hosts. Here
+/// the last entry leaves a share of an incast of all; the timer is that of Table I of gran2012.
 pub(in crate::schemes) fn by_hosts(hosts: usize) -> [(&'static str, Value); 9] {
     let last = hosts.saturating_sub(1).min(MOST_DELAY) as f64;
     let slope = last / f64::from(CCT_STEPS);

@@ -1,10 +1,8 @@
 use super::parameters::{PftParameters, Spell, Threshold};
 
-/// The state of an interface, and the counters of Algorithm 2.
+/// The state of an interface, and the counters of Algorithm 2, reset as the state changes.
 ///
-/// Slips of the printed algorithms are read as follows. "c > Te" and "c < Ts" compare credits with
-/// times: the thresholds te and ts are meant. The counts Te' and Ts' are checked only in their own
-/// states. Both counters start again when the state changes.
+/// "c > Te" and "c < Ts" are read with the thresholds te and ts; Te' and Ts' count in their own states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detector {
     congested: bool,
@@ -59,8 +57,7 @@ impl Detector {
         })
     }
 
-    /// Many clock cycles with `used` credits taken throughout; no more than
-    /// [`until_change`](Self::until_change) says.
+    /// Many clock cycles with `used` credits, at most [`until_change`](Self::until_change).
     #[inline]
     pub fn skip(&mut self, parameters: &PftParameters, used: u32, cycles: u64) {
         debug_assert!(

@@ -57,7 +57,6 @@ impl Interface {
         self.used = used;
     }
 
-    /// Starts a packet of `flits` flits in cycle `cycle`.
     pub(super) fn start_packet(
         &mut self,
         parameters: &PftParameters,
@@ -84,7 +83,6 @@ impl Interface {
         }
     }
 
-    /// Start of the next packet at constant credits.
     pub(super) fn ready(&self, parameters: &PftParameters, draws: &Draws) -> Ready {
         let mut ahead = *self;
         let horizon = self.next.saturating_add(LOOKAHEAD);
@@ -110,7 +108,6 @@ impl Interface {
         }
     }
 
-    /// End of the cycles with constant state.
     #[inline]
     fn segment_end(&self, parameters: &PftParameters) -> u64 {
         match self.detector.until_change(parameters, self.used) {
@@ -218,7 +215,6 @@ impl Interface {
     }
 }
 
-/// The lowest `count` set bits.
 #[inline]
 fn lowest(word: u64, count: u64) -> u64 {
     let mut rest = word;

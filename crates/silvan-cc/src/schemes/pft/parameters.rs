@@ -1,10 +1,8 @@
 use silvan_core::Span;
 use thiserror::Error;
 
-/// A stretch of clock cycles, and how many of them must be beyond the threshold.
-///
-/// Of `window` cycles in a row as many as `count` must have c beyond the threshold. The cycle that ends a window starts
-/// the count again and does not count itself, so windows repeat every `window` + 1 cycles (pft2021, Algorithm 2).
+/// Of `window` cycles in a row `count` must have c beyond the threshold (pft2021, Algorithm 2); windows repeat every
+/// `window` + 1 cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spell {
     /// Te or Ts of the paper, in clock cycles.
@@ -27,9 +25,7 @@ pub enum Threshold {
     },
 }
 
-/// The function f(c) = 2^(m - n) c + k, as in hardware (pft2021, section III-C).
-///
-/// c is shifted left by m bits, then right by n, then k is added.
+/// The function f(c) = 2^(m - n) c + k, as shifts in hardware (pft2021, section III-C).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shift {
     /// Bits to the left, at most 31.

@@ -18,8 +18,7 @@ pub struct PftSource {
 }
 
 impl PftSource {
-    /// Creates the interfaces of `hosts` hosts, with random numbers from `seed`. Errors: errors of
-    /// [`PftParameters::validate`].
+    /// The interfaces of `hosts` hosts, with random numbers from `seed`; errors of [`PftParameters::validate`].
     pub fn new(parameters: PftParameters, hosts: usize, seed: u64) -> Result<Self, PftError> {
         parameters.validate()?;
         Ok(Self {
@@ -112,11 +111,8 @@ impl Settings for PftSource {
     }
 }
 
-/// Measures the injection rate of an interface in the congested state, as a fraction of its link's rate, while `used`
-/// credits are taken.
-///
-/// The measurement covers `cycles` clock cycles, with random numbers from `seed` (pft2021, figure 1). The thresholds of
-/// the parameters do not matter; the interface is permanently congested.
+/// The injection rate of a permanently congested interface as a fraction of its link's, with `used` credits over
+/// `cycles` clock cycles and random numbers from `seed` (pft2021, figure 1).
 pub fn injection_rate(parameters: &PftParameters, used: u32, cycles: u64, seed: u64) -> f64 {
     let congested = PftParameters {
         threshold: super::Threshold::Fixed,

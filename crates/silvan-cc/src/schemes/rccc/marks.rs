@@ -1,8 +1,7 @@
-//! RCCC's second signal: marks slow the pulls if the fabric is the bottleneck.
+//! RCCC's second signal: marks slow the pulls if the fabric is the bottleneck, with the reference simulator's numbers.
 //!
-//! Numbers are those of the consortium's reference simulator, without trimmed packets. Every one and a half base round
-//! trips, the receiver smooths the part of marked packets. Above the target, the rate falls in proportion to the
-//! excess; else it rises by a step, which doubles while no packet is marked.
+//! Every one and a half base round trips, the smoothed part of marked packets above the target lowers the rate by the
+//! excess; else a step raises it, which doubles while no packet is marked.
 
 use silvan_core::{Span, Time};
 
@@ -25,7 +24,6 @@ pub(super) fn whole_after(base_rtt: Span) -> Span {
     Span::from_ps((base_rtt.as_ps() as f64 * INTERVAL * MOST_EMPTY as f64) as u64)
 }
 
-/// Part of the receiver's rate that pulls use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PullRate {
     part: f64,

@@ -12,7 +12,6 @@ pub(super) enum Group {
 }
 
 impl Group {
-    /// Outputs on the path to the root.
     pub fn length(&self) -> usize {
         match self {
             Self::Path(path) => path.len(),
@@ -42,7 +41,6 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// The destination may differ.
     pub fn is_same(&self, other: &Self) -> bool {
         (self.output, self.lane) == (other.output, other.lane)
     }
@@ -63,7 +61,6 @@ pub(super) struct Line {
     pub seen: Inputs,
 }
 
-/// FBICM has one root per destination.
 #[derive(Clone, Debug)]
 struct Root {
     /// `None` for all destinations.
@@ -89,7 +86,6 @@ struct Hold {
     packets: u32,
 }
 
-/// Packets of an input on the lane of a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrived {
     /// Waiting packets, and packets that have left.
@@ -100,7 +96,6 @@ struct Arrived {
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     pub to_host: bool,
-    /// Port at the other end of its cable.
     pub peer: Option<PortId>,
     /// At most one for each lane other than lane 0.
     pub lines: Vec<Line>,
@@ -160,7 +155,6 @@ impl Output {
         (NORMAL + 1..lanes).find(|&lane| self.lines.iter().all(|line| line.lane != lane))
     }
 
-    /// Records that a line or root notifies by an input. Returns true if it is new.
     pub fn branch(&mut self, lane: usize, destination: Option<HostId>, input: u8) -> bool {
         if let Some(line) = self.line(lane) {
             return line.branches.insert(input);
@@ -202,7 +196,6 @@ impl Output {
         &mut self.totals[place].2
     }
 
-    /// Index into `waiting` and `arrived`.
     #[inline]
     const fn place(&self, lane: usize, input: u8) -> usize {
         lane * self.inputs + input as usize

@@ -43,9 +43,7 @@ pub struct SetAside {
     joining: Option<(PortId, PortId, HostId)>,
     notifications: u64,
     refused: u64,
-    /// Outputs that expect messages, by arrival.
     expecting: BinaryHeap<Reverse<(Time, PortId)>>,
-    /// Next reception at outputs without other events.
     receive_at: Time,
     /// Messages to exchange, if the fabric has several parts.
     sent: Option<Vec<PortMessage>>,

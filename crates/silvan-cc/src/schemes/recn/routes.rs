@@ -13,7 +13,6 @@ pub(super) struct Paths {
     hosts: usize,
     /// By port; `None` at a host.
     switches: Arc<[Option<u32>]>,
-    /// First port by switch.
     first: Arc<[u32]>,
     /// Index of the port, by switch and host.
     ports: Arc<Vec<u8>>,
@@ -57,7 +56,6 @@ impl Paths {
         }
     }
 
-    /// The output of a port's switch towards a host.
     fn output(&self, port: PortId, to: HostId) -> Option<PortId> {
         let switch = self.switches[port.index()]? as usize;
         let place = *self.ports.get(switch * self.hosts + to.index())?;

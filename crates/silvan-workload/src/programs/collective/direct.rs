@@ -1,5 +1,3 @@
-//! All messages at once, each directly to the rank that needs it.
-
 use super::{Collective, CollectiveAlgorithm, Operation, receive, send};
 use crate::programs::op::{Group, Op};
 
@@ -68,7 +66,6 @@ pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) ->
     with_all(out, group, me, |_| part(me), part);
 }
 
-/// `bytes` is the size of a message between two places.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: &dyn Fn(u32, u32) -> u64) {
     with_all(out, group, me, |to| bytes(me, to), |from| bytes(from, me));
 }

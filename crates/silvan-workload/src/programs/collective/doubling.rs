@@ -1,7 +1,6 @@
-//! Partners at distances that are powers of two, for any number of ranks: J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal
-//! and D. Weathersby, "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems",
-//! IEEE TPDS 8:11, 1997; barrier: D. Hensgen, R. Finkel and U. Manber, "Two Algorithms for Barrier Synchronization",
-//! IJPP 17:1, 1988.
+//! Partners at powers of two for any number of ranks: J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal and D. Weathersby,
+//! "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems", IEEE TPDS 8:11, 1997;
+//! barrier: D. Hensgen, R. Finkel and U. Manber, "Two Algorithms for Barrier Synchronization", IJPP 17:1, 1988.
 
 use super::{
     Collective, CollectiveAlgorithm, Operation, exchange, receive, reversed, rounds, send,
@@ -54,8 +53,7 @@ pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     }
 }
 
-/// Recursive doubling: partners at distance 1, 2, 4 and so on exchange everything. Of ranks beyond a power of two,
-/// every other one passes its part to its neighbour first.
+/// Ranks beyond a power of two: every other one passes its part to its neighbour first.
 pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     let n = group.size;
     if n < 2 {
@@ -93,7 +91,6 @@ pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     }
 }
 
-/// Each step doubles the data.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     let n = group.size;
     let sum = |first: u32, count: u32| (first..first + count).map(|place| part(place % n)).sum();
@@ -111,7 +108,6 @@ pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) ->
     }
 }
 
-/// Each step halves the data.
 pub fn reduce_scatter(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     reversed(out, |out| allgather(out, group, me, part));
 }

@@ -1,5 +1,3 @@
-//! An allreduce of a reduce-scatter and an allgather with partners at distances that are powers of two.
-
 use super::{Collective, CollectiveAlgorithm, Operation, doubling, rounds};
 use crate::programs::op::{Group, Op};
 

@@ -1,6 +1,4 @@
-//! Two-level algorithms: within a server, and between servers among ranks of one index.
-//!
-//! If `local` does not divide the group, or leaves one level, the flat algorithm runs.
+//! Two-level algorithms: within a server, and between servers. Without two levels, the flat algorithm runs.
 
 use super::{
     Collective, CollectiveAlgorithm, Operation, doubling, pairwise, reversed, ring, split, tree,
@@ -39,12 +37,9 @@ impl CollectiveAlgorithm for Hierarchical {
     }
 }
 
-/// The two levels as seen from one rank.
 struct Levels {
-    /// Ranks of the server, and own place.
     local: Group,
     index: u32,
-    /// Ranks of one index on all servers, and own place.
     across: Group,
     server: u32,
 }
@@ -87,7 +82,6 @@ pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, local: u32, bytes: u6
     ring::allgather(out, level.local, level.index, &part);
 }
 
-/// Between servers, then in the server.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, local: u32, part: &dyn Fn(u32) -> u64) {
     let level = levels(group, me, local);
     let (size, servers) = (level.local.size, level.across.size);
@@ -99,7 +93,6 @@ pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, local: u32, part: &dy
     });
 }
 
-/// The reverse of [`allgather`].
 pub fn reduce_scatter(
     out: &mut Vec<Op>,
     group: Group,
@@ -110,7 +103,6 @@ pub fn reduce_scatter(
     reversed(out, |out| allgather(out, group, me, local, part));
 }
 
-/// In the server by index, then between servers.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, local: u32, bytes: u64) {
     let level = levels(group, me, local);
     let (size, servers) = (level.local.size, level.across.size);

@@ -1,8 +1,7 @@
-//! Collective operations by the usual algorithms, as the operations of one rank.
+//! Collective operations as one rank's operations; ranks of a group call them in the same order.
 //!
-//! Every function appends what the rank at place `me` of its group does. Ranks of a group must call them
-//! in the same order. Algorithms and their names: R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of
-//! Collective Communication Operations in MPICH", IJHPCA 19:1, 2005.
+//! R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA
+//! 19:1, 2005.
 
 use std::ops::Range;
 
@@ -227,8 +226,7 @@ impl Collective {
         }
     }
 
-    /// Bytes of the operation among `ranks`, and of these the part that crosses the links of its busiest rank by the best
-    /// algorithm without aggregation in the network: the sizes behind `algbw` and `busbw` of nccl-tests
+    /// Bytes of the operation among `ranks`, and those on the busiest rank's links: `algbw` and `busbw` of nccl-tests
     /// (`doc/PERFORMANCE.md`). `None` for a barrier.
     pub fn bandwidth_bytes(&self, ranks: u32) -> Option<(f64, f64)> {
         let (bytes, n) = (self.bytes as f64, f64::from(ranks));
@@ -273,10 +271,8 @@ impl Collective {
         self.algorithm.implementation().most_ops(ranks)
     }
 
-    /// Returns the number of steps that [`append_steps`](Self::append_steps) distinguishes.
-    ///
-    /// A ring or a pairwise all-to-all has as many steps as ranks. Other algorithms have 1, because they have few steps
-    /// or are stored as a whole.
+    /// Steps that [`append_steps`](Self::append_steps) distinguishes: the ranks of a ring or pairwise all-to-all, else
+    /// 1.
     pub fn length(&self, group: Group) -> u32 {
         { self.algorithm.implementation() }.length(self.operation, group)
     }
@@ -318,8 +314,7 @@ fn exchange(out: &mut Vec<Op>, to: u32, from: u32, sent: u64, received: u64) {
     out.push(Op::Wait);
 }
 
-/// Last step first, each message in the other direction: a broadcast becomes a reduction, an allgather a
-/// reduce-scatter.
+/// A broadcast becomes a reduction, an allgather a reduce-scatter.
 fn reversed(out: &mut Vec<Op>, forwards: impl FnOnce(&mut Vec<Op>)) {
     let mut ops = Vec::new();
     forwards(&mut ops);

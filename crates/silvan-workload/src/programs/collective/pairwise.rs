@@ -88,7 +88,6 @@ pub fn alltoall_steps(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64, rang
     steps(out, group, me, range, |_| bytes, |_| bytes);
 }
 
-/// `bytes` is the size of a message between two places.
 pub fn alltoallv(out: &mut Vec<Op>, group: Group, me: u32, bytes: &dyn Fn(u32, u32) -> u64) {
     let all = 0..alltoall_length(group);
     let (sent, received) = (|to| bytes(me, to), |from| bytes(from, me));

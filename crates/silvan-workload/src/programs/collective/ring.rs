@@ -1,5 +1,3 @@
-//! Rings: every rank sends to its right neighbour and receives from its left one.
-
 use std::ops::Range;
 
 use super::{Collective, CollectiveAlgorithm, Operation, exchange, receive, send, split};
@@ -54,7 +52,6 @@ impl CollectiveAlgorithm for Ring {
     }
 }
 
-/// Sizes of parts by place.
 type Parts<'a> = &'a dyn Fn(u32) -> u64;
 
 /// Two rounds of a token: after the second all know that all have entered.
@@ -96,7 +93,6 @@ pub fn allreduce_steps(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64, ste
     }
 }
 
-/// Sends a part to the right, and receives the part before it.
 fn pass_on(out: &mut Vec<Op>, group: Group, me: u32, sent: u32, part: Parts<'_>) {
     let n = group.size;
     let received = (sent + n - 1) % n;

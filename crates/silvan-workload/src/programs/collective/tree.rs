@@ -1,5 +1,3 @@
-//! Binomial trees.
-
 use super::{Collective, CollectiveAlgorithm, Operation, receive, reversed, rounds, send};
 use crate::programs::op::{Group, Op};
 
@@ -52,7 +50,6 @@ pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64
     }
 }
 
-/// A reduction to place 0, and a broadcast.
 pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     reversed(out, |out| broadcast(out, group, me, 0, bytes));
     broadcast(out, group, me, 0, bytes);

@@ -104,7 +104,6 @@ fn op<'a>(input: &mut &'a str) -> Piece<Line<'a>> {
     })
 }
 
-/// An optional ` key value`.
 fn option<'a, T>(
     key: &'static str,
     value: impl Parser<&'a str, T, ErrMode<ContextError>>,

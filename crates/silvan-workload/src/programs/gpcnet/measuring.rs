@@ -88,7 +88,6 @@ pub(super) struct Measuring {
     pub keys: GpcnetSection,
     pub seed: u64,
     pub slice: u32,
-    /// Place within the slice.
     pub me: u32,
     pub size: u32,
 }
@@ -187,7 +186,6 @@ impl Measuring {
 }
 
 impl Steps for Measuring {
-    /// Runs the tests in turn, with all rings.
     fn step(&mut self, step: u64, _now: Time, out: &mut Vec<Op>) -> bool {
         if step == 0 {
             out.push(Op::Compute(self.keys.settle));

@@ -1,7 +1,5 @@
-//! HPL (A. Petitet et al., 2.0): LU factorization with partial pivoting.
-//!
-//! Blocks of NB columns and rows are dealt to the grid in turn. For each panel, ranks of its column exchange pivot
-//! candidates and send their parts along their rows; ranks of each column exchange rows (U); all update the rest.
+//! HPL (A. Petitet et al., 2.0): per panel, its column exchanges pivot candidates and sends along rows; columns
+//! exchange rows (U); all update.
 
 use silvan_core::Span;
 
@@ -20,7 +18,6 @@ impl Hpcc {
         self.keys.hpl_rows.div_ceil(self.keys.hpl_block.max(1))
     }
 
-    /// Remaining rows and columns before a panel.
     fn rows_left(&self, panel: u32) -> u64 {
         u64::from(self.keys.hpl_rows) - u64::from(panel) * u64::from(self.keys.hpl_block)
     }
@@ -40,7 +37,6 @@ impl Hpcc {
 }
 
 impl Rank {
-    /// The measurement spans the first to the last panel.
     pub(super) fn panel(&self, out: &mut Vec<Op>, panel: u32) {
         let all = Group::all(self.spec.ranks());
         if panel == 0 {

@@ -1,9 +1,8 @@
-//! GOAL schedules as LogGOPSim's `txt2bin` writes them, for machines that store the lowest byte first.
+//! Little-endian GOAL schedules of LogGOPSim's `txt2bin`.
 //!
-//! After a cookie of 8 bytes come the number of ranks (4), the numbers of the last processor and network interface (1
-//! each), and the start and end of each rank's data (8 each). A rank's data has the numbers of operations and of
-//! operations without waits (4 each), and indices of the latter (4 each). Then come the operations (39 each) and the
-//! indices of waiting operations (4 each). Positions are counted from the end of the cookie.
+//! After a cookie of 8 bytes: ranks (4), last processor and interface (1 each), start and end of each rank's data (8
+//! each). Data: operations and those without waits (4 each), indices of the latter (4 each), operations (39 each),
+//! indices of waiting ones (4 each). Positions count from the cookie's end.
 
 use std::sync::Arc;
 
@@ -59,7 +58,6 @@ impl Reader<'_> {
         Ok(u64::from_le_bytes(self.take()?))
     }
 
-    /// Positions count from the end of the cookie.
     fn place(&mut self) -> Result<usize, TraceError> {
         let at = self.at;
         let place = self.u64()?;
@@ -139,7 +137,6 @@ fn check_apart(places: &[(usize, usize, u32, usize)], first: usize) -> Result<()
     Ok(())
 }
 
-/// Position and number of the indices of waiting operations.
 struct Waiting {
     op: u32,
     at: u32,
@@ -147,7 +144,6 @@ struct Waiting {
     start_only: bool,
 }
 
-/// `all` counts the operations of all ranks.
 fn schedule(
     reader: &mut Reader<'_>,
     rank: u32,

@@ -1,8 +1,7 @@
-//! Traces and lists of real applications, read into a schedule for each rank.
+//! Traces and lists of real applications, read into a schedule per rank.
 //!
-//! A format is a module and a line in the list `with_formats`. The module has a struct with the keys, which implements
-//! [`TraceFormat`]. It reads bytes, never files: the caller names the file in errors. A format converts its files to
-//! one text, which a scenario stores in their place. The guide's page "How to add a trace format" adds a format.
+//! A format is a module, whose keys implement [`TraceFormat`], and a line in `with_formats`. It converts bytes to one
+//! text, which a scenario stores. The guide's page "How to add a trace format" adds one.
 
 mod binary_goal;
 
@@ -203,8 +202,7 @@ pub trait TraceFormat: Sync {
         &[]
     }
 
-    /// Makes one text of the contents of all files. `groups` is that of a file with groups of ranks. Errors: the first
-    /// mistake in a file.
+    /// Makes one text of all files and of a file with groups of ranks, or returns the first mistake.
     fn import(&self, files: Vec<Vec<u8>>, groups: Option<&str>) -> Result<String, TraceError>;
 
     /// Returns warnings on that text: on parts of the files that are ignored.
@@ -212,8 +210,7 @@ pub trait TraceFormat: Sync {
         Vec::new()
     }
 
-    /// Reads that text as steps that follow each other, if it has more operations than [`schedules`](Self::schedules)
-    /// can hold. Errors: the first mistake.
+    /// Reads the text as a stream if it has more operations than [`schedules`](Self::schedules) can hold.
     fn stream(
         &self,
         _text: &str,
@@ -230,7 +227,6 @@ pub trait TraceFormat: Sync {
     ) -> Result<Vec<Arc<Schedule>>, TraceError>;
 }
 
-/// Contents of a single file with all ranks.
 pub(crate) fn only(files: Vec<Vec<u8>>) -> Vec<u8> {
     files.into_iter().next().unwrap_or_default()
 }
@@ -257,7 +253,6 @@ pub(crate) fn check_places(ranks: u64, settings: &TraceSettings) -> Result<(), T
     }
 }
 
-/// The first few names, and their number.
 pub(crate) fn first_few(
     count: usize,
     names: impl Iterator<Item = String>,

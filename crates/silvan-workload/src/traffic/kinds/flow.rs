@@ -56,7 +56,6 @@ pub struct Flow {
 pub(crate) struct FlowSource {
     pub(crate) from: HostId,
     pub(crate) fixed: Fixed,
-    /// In bit/s.
     rate: f64,
 }
 
@@ -77,7 +76,6 @@ impl Flow {
         }
     }
 
-    /// Returns a maker of the source by class. `number` selects random numbers.
     pub(crate) fn source(
         &self,
         check: &Checker,

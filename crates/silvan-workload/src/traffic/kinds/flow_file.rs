@@ -1,5 +1,3 @@
-//! Flows of a file: who sends how many bytes to whom, and when.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -50,7 +48,6 @@ pub struct FlowFile {
 }
 
 impl FlowFile {
-    /// By host and start.
     fn flows(&self, check: &Checker) -> Result<Vec<Vec<ListedFlow>>, TrafficError> {
         let Some(text) = &self.list else {
             return match &self.file {

@@ -1,5 +1,3 @@
-//! Many flows, with sizes from a distribution.
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -212,7 +210,6 @@ impl Flows {
         Ok(check.choice("to", &selection, None, purpose)?.into())
     }
 
-    /// `None` for a host that sends nothing.
     fn targets(
         &self,
         check: &Checker,
@@ -275,7 +272,6 @@ impl Flows {
         })
     }
 
-    /// With the offered rate [bit/s].
     fn starts(
         &self,
         check: &Checker,
@@ -295,7 +291,6 @@ impl Flows {
         Ok((Starts::Open(Box::new(pace)), rate))
     }
 
-    /// Shared by all senders.
     fn incasts(
         &self,
         check: &Checker,

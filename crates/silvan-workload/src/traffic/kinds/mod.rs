@@ -1,8 +1,7 @@
 //! The kinds of traffic that scenarios choose from, and the list of them.
 //!
-//! A kind is a module and a line in the list at the end of this file. The module has a struct with keys, defaults and
-//! documentation, which implements [`TrafficKind`]. The entry `[[traffic.NAME]]` in scenarios, names of classes in the
-//! statistics, JSON schema and reference follow. The guide's page "How to add a kind of traffic" adds a kind.
+//! A kind is a module, whose keys implement [`TrafficKind`], and a line in the list at the end of this file;
+//! `[[traffic.NAME]]`, classes, schema and reference follow. The guide's page "How to add a kind of traffic" adds one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

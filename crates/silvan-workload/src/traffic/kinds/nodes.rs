@@ -1,5 +1,3 @@
-//! V, C and B nodes: hosts that send to random hosts, to hotspots, or both.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;
@@ -66,7 +64,6 @@ pub struct Nodes {
     pub sl: Sl,
 }
 
-/// Members of each role, in the order of assignment to hotspots.
 struct Members {
     v: Vec<HostId>,
     c: Vec<HostId>,
@@ -254,7 +251,6 @@ impl Nodes {
         }
     }
 
-    /// The only listed contributor, if it is the only hotspot.
     fn only_target_is_itself(
         &self,
         hotspots: &HotspotTable,

@@ -1,5 +1,3 @@
-//! A destination for each host, all different.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;
@@ -40,7 +38,6 @@ impl Pattern {
         }
     }
 
-    /// The pattern's own required key.
     const fn key(self) -> Option<&'static str> {
         match self {
             Self::Random | Self::BitComplement => None,
@@ -105,7 +102,6 @@ impl Permutation {
         Ok(())
     }
 
-    /// By host.
     fn receivers(&self, check: &Checker) -> Result<Vec<HostId>, TrafficError> {
         const KEY: &str = "pattern";
         let hosts = check.hosts();

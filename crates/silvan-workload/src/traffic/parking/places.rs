@@ -28,7 +28,6 @@ impl Places {
         self.0.clear();
     }
 
-    /// Sets the places before `end`.
     pub fn fill(&mut self, end: usize) {
         self.0.clear();
         self.0.resize(end / BITS, u64::MAX);
@@ -53,12 +52,10 @@ impl Places {
         }
     }
 
-    /// First place from `from` on.
     pub fn next(&self, from: usize) -> Option<usize> {
         self.first(from, |_| 0)
     }
 
-    /// First place from `from` on outside another set.
     pub fn next_outside(&self, other: &Self, from: usize) -> Option<usize> {
         self.first(from, |number| other.0.get(number).copied().unwrap_or(0))
     }
@@ -98,7 +95,6 @@ impl Places {
     }
 }
 
-/// Bits of places before `end` in a word.
 #[inline]
 fn before(end: usize, number: usize) -> u64 {
     match end.saturating_sub(number * BITS) {

@@ -18,7 +18,6 @@ pub struct CdfError {
     pub hint: &'static str,
 }
 
-/// Probability 1.
 const WHOLE: u64 = 1 << 32;
 
 /// Sizes, and probability of at most each in units of 2^-32, up to [`WHOLE`].
@@ -64,7 +63,6 @@ impl Cdf {
     }
 }
 
-/// Refuses decreasing points, or an end below 1.
 fn check(points: &[CdfPoint]) -> Result<(), CdfError> {
     let fail = |place, message, hint| {
         Err(CdfError {
@@ -130,7 +128,6 @@ impl Form {
     }
 }
 
-/// With line number.
 type Line<'a> = (usize, Vec<&'a str>);
 
 fn wrong(place: usize, message: String, hint: &'static str) -> CdfError {
@@ -146,9 +143,8 @@ fn number(word: &str) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
-/// Reads a text with a size in bytes and a share in each line. Shares are percentages, or fractions if the last is 1. A
-/// `#` starts a comment. The files of Homa and YAPS are read, too. `unit` is that of the sizes; without it, YAPS counts
-/// packets. Errors: the first line at fault, from 1.
+/// Reads sizes in bytes and shares, in per cent, or fractions if the last is 1; `#` starts a comment. Files of Homa and
+/// YAPS, too; `unit` is that of the sizes.
 pub fn read_cdf(text: &str, unit: Option<SizeUnit>) -> Result<Vec<CdfPoint>, CdfError> {
     let lines = (1..).zip(text.lines()).map(|(line, content)| {
         let content = content.split('#').next().unwrap_or_default();
@@ -225,7 +221,6 @@ fn steps(points: &[CdfPoint]) -> Vec<CdfPoint> {
     steps
 }
 
-/// Size and share of a line.
 fn point((line, words): &Line<'_>, form: Form, unit: f64) -> Result<CdfPoint, CdfError> {
     let pair = match (form, &words[..]) {
         (Form::Packets, [size, _, share]) | (Form::Plain | Form::Steps, [size, share]) => {

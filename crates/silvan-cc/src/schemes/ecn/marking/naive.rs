@@ -2,9 +2,7 @@ use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
-/// Marks every packet that waits in an input buffer whenever the buffer becomes full (santos2003,
-/// section IV-A, "naive"). Right for output buffers; with input buffers it spares the packets that
-/// contend for the same output from buffers that are not full.
+/// Marks all packets of a full input buffer (santos2003, section IV-A, "naive"); spares those in other buffers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NaiveMarking;
 

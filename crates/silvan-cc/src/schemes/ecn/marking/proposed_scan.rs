@@ -2,9 +2,7 @@ use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
-/// Marks all packets in the switch that wait for a congested output, when an input buffer becomes full.
-///
-/// An output is congested if a packet in the full buffer waits for it (santos2003, section IV-A, the three steps).
+/// Marks all packets for the outputs of a full input buffer's packets (santos2003, section IV-A, the three steps).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProposedScan;
 

@@ -18,9 +18,8 @@ struct Started {
     output: PortVl,
 }
 
-/// The counters of santos2003, section IV-A, by the letter: cnt1 "is incremented and decremented as packets enter and leave
-/// the switch". So the packet that an output is sending counts until its tail has left. The buffer holds it until then, so its
-/// output is congested, too, when the buffer becomes full.
+/// The counters of santos2003, section IV-A, by the letter: a packet counts until its tail has left, so that the
+/// sending output of a full buffer is congested, too.
 #[derive(Clone, Debug)]
 pub struct ResidentCounters {
     counters: Vec<Counters>,

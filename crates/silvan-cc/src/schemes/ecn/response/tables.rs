@@ -13,13 +13,11 @@ pub struct Increase {
     pub next: u8,
 }
 
-/// The increase and decrease functions as tables over the inter-packet delay ipd, for the rates Rmax/(1 + ipd)
-/// (santos2003, sections V-D and VI-B.1).
+/// The functions as tables over the inter-packet delay ipd, for the rates Rmax/(1 + ipd) (santos2003, sections V-D and
+/// VI-B.1).
 ///
-/// The tables are computed from the functions. If an acknowledgement raises the continuous rate past several discrete
-/// rates, the table leads to the highest of them. If the next discrete rate takes several acknowledgements (LIPD at ipd
-/// i: 256/(1 + i)), the table has their number, because rounding each acknowledgement up to a step would recover too
-/// fast. A mark starts the count again. The paper does not state its rounding.
+/// A step takes the highest discrete rate below the continuous one, or several acknowledgements (LIPD at ipd i: 256/(1
+/// + i)); a mark starts the count again. The paper does not state its rounding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateTables {
     increase: Box<[Increase; RATES]>,
@@ -53,9 +51,8 @@ impl RateTables {
         }
     }
 
-    /// Tables given entry by entry, for functions that are designed elsewhere. Errors: [`EcnError::TableLength`] unless
-    /// there are 256 entries; [`EcnError::TableEntry`] for an increase that lowers the rate or takes no packet, or a
-    /// decrease that raises it.
+    /// Given tables; [`EcnError::TableLength`] unless 256 entries, [`EcnError::TableEntry`] for an increase that lowers
+    /// or takes no packet, or a decrease that raises.
     pub fn from_entries(increase: &[Increase], decrease: &[u8]) -> Result<Self, EcnError> {
         let entries = <[Increase; RATES]>::try_from(increase);
         let increase = entries.map_err(|_| EcnError::TableLength {
@@ -113,8 +110,7 @@ fn delay_of(rate: f64) -> f64 {
     1.0 / rate - 1.0
 }
 
-/// The step up from an inter-packet delay. Several acknowledgements count as the packets of the discrete rate in the
-/// time of the continuous rate.
+/// Several acknowledgements count as the discrete rate's packets in the continuous rate's time.
 fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
     let Some(faster) = ipd.checked_sub(1) else {
         return Increase {

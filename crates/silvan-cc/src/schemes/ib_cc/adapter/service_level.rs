@@ -8,13 +8,11 @@ const TIMER_UNIT: Span = Span::from_ps(1_024_000);
 /// A throttled flow at its last read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowState {
-    /// Earliest start of the next packet.
     pub(super) release: Time,
     pub(super) expiries: u64,
     pub(super) ccti: u16,
 }
 
-/// The parameters and the timer of one SL at one host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServiceLevel {
     /// Zero stops the timer.
@@ -69,7 +67,6 @@ impl ServiceLevel {
         }
     }
 
-    /// Applies expiries since the last read.
     #[inline]
     pub(super) fn catch_up(&self, flow: &mut FlowState, now: Time) {
         let expiries = self.expiries(now);

@@ -1,8 +1,5 @@
-//! Eligible packets that stay unmarked between two marked packets.
-//!
-//! [`MarkingMode::Dithered`] has the geometric gaps of random marking, without a draw for each packet. The gap of a
-//! Port VL after its n-th mark is quantile `n + start` of a shuffled table. A cycle of the table contains each quantile
-//! once, so the mean is Marking_Rate.
+//! Unmarked eligible packets between marks. [`MarkingMode::Dithered`] has random marking's gaps without draws: the n-th
+//! is quantile `n + start` of a shuffled table, so a cycle's mean is Marking_Rate.
 
 use silvan_core::stream::SplitMix64;
 

@@ -1,5 +1,3 @@
-//! Hot-loop data, computed from settings.
-
 use silvan_core::{Span, Time};
 
 use crate::schemes::ib_cc::cct::CctEntry;
@@ -11,7 +9,6 @@ const PACKET_SIZE_UNIT: u16 = 64;
 /// Half a cache line per Port VL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortVlRecord {
-    /// Start of the current congestion state.
     pub(super) since: Time,
     /// Earlier time in the congestion state.
     pub(super) congested: Span,

@@ -32,7 +32,6 @@ impl SetAside {
         self.receive_at = first.map_or(Time::MAX, |first| first.0.0.saturating_add(half));
     }
 
-    /// All outputs receive messages that arrive `before`.
     #[cold]
     #[inline(never)]
     pub(in super::super) fn receive_all(&mut self, before: Time) {
@@ -129,7 +128,6 @@ impl SetAside {
         }
     }
 
-    /// Sets a queue aside, or reports that there is none.
     fn set_aside(&mut self, now: Time, port: PortId, sender: Sender, root: PortId) {
         let group = self.group(port, sender.destination, root);
         let group = group.filter(|group| !self.outputs[port.index()].has_line(group));
@@ -249,7 +247,6 @@ impl SetAside {
 }
 
 impl Variant {
-    /// Distinguishes roots at an output.
     const fn root_of(self, destination: HostId) -> Option<HostId> {
         match self {
             Self::Recn => None,
@@ -258,7 +255,6 @@ impl Variant {
     }
 }
 
-/// Returns true if packets to a host belong to a group.
 pub(super) fn fits(paths: &Paths, group: &Group, to: HostId) -> bool {
     match group {
         Group::Path(path) => paths.are_taken(path, to),

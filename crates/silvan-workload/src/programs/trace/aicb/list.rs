@@ -130,7 +130,6 @@ fn keep_embeddings(rows: &mut [Vec<Row<'_>>]) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Warns of removed operations on the embedding.
 pub(super) fn warning(text: &str) -> Option<String> {
     let mut counts: Vec<usize> = Vec::new();
     for line in text.lines() {
@@ -282,7 +281,6 @@ fn row<'a>(
     })
 }
 
-/// Sizes that other groups depend on.
 struct Sizes {
     tensor: u32,
     expert: u32,
@@ -413,7 +411,6 @@ fn step(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Option<Step>, TraceE
     })))
 }
 
-/// A message to or from a neighbouring stage.
 fn neighbour(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Step, TraceError> {
     let stage = i64::from(ranks / sizes.pipeline.max(1));
     let distance = match row.additional {

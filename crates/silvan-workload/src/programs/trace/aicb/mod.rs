@@ -83,13 +83,11 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Place of a rank, and the first rank of its group.
     fn place(self, rank: u32) -> (u32, u32) {
         let place = rank / self.stride % self.size;
         (place, rank - place * self.stride)
     }
 
-    /// The group starts with `first`.
     fn members(self, first: u32) -> Vec<u32> {
         let members = (0..self.size).map(|member| first + member * self.stride);
         members.collect()
@@ -114,12 +112,10 @@ pub(crate) struct CollectiveStep {
     pub then: Span,
 }
 
-/// The step that waits for a collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiter {
     Next,
     Join,
-    /// The end of the program.
     End,
 }
 
@@ -139,11 +135,9 @@ pub(crate) enum Step {
     },
 }
 
-/// Steps of ranks, each with its line.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     pub first: u32,
-    /// Number of ranks.
     pub ranks: u32,
     pub steps: Vec<(u32, Step)>,
 }
@@ -186,12 +180,10 @@ pub(crate) fn build(
 /// By kind and first rank: members, and members per server.
 type Members = BTreeMap<(usize, u32), (Vec<u32>, u32)>;
 
-/// Converts steps to operations.
 struct Writer<'a> {
     settings: &'a TraceSettings,
     /// In order; each kind has separate tags.
     kinds: &'a [Groups],
-    /// For all ranks.
     groups: &'a mut Members,
     draft: Draft,
     /// Operations that the next step waits for.
@@ -311,7 +303,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// All kinds of groups, in order.
 fn kinds(sections: &[Section]) -> Vec<Groups> {
     let steps = sections.iter().flat_map(|section| &section.steps);
     let mut kinds: Vec<Groups> = steps

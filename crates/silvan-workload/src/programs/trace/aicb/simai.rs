@@ -1,8 +1,7 @@
-//! The text of SimAI and ASTRA-sim 1.0: a line on the parallelism, the number of layers, and a line per layer.
+//! The text of SimAI and ASTRA-sim 1.0: parallelism, number of layers, and a line per layer.
 //!
-//! A layer has a name, an unused number, three passes (forward, gradients of inputs, gradients of weights), each with
-//! nanoseconds, collective operation and bytes, and the time of the update. [`order`] follows `Workload.cc` of both
-//! simulators. With pipeline stages (SimAI's `pp`), the text has the layers of a stage, ordered by [`pipeline`].
+//! A layer has a name, a number, three passes (forward, gradients of inputs and weights) with ns, operation and bytes,
+//! and the update. [`order`] follows `Workload.cc`; [`pipeline`] orders stages (SimAI's `pp`).
 
 mod order;
 mod parallelism;
@@ -110,10 +109,8 @@ pub(super) fn warnings(text: &str) -> Vec<String> {
     warnings
 }
 
-/// Index of the time of each pass.
 const PLACES: [(Pass, usize); 3] = [(Pass::Forward, 2), (Pass::Inputs, 5), (Pass::Weights, 8)];
 
-/// A computation, and the collective operation after it.
 struct Part {
     span: Span,
     collective: Option<CollectiveStep>,

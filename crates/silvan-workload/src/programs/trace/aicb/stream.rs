@@ -34,7 +34,6 @@ pub(super) fn of(section: &Section, settings: &TraceSettings) -> Option<Arc<Stre
     is_too_long(section, settings).then(|| Arc::new(Stream { ranks, steps }))
 }
 
-/// The next step waits for it.
 fn collective(
     step: CollectiveStep,
     local: Option<u32>,

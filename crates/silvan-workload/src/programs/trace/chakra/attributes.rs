@@ -1,10 +1,7 @@
-//! Properties of a node in any format.
-
 use super::super::MOST_BYTES;
 use super::NodeWork;
 use crate::programs::collective::Operation;
 
-/// A non-negative whole number, or its text.
 pub(super) type Given = Result<u64, String>;
 
 #[derive(Debug, Default)]
@@ -39,7 +36,6 @@ const COLLECTIVE: u64 = 7;
 /// Later types read and write files.
 const LAST_TYPE: u64 = 10;
 
-/// Refuses a second, different value.
 fn fill<T: PartialEq>(slot: &mut Option<T>, value: T, name: &str) -> Result<(), String> {
     match slot {
         Some(other) if *other != value => Err(format!("{name} is given twice, with two values")),

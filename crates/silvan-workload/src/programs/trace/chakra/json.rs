@@ -15,7 +15,6 @@ use super::{NODE_HINT, Node, check_version};
 const HINT: &str = "write a workload_graph, or the nodes as chakra_jsonizer does";
 const TRUNCATED: &str = "the file may have been cut off";
 
-/// `None` for protobuf.
 pub(super) fn text(bytes: &[u8]) -> Option<&[u8]> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let start = text.iter().find(|byte| !b" \t\r\n".contains(byte));
@@ -146,10 +145,8 @@ const TYPES: [&str; 11] = [
     "CHECKPOINT_NODE",
 ];
 
-/// A node of a `workload_graph`, or a message.
 struct Entry<'a, 'r> {
     reader: &'a mut Reader<'r>,
-    /// Index in the graph.
     place: Option<u64>,
 }
 
@@ -165,7 +162,6 @@ struct Fields {
     inputs: Option<Json>,
     version: Option<Json>,
     is_graph: bool,
-    /// Unknown names of a message.
     has_others: bool,
 }
 
@@ -342,7 +338,6 @@ impl Fields {
         Ok(done)
     }
 
-    /// The node, and groups that it names.
     fn node(self, is_message: bool, rank: usize) -> Result<(Node, Groups), String> {
         let value = |value: &Option<Json>, name: &str| {
             number(value.as_ref().map(Json::number).as_ref(), name)

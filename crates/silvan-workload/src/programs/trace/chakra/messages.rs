@@ -1,12 +1,9 @@
-//! Messages between ranks.
-
 use std::collections::BTreeMap;
 
 use super::super::{COLLECTIVE_TAG, TraceError};
 use super::nodes::wrong;
 use super::{Node, NodeWork, Trace};
 
-/// Checks that every message has a sender and a receiver.
 pub(super) fn check(trace: &Trace) -> Result<(), TraceError> {
     let ranks = trace.ranks.len();
     // Sent and received counts by sender, receiver and tag.

@@ -1,8 +1,7 @@
-//! Chakra execution traces: what each rank computes and communicates, and what waits for what.
+//! Chakra execution traces (S. Sridharan et al., "Chakra: Advancing Performance Benchmarking and Co-design using
+//! Standardized Execution Traces", arXiv:2305.14516, 2023; versions 0.0.4 to 1.0.0 of MLCommons).
 //!
-//! S. Sridharan et al., "Chakra: Advancing Performance Benchmarking and Co-design using Standardized Execution Traces",
-//! arXiv:2305.14516, 2023; versions 0.0.4 to 1.0.0 of MLCommons. Every rank has a file: protobuf ([`proto`]) or JSON ([`json`]).
-//! Groups of ranks are in a JSON file, or in nodes with metadata.
+//! Every rank has a file in protobuf ([`proto`]) or JSON ([`json`]); groups are in a JSON file, or in nodes.
 
 mod attributes;
 mod json;
@@ -108,13 +107,11 @@ impl TraceFormat for Chakra {
     }
 }
 
-/// Prefix of a text with dangling control dependencies.
 const DANGLING: &str = "{\"dangling\":";
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Trace {
-    /// Ignored control dependencies on missing nodes.
     #[serde(default, skip_serializing_if = "is_zero")]
     dangling: u64,
     ranks: Vec<Vec<Node>>,
@@ -132,7 +129,6 @@ struct Node {
     work: NodeWork,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     after: Vec<u64>,
-    /// Control dependencies, until all nodes have been read.
     #[serde(skip)]
     control: Vec<u64>,
 }
@@ -154,7 +150,6 @@ impl Node {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum NodeWork {
     Metadata,
-    /// On the accelerator, or on the host.
     Compute { micros: u64, ops: u64, host: bool },
     Send { to: u32, bytes: u64, tag: u32 },
     Receive { from: u32, bytes: u64, tag: u32 },

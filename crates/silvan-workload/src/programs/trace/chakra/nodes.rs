@@ -16,7 +16,6 @@ pub(super) fn wrong(rank: usize, message: String, hint: &'static str) -> TraceEr
     TraceError::new(TracePlace::Whole, message, hint).in_file(rank)
 }
 
-/// A member's collective operation; numbers count per group.
 #[derive(Clone, Copy, PartialEq)]
 struct Entry {
     operation: Operation,
@@ -186,7 +185,6 @@ fn differs(rank: usize, node: &Node, entry: Entry, known: &(Entry, u32, usize, u
     )
 }
 
-/// For nodes other than collective operations, with its processor.
 fn simple(node: &Node, settings: &TraceSettings) -> Result<(Action, u32), (String, &'static str)> {
     Ok(match node.work {
         NodeWork::Send { to, bytes, tag } => (Action::Send { to, bytes, tag }, MESSAGES),

@@ -1,5 +1,3 @@
-//! Properties of a JSON node: a name, and a value whose name is its type.
-
 use std::fmt::{Formatter, Result as Written};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};

@@ -102,7 +102,6 @@ struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// With its position; `None` at the end.
     fn next(&mut self) -> Result<Option<(&'a [u8], u64)>, TraceError> {
         if self.at == self.bytes.len() {
             return Ok(None);
@@ -196,7 +195,6 @@ struct Fields {
 }
 
 impl Fields {
-    /// Keeps only the properties that a node needs.
     fn read(mut bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut fields = Self::default();
         while !bytes.is_empty() {

@@ -5,12 +5,10 @@ use super::{ControlDependencies, Node, Trace};
 /// Over all ranks, at some 100 bytes each.
 const MOST_NODES: usize = 1 << 22;
 
-/// Dependencies over all ranks.
 pub(super) const MOST_WAITS: usize = 1 << 25;
 
 const FEWER: &str = "leave out ranks, or nodes that take no time";
 
-/// Fault and hint.
 pub(super) type Wrong = (String, &'static str);
 
 #[derive(Debug, Default)]
@@ -31,7 +29,6 @@ impl Ranks {
         self.control = Some(control);
     }
 
-    /// Merges control into data dependencies.
     fn resolve(&mut self) {
         let keeps = self.control == Some(ControlDependencies::Existing);
         for node in self.trace.ranks.last_mut().into_iter().flatten() {

@@ -9,7 +9,6 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::super::{MOST_RANKS, TraceError, TracePlace};
 use super::attributes::Given;
 
-/// Non-negative, without fraction.
 pub(super) fn whole(value: f64) -> Option<u64> {
     // Every smaller whole number is a float.
     const MOST: f64 = 9_007_199_254_740_992.0;
@@ -31,13 +30,11 @@ pub(super) enum Json {
     Number(Given),
     Text(String),
     List(List),
-    /// `values` of an object.
     Object(Option<Box<Json>>),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct List {
-    /// Any element is false or 0.
     has_false: bool,
     /// All elements are true, false, 1 or 0.
     is_flags: bool,
@@ -89,7 +86,6 @@ impl Json {
         }
     }
 
-    /// Checks for a list of whole numbers, which have been kept.
     pub fn ids(&self, name: &str) -> Result<(), String> {
         match self {
             Self::List(List {
@@ -106,7 +102,6 @@ pub(super) struct Any<'a> {
     pub numbers: Option<(&'a mut Vec<u64>, usize)>,
 }
 
-/// Keeps no numbers.
 pub(super) const ANY: Any<'static> = Any { numbers: None };
 
 impl<'de> DeserializeSeed<'de> for Any<'_> {
@@ -192,11 +187,9 @@ impl<'de> Visitor<'de> for Any<'_> {
     }
 }
 
-/// Converts a name.
 #[derive(Clone, Copy)]
 pub(super) struct Name<F>(pub F);
 
-/// Index among known names.
 pub(super) fn among(names: &[&str]) -> Name<impl Fn(&str) -> Option<usize>> {
     Name(|name: &str| names.iter().position(|known| *known == name))
 }
@@ -221,7 +214,6 @@ impl<T, F: Fn(&str) -> Option<T>> Visitor<'_> for Name<F> {
     }
 }
 
-/// By name.
 pub(super) type Groups = BTreeMap<String, Vec<u32>>;
 
 /// Groups from a node's inputs: JSON that may contain JSON as text.

@@ -1,18 +1,9 @@
-//! Connection matrices of htsim: senders, receivers and sizes, with a start time or a trigger.
+//! Connection matrices of htsim: lines such as `0->1 id 1 start 0 size 2000000 send_done_trigger 1` and `trigger id 1
+//! oneshot`.
 //!
-//! ```text
-//! Nodes 4
-//! Connections 2
-//! Triggers 1
-//! 0->1 id 1 start 0 size 2000000 send_done_trigger 1
-//! 0->2 id 2 trigger 1 size 2000000
-//! trigger id 1 oneshot
-//! ```
-//!
-//! Starts are picoseconds (csg-htsim) or microseconds (uet-htsim), sizes bytes. A connection writes straight into the
-//! memory of the other node: no receive, no request. It activates triggers when its bytes have arrived.
-//! Acknowledgements take no time, so the triggers of sender and receiver fire at the same instant. A trigger acts
-//! outside the network and takes no time. A `oneshot` fires at its activation, a `barrier` at its `count`-th.
+//! Starts are ps (csg-htsim) or us (uet-htsim), sizes bytes. A connection writes into the other node's memory. Triggers
+//! act outside the network, for sender and receiver at once: a `oneshot` at its activation, a `barrier` at its
+//! `count`-th.
 
 mod triggers;
 
@@ -104,16 +95,13 @@ struct Connection {
     to: u32,
     bytes: u64,
     start: Start,
-    /// Start after time 0.
     is_later: bool,
-    /// Activated triggers.
     fires: [Option<u32>; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Trigger {
     line: u32,
-    /// Required activations.
     count: u64,
     /// Fires at each activation, not only the first.
     is_multishot: bool,
@@ -288,7 +276,6 @@ fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
     ))
 }
 
-/// Duplicate property.
 fn twice(word: &str, line: u32) -> TraceError {
     let message = format!("{word} comes second: the line has such a property already");
     TraceError::line(line, message, "write each property once")

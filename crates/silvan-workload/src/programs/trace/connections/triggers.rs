@@ -53,7 +53,6 @@ pub(super) fn check(matrix: &Matrix) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Activating and waiting connections of a trigger.
 #[derive(Default)]
 struct Ends {
     activators: Vec<u32>,
@@ -102,7 +101,6 @@ impl Triggers {
         Self { edges, shared }
     }
 
-    /// Refuses cycles of connections.
     pub fn check_cycles(&self, connections: &[Connection]) -> Result<(), TraceError> {
         let nodes = connections.len() + self.shared.len();
         let Some(cycle) = cycle(nodes, self.edges.iter().copied()) else {

@@ -1,5 +1,3 @@
-//! Order of passes and layers in a step, and waits for collective operations.
-
 use silvan_core::Span;
 
 use super::super::super::TraceError;

@@ -1,5 +1,3 @@
-//! The first line of a text: parallelism and groups of ranks.
-
 use std::collections::BTreeSet;
 
 use super::super::super::{MOST_BYTES, MOST_RANKS, TraceError, TraceSettings};
@@ -71,7 +69,6 @@ impl Policy {
         }
     }
 
-    /// Returns true if a step has the pass's collective operation.
     pub fn issues(self, pass: Pass, layer: usize, word: &str) -> bool {
         match (self, pass) {
             (Self::Data | Self::Micro, pass) => pass == Pass::Weights,
@@ -105,7 +102,6 @@ pub(super) struct Parallelism {
     /// An allgather's size is the whole vector in SimAI (`MockNcclGroup.cc`), a rank's part in ASTRA-sim (`Ring.cc`). A
     /// reduce-scatter's is the whole vector in both.
     pub is_simai: bool,
-    /// The last layer before dense and sparse features join.
     pub last_bottom: usize,
     pub checkpoints: BTreeSet<usize>,
     /// Layers that start recomputation from the last checkpoint.
@@ -197,7 +193,6 @@ impl Parallelism {
         self.ranks / self.stages
     }
 
-    /// Servers have at least two ranks.
     fn has_servers(&self) -> bool {
         self.server > 1 && self.ranks % self.server == 0
     }

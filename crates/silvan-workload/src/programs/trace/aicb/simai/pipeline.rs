@@ -1,10 +1,8 @@
-//! The order of pipeline stages in SimAI's texts.
+//! The order of pipeline stages in SimAI's texts: the layers of one stage, `ga` times.
 //!
-//! A text with `pp` above 1 has the layers of one stage, `ga` times, once per micro-batch. SimAI adds a bubble of `(pp
-//! - 1) / (ga vpp)` of the layers' time, and `2 vpp ga` messages of `pp_comm` bytes (`Layer.cc`, `Layer::report`).
-//! Here, stages send these messages in the order that has this bubble: all micro-batches forwards, then all backwards,
-//! by `vpp` parts of a stage in turn (D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU
-//! Clusters Using Megatron-LM", SC 2021, section 2.2).
+//! SimAI adds a bubble of `(pp - 1)/(ga vpp)` of their time, and `2 vpp ga` messages of `pp_comm` bytes (`Layer.cc`,
+//! `Layer::report`). Here stages send these in the order of that bubble (D. Narayanan et al., "Efficient Large-Scale
+//! Language Model Training on GPU Clusters Using Megatron-LM", SC 2021, section 2.2).
 
 use std::ops::Range;
 
@@ -39,10 +37,8 @@ pub(super) fn sections(
     stages.collect()
 }
 
-/// A stage's layers in the order of micro-batches.
 struct Turns {
     before: Range<usize>,
-    /// Part and layers of each turn.
     turns: Vec<(u32, Range<usize>)>,
     after: Range<usize>,
 }
