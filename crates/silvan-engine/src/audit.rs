@@ -10,8 +10,8 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Checks conservation of bytes and packet data, credits of every buffer, queue summaries, and that no port sleeps
-    /// with packets waiting. Errors: the first invariant that does not hold.
+    /// Checks conservation of data, credits, queue summaries and wake-ups; returns the first invariant that does not
+    /// hold.
     pub fn audit(&self) -> Result<(), InvariantError> {
         let whole = self.whole();
         let held = self.plane.reordering.as_ref();
@@ -40,7 +40,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Behind the first packet of a FIFO, and only there, others are held back.
     fn audit_order(&self) -> Result<(), InvariantError> {
         let plane = &self.plane;
         let Some(fifos) = &plane.fifos else {

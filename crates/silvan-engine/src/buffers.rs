@@ -1,9 +1,8 @@
-//! The switches' accounts of their input buffers.
+//! The switches' accounts of their input buffers, if a scheme reads fill levels: the credits are upstream, where a
+//! lookahead window may have unprocessed events.
 //!
-//! The credits of a buffer belong to the port upstream, which may have unprocessed earlier events in a lookahead
-//! window. So each input lane has an account if a scheme reads fill levels: a packet takes blocks when its head is
-//! eligible, and frees them when its tail has left. Under PFC the lane upstream replays the bytes in the buffer
-//! (`pfc.rs`).
+//! A packet takes blocks when its head is eligible, and frees them when its tail has left. Under PFC the lane upstream
+//! replays the bytes (`pfc.rs`).
 
 use silvan_cc::hooks::SwitchControl;
 
@@ -19,8 +18,8 @@ pub(crate) struct Buffers {
 }
 
 impl CompiledFabric {
-    /// Keeps account of the input buffers of switches if a scheme reads how full they are. An engine calls this itself;
-    /// code that chooses among engines calls it before, because [`CompiledFabric::has_lookahead`] depends on it.
+    /// Keeps account of input buffers if a scheme reads them; callers that choose an engine do so before
+    /// [`CompiledFabric::has_lookahead`].
     pub fn serve<S: SwitchControl>(&mut self, switch: &S) {
         if S::ACTIVE && (switch.needs_buffer_full() || switch.delays_credits()) {
             self.count_buffers();
@@ -32,8 +31,7 @@ impl CompiledFabric {
         self.0.count_buffers();
     }
 
-    /// Returns true if switches keep accounts of their input buffers. Their events are then processed in the order of
-    /// time, which on one thread costs more than windows save.
+    /// True if switches keep accounts: events in the order of time then cost more than windows save.
     pub fn counts_buffers(&self) -> bool {
         self.0.buffers.is_some()
     }
@@ -87,8 +85,7 @@ impl Plane {
         }
     }
 
-    /// Blocks of the input buffer of a switch, and those that are free at `now`, as the switch knows. Panics if no
-    /// account is kept.
+    /// In blocks; panics if no account is kept.
     pub fn room(&self, now: u64, input: u32, vl: usize) -> (i32, i32) {
         if self.pauses.is_some() {
             let upstream = self.ins[input as usize].upstream;

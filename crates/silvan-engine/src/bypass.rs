@@ -1,8 +1,5 @@
-//! Limits on overtaking in input buffers.
-//!
-//! A packet whose output is busy is passed by younger packets of its buffer and virtual lane (santos2003, footnote 6).
-//! After `limit` times it may not be overtaken: the buffer is then a FIFO, which adds no dependency that the check for
-//! credit loops misses.
+//! Limits on overtaking in input buffers: a packet whose output is busy is passed by younger ones (santos2003, footnote
+//! 6), at most `limit` times. The buffer is then a FIFO, without new dependencies for credit loops.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
@@ -15,7 +12,6 @@ use crate::workload::Workload;
 
 #[derive(Clone, Copy, Debug)]
 struct Passed {
-    /// Number of times that the oldest packet has been overtaken.
     count: u8,
     /// The dense lane that the oldest packet waits for, if nothing may overtake it any more; else `NONE`.
     held: u32,
@@ -100,7 +96,6 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The packet overtakes the oldest packet of its buffer, or is the oldest.
     #[cold]
     pub(crate) fn overtake(&mut self, now: u64, output: u32, lane: usize, local: u32) {
         let plane = &mut self.plane;
@@ -129,7 +124,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Clears the limits for packets that waited for an output and are discarded.
     pub(crate) fn invalidate_overtaken(&mut self, now: u64, output: u32) {
         let plane = &mut self.plane;
         let element = plane.element_of(output);

@@ -1,7 +1,4 @@
-//! Ports among which a switch chooses for each packet.
-//!
-//! All hosts of a leaf are reached by the same ports, so a switch has a group of ports for each leaf. The port of the
-//! forwarding table, which wins ties, is the host's own.
+//! Ports among which a switch chooses for each packet, in a group for each leaf; the table's port wins ties.
 
 use std::ops::Range;
 
@@ -23,7 +20,6 @@ use crate::routing::CHOOSE;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
-/// The ports to choose from at all switches; empty unless the routes have alternatives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choices {
     by_switch: ChoiceTables,
@@ -31,9 +27,7 @@ pub(crate) struct Choices {
     rows: Vec<u32>,
     columns: Vec<u32>,
     leaves: usize,
-    /// Local ports of all groups.
     members: Vec<u8>,
-    /// True, by port, if an output is in a group or may start a path over a waypoint.
     alternatives: Vec<bool>,
     pub policy: PathChoice,
     /// Next member of each group, at the place of its first one.
@@ -50,7 +44,6 @@ pub(crate) struct ChoiceTables {
     ports: Vec<u8>,
 }
 
-/// First of `members`, and how many there are.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     first: u32,
@@ -79,7 +72,6 @@ impl Choices {
         self.alternatives = alternatives;
     }
 
-    /// The port that the forwarding table had at an entry where the switch chooses.
     pub fn table_port(&self, entry: usize) -> u8 {
         self.by_switch.ports[entry]
     }

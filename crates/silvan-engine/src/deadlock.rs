@@ -1,9 +1,6 @@
-//! Deadlock: packets that wait for each other's buffers in a cycle.
-//!
-//! A lane is stuck if its waiting packets have no credits, none are on their way, and every packet that could free
-//! credits waits for a stuck lane (Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection
-//! networks", 1987). To find the largest such set, take all lanes without credits and drop those whose buffer can still
-//! move.
+//! Deadlock: a lane is stuck if its packets have no credits, in hand or on their way, and all packets that could free
+//! some wait for stuck lanes (Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection
+//! networks", 1987). Lanes that can move are dropped from those without credits.
 
 use silvan_core::{PortId, Vl};
 use silvan_model::Deadlock;
@@ -87,7 +84,6 @@ impl Whole<'_> {
         })
     }
 
-    /// Lanes for which a packet waits in the buffer behind `lane`.
     fn lanes_of_buffer_behind(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
         let plane = self.any();
         let next = plane.outs[lane / plane.vls].next;

@@ -1,8 +1,7 @@
-//! Paths over a waypoint: a packet goes by the tables to a drawn switch, and from there to its destination.
+//! Paths over a waypoint, a drawn switch, by the tables; the packet carries it.
 //!
-//! The source's switch decides, from a random stream of its own, and the packet carries the waypoint. A choice by the
-//! queues of its switch fits into a lookahead window, because the bytes ahead on an output are known once it has
-//! processed its earlier events. `ugal-g` reads the present state of other switches, so such a run has no windows.
+//! The source's switch decides by its queues, which are known within a lookahead window. `ugal-g` reads other switches,
+//! so its runs have no windows.
 
 mod distances;
 
@@ -59,7 +58,6 @@ impl Detours {
         self.tables.extend_from_slice(&all[entries]);
     }
 
-    /// Returns true if a choice depends only on the state of its switch.
     pub fn is_local(&self) -> bool {
         self.choice != PathChoice::UgalG
     }
@@ -106,7 +104,6 @@ impl Detours {
 
 #[derive(Clone, Copy)]
 struct Paths {
-    /// Cables between switches.
     minimal: u64,
     detour: u64,
     straight: u32,
@@ -166,8 +163,7 @@ impl Plane {
         self.routing.choices.set_alternatives(is_marked);
     }
 
-    /// The bytes by which the path by the tables may exceed the other; `None` if the head's switch decides nothing. The
-    /// source's or the next switch decides.
+    /// `None` if the head's switch decides nothing; the source's or the next one does.
     fn bias_of(&self, detours: &Detours, head: &Head) -> Option<u64> {
         let input = &self.ins[head.port as usize];
         let packet = &head.packet;
@@ -202,13 +198,11 @@ impl Plane {
         })
     }
 
-    /// The output of a switch to a host by its table.
     fn tabled_output(&self, detours: &Detours, element: u32, host: u32) -> u32 {
         let Element { base, table, .. } = self.elements[element as usize];
         base + u32::from(detours.tables[(table + host) as usize])
     }
 
-    /// Cables from a switch to that of a host by the tables; 0 if it is there, or has no route.
     fn cables(&self, detours: &Detours, element: u32, host: u32) -> u64 {
         match &detours.distances {
             Some(distances) => distances.get(element, host),
@@ -221,7 +215,6 @@ impl Plane {
         }
     }
 
-    /// Bytes ahead at all switch outputs of a path by the tables.
     fn bytes_on_path(&self, detours: &Detours, now: u64, mut element: u32, host: u32) -> u64 {
         let (mut all, mut cables) = (0, 0);
         let end = detours.leaves[host as usize];
@@ -277,7 +270,6 @@ impl Plane {
         (local != NO_ROUTE && !self.is_closed(output as usize)).then_some(output)
     }
 
-    /// Finds the outputs of the heads of a window that need no decision.
     pub fn direct_heads(&self, heads: &mut [Head]) {
         let Some(detours) = self.routing.detours.as_deref() else {
             return;

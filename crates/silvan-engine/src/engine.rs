@@ -23,10 +23,9 @@ use crate::variant::{CompiledFabric, EngineVariant, General, GeneralLookahead, L
 use crate::workload::{Offer, Workload};
 use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError, PacketFilter};
 
-/// The data plane of a fabric with its congestion control and its traffic.
+/// The data plane of a fabric with its congestion control and traffic.
 ///
-/// Simultaneous events are ordered by phase and then by port or host, never by the order in which
-/// they were scheduled, so that a run is a function of its inputs alone.
+/// Simultaneous events are ordered by phase, then port or host, so that a run is a function of its inputs.
 #[derive(Debug)]
 pub struct Engine<S, C, W, F = General> {
     pub(crate) plane: Plane,
@@ -45,7 +44,6 @@ pub struct Engine<S, C, W, F = General> {
     /// Discarded packets that each source knows of and has not sent again, if switches discard packets that the scheme
     /// chooses.
     pub(crate) discarded: Vec<Vec<Discarded>>,
-    /// Buffer for grants that the scheme adds.
     pub(crate) grants: Grants,
     pub(crate) candidates: Vec<Candidate>,
     pub(crate) switch_events: SwitchEvents,
@@ -53,26 +51,23 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) events: u64,
     pub(crate) fault: Option<EngineError>,
     deadlock_checks: DeadlockChecks,
-    /// Time of the workload's next change or timer.
     pub(crate) change_at: u64,
     pub(crate) timer_at: u64,
     pub(crate) woken: Vec<HostId>,
     /// Only in the variant [`Traced`].
     pub(crate) tracer: Option<Box<Tracer>>,
     pub(crate) leaps: Option<Box<Leaps>>,
-    /// Host whose packet starts [`Leaps`] watches; `NONE` for none.
     pub(crate) watched: u32,
     pub(crate) starts: Starts,
     variant: PhantomData<F>,
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
-    /// Compiles a fabric and its routes, and polls every host at time zero.
+    /// Compiles a fabric and its routes, and polls every host at time zero; a [`BuildError`](silvan_model::BuildError)
+    /// names an impossible value or host.
     ///
-    /// If lanes change along the path, the header carries the workload's service level as a class, above the bits that
-    /// encode the path. Congestion control sees the header's service level; a class takes the virtual lanes of
-    /// `config.sl_to_vl`. If switches choose among alternatives, the last packet of a message may not arrive last.
-    /// Errors: a value of `config` that cannot be simulated, or a host without exactly one cable.
+    /// If lanes change along the path, the header's service level is the workload's above the bits of the path. With
+    /// alternatives, a message's last packet may not arrive last.
     pub fn new<'a>(
         fabric: &Fabric,
         routes: impl Into<Routes<'a>>,
@@ -107,11 +102,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Traced> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
-    /// Makes an engine that processes events by lookahead windows.
-    ///
-    /// Its results are those of a general engine; only the number of events differs, by events without effect. Panics
-    /// if the fabric does not fit, if congestion control reads the fill level of input buffers, or if the workload
-    /// needs deliveries without [linking hosts](Workload::LINKS_HOSTS).
+    /// An engine by lookahead windows, with a general engine's results. Panics if fabric, scheme or workload do not
+    /// fit.
     pub fn lookahead(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         fabric.serve(&switch);
         assert!(fabric.has_lookahead(), "the fabric has no lookahead");
@@ -120,9 +112,8 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, GeneralLookahead> {
-    /// Makes a lookahead engine for any fabric that [has windows](CompiledFabric::has_windows), also if congestion
-    /// control reads input buffers. Panics if the fabric has no windows, or the workload needs deliveries without
-    /// [linking hosts](Workload::LINKS_HOSTS).
+    /// A lookahead engine for any fabric that [has windows](CompiledFabric::has_windows). Panics if it has none, or the
+    /// workload needs deliveries without [linking hosts](Workload::LINKS_HOSTS).
     pub fn general_lookahead(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         Self::with_windows(fabric, switch, source, workload)
     }
@@ -235,17 +226,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         engine
     }
 
-    /// Processes every event before `end`; events at `end` itself belong to the next call. If the workload pauses the
-    /// run, it returns earlier, at that instant. Errors: [`EngineError`]; the same one again if the run is continued
-    /// after it.
+    /// Processes events before `end`, or until the workload pauses; an [`EngineError`] returns on each further call.
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, true)
     }
 
-    /// Runs like [`run_until`](Self::run_until), without the checks for a deadlock and for losses at `end`.
-    ///
-    /// Meant for many short steps. Longer runs check once per simulated millisecond. Errors: same errors as
-    /// [`run_until`](Self::run_until).
+    /// As [`run_until`](Self::run_until) for many short steps, without the checks for deadlock and losses at `end`;
+    /// longer runs check once per simulated millisecond.
     pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, false)
     }
@@ -368,7 +355,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Skips an event that the port no longer expects.
     #[inline]
     pub(crate) fn output_event(&mut self, now: u64, output: u32) {
         let out = &mut self.plane.outs[output as usize];
@@ -378,7 +364,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Skips an event that the host no longer expects.
     #[inline]
     pub(crate) fn host_event(&mut self, now: u64, host: u32) {
         let record = &mut self.plane.hosts[host as usize];

@@ -1,8 +1,7 @@
-//! The event queue: fixed-delay queues and a timing wheel, ordered by (time, phase, id).
+//! The event queue, ordered by (time, phase, id) and never by insertion.
 //!
-//! The order never depends on when an event was pushed, so a wake-up pushed early, late or twice cannot change a
-//! result. Packet heads travel for one of a few constant times, so a FIFO per delay holds them in sequential memory, as
-//! it does hosts' next injections and ends of packets that others wait for. All other events go into a timing wheel.
+//! Heads travel for one of a few constant times: a FIFO per delay has them in sequential memory, as injections and ends
+//! of packets. Other events go into a timing wheel.
 
 mod calendar;
 mod event;
@@ -38,7 +37,6 @@ pub(crate) enum NextEvent {
     Outputs,
     Hosts,
     Wheel,
-    /// Nothing before the given end.
     None,
 }
 
@@ -144,7 +142,6 @@ impl EventQueue {
         }
     }
 
-    /// Notes in the calendar what the wheel has for before `end`, where the open window ends.
     #[inline]
     pub fn fill_window(&mut self, end: u64) {
         if self.wheel.front >= end {
@@ -194,7 +191,6 @@ impl EventQueue {
         self.slab.remove(slot)
     }
 
-    /// Finds the next event before `end`; one of the `pop_*` functions then removes it.
     #[inline(always)]
     pub fn next(&mut self, end: u64) -> NextEvent {
         loop {

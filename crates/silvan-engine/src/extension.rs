@@ -1,7 +1,5 @@
-//! Extensions of packets, for schemes that choose paths or need reports in acknowledgements.
-//!
-//! The packet's word for the injection time holds the number of a record instead. The record holds that time, the rest
-//! of the path, and the switches' entries; it moves with the packet, then with the acknowledgement.
+//! Extensions of packets, for schemes that choose paths or need reports: a record in place of the injection time, with
+//! that time, the rest of the path and the switches' entries.
 
 use silvan_cc::hooks::{Ack, Hop, PortVl, SourceControl, SwitchControl};
 
@@ -21,7 +19,6 @@ pub(crate) struct Extension {
     /// The rest of the path, if the scheme has chosen one.
     path: Option<u32>,
     chosen: Option<u32>,
-    /// Time in the destination's sink and in its queue, in ps.
     endpoint: u64,
     /// Payload of its flow that waited behind it when it was sent.
     behind: u32,
@@ -64,7 +61,6 @@ impl Extensions {
         }
     }
 
-    /// Reverses [`send`](Self::send).
     pub fn receive(&mut self, packet: &mut Packet, sent: &mut [Extension]) {
         if packet.is(EXTENDED) {
             let extension = std::mem::take(&mut sent[packet.born as usize]);
@@ -105,7 +101,6 @@ impl Extensions {
             .map_or(0, |number| self.records[number as usize].behind)
     }
 
-    /// `endpoint` is in ps.
     pub fn note_endpoint(&mut self, endpoint: u64) {
         if let Some(number) = self.detached {
             self.records[number as usize].endpoint = endpoint;
@@ -204,13 +199,11 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Returns true if data packets have extensions.
     #[inline(always)]
     pub(crate) fn extends_packets(&self) -> bool {
         C::ACTIVE && (self.needs.ack || self.needs.receive || self.needs.select_path)
     }
 
-    /// Extends a packet that is about to start.
     pub(crate) fn extended(
         &mut self,
         now: u64,
@@ -235,7 +228,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         packet
     }
 
-    /// Adds a switch's record to a departing packet.
     #[inline(never)]
     pub(crate) fn stamp(
         &mut self,

@@ -1,7 +1,5 @@
-//! Notifications: from a FECN at the destination to a BECN at the source.
-//!
-//! A notification is a [`Packet`] with `CONTROL` set. Past the fabric, it is stored until its arrival; through the
-//! fabric, it is queued at the destination's port like any packet.
+//! Notifications from a FECN at the destination to a BECN at the source: [`Packet`]s with `CONTROL`, past or through
+//! the fabric.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,7 +21,6 @@ use silvan_model::{BecnCarrier, FeedbackParams, FeedbackPath, InvariantError};
 
 /// Second argument of a feedback event: the notification arrives at its source.
 const ARRIVES: u32 = 0;
-/// The notification is ready to be sent through the fabric.
 const TO_SEND: u32 = 1;
 
 #[derive(Debug)]
@@ -70,7 +67,6 @@ impl Notifications {
         self.grants_received[host.index()] += 1;
     }
 
-    /// Returns true if a delivered data packet may need a notification.
     #[inline]
     pub fn wants(&self, packet: &Packet) -> bool {
         packet.is(MARKED) || self.carrier != BecnCarrier::Cnp
@@ -141,7 +137,6 @@ pub(crate) fn notified_flow(packet: &Packet) -> Flow {
 }
 
 impl Plane {
-    /// Sorts feedback events of one host and instant by what the notifications are.
     pub fn order_feedback(&self, events: &mut [Event]) {
         if events.len() > 1 {
             events.sort_unstable_by_key(|event| {
@@ -273,7 +268,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.post_grants(now, host, grants);
     }
 
-    /// Sends the scheme's grants for a host.
     pub(crate) fn post_grants(&mut self, now: u64, host: u32, mut grants: Grants) {
         for grant in grants.drain() {
             let source = grant.source.index();
@@ -368,7 +362,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         !in_band && !notification.is(ACK) && self.plane.sink_cnp > 0
     }
 
-    /// Records the feedback events that a sink is charged for.
     pub(crate) fn note_sink_charges(&mut self, feedback: &[Event]) {
         let feedback = feedback.iter();
         for event in feedback.filter(|event| event.phase() == phase::FEEDBACK) {
@@ -382,7 +375,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Charges for CNPs past the fabric that have arrived before `now`.
     #[inline]
     pub(crate) fn charge_sink(&mut self, now: u64, host: u32) {
         if self.notifications.sink_charges_open == 0 {

@@ -1,8 +1,5 @@
-//! Input buffers that are single queues.
-//!
-//! Of an input buffer and virtual lane, only the first packet is in a virtual output queue. The others are held back
-//! here, and move up when the packet before starts to leave (head-of-line blocking). Dependencies among buffers are
-//! those of virtual output queues, so the check for credit loops holds for both.
+//! Input buffers that are single queues: only a lane's first packet is in a virtual output queue, others are held back
+//! (head-of-line blocking). Dependencies are those of virtual output queues.
 
 use std::collections::VecDeque;
 
@@ -23,7 +20,6 @@ pub(crate) struct HeldBack {
 
 #[derive(Clone, Debug, Default)]
 struct Buffer {
-    /// True if the first packet is in a virtual output queue.
     has_first: bool,
     behind: VecDeque<HeldBack>,
 }
@@ -59,7 +55,6 @@ impl Fifos {
             .is_some_and(|buffer| buffer.has_first)
     }
 
-    /// Returns true if the packet is held back.
     fn join(&mut self, input: u32, lane: usize, packet: &Packet, now: u64) -> bool {
         let Some(buffer) = self.buffer_mut(input, packet.vl()) else {
             return false;
@@ -103,13 +98,11 @@ impl Fifos {
         Some(popped.packet)
     }
 
-    /// The packets held back in a buffer, in order.
     pub fn behind(&self, input: u32, vl: usize) -> impl Iterator<Item = &HeldBack> {
         let buffer = self.buffer(input, vl);
         buffer.into_iter().flat_map(|buffer| &buffer.behind)
     }
 
-    /// Packets held back in a buffer.
     pub fn behind_mut(&mut self, input: u32, vl: usize) -> impl Iterator<Item = &mut HeldBack> {
         let buffer = self.buffer_mut(input, vl);
         buffer.into_iter().flat_map(|buffer| &mut buffer.behind)
@@ -199,7 +192,6 @@ impl Plane {
         self.pool.for_each_in_turns(queues, each, done);
     }
 
-    /// Calls `each` with the lane, the input and the packet.
     pub fn for_each_held_back(&self, mut each: impl FnMut(usize, u32, &Packet)) {
         if let Some(fifos) = &self.fifos {
             for (input, held) in fifos.all_behind() {

@@ -359,7 +359,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_host(host, at);
     }
 
-    /// Schedules a wake-up for the time at which one of the lanes has `blocks` credits.
     fn await_host_credits(&mut self, now: u64, host: u32, starved: u16, blocks: i32) {
         let first = self
             .plane

@@ -1,11 +1,8 @@
 //! Leaps over repeating states: exact fast-forward.
 //!
-//! If two instants have equal times relative to now and an equal fabric state, and no message starts or ends between
-//! them, the fabric repeats this period until a message starts or ends, a timer expires, or the call ends. The engine
-//! adds the period's counts as often as it fits, moves all instants, and continues. States are compared word by word,
-//! without estimates or hashes.
-//!
-//! A sending host suggests the period (`period.rs`); the state (`state.rs`) is compared after multiples of it.
+//! If a state repeats, without message starts or ends in between, the engine adds the period's counts as often as it
+//! fits before one, a timer or the end. States are compared word by word (`state.rs`), at multiples of a host's period
+//! (`period.rs`).
 
 mod period;
 mod state;
@@ -37,7 +34,6 @@ enum Stage {
     /// A message started or ended at this number of events.
     #[default]
     Changed,
-    /// Notes packet starts of one host.
     Watching,
     Comparing(Box<Earlier>),
     Repeating(Box<Period>),
@@ -50,7 +46,6 @@ struct Earlier {
     /// By output: start of waiting, and counters.
     waits: Vec<u64>,
     ports: Vec<[u64; 3]>,
-    /// Started payload by host.
     injected: Vec<u64>,
     events: u64,
     messages: Progress,
@@ -71,7 +66,6 @@ struct Period {
     messages: Progress,
 }
 
-/// The search for a period, and its results.
 #[derive(Debug)]
 pub(crate) struct Leaps {
     stage: Stage,
@@ -82,7 +76,6 @@ pub(crate) struct Leaps {
     /// Number of message starts and ends at the last check, and events up to then.
     message_changes: u64,
     events: u64,
-    /// The next instant at which the state is compared.
     cut: u64,
     /// Time before which no leap begins.
     retry_at: u64,
@@ -103,7 +96,6 @@ impl Leaps {
         }
     }
 
-    /// Restarts the search after a change.
     fn begin_again(&mut self, events: u64) {
         self.stage = Stage::Changed;
         self.cut = u64::MAX;
@@ -117,7 +109,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         W::RECURS && F::LOOKAHEAD && !S::ACTIVE && !C::ACTIVE
     }
 
-    /// Starts a search if this run may leap.
     pub(crate) fn prepare_leaps(&mut self) {
         let may_leap = self.no_leaps().is_none();
         self.leaps = may_leap.then(|| Box::new(Leaps::new()));
@@ -150,7 +141,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notes a packet that a host starts if the host is watched.
     #[inline(always)]
     pub(crate) fn note_start(&mut self, now: u64, host: u32, destination: u32) {
         if Self::has_leaps() && host == self.watched {
@@ -158,7 +148,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Runs windows until `end`, with leaps.
     #[inline(never)]
     pub(crate) fn run_windows_with_leaps(&mut self, mut leaps: Box<Leaps>, end: u64) {
         leaps.retry_at = 0;
@@ -213,7 +202,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         leaps.stage = Stage::Watching;
     }
 
-    /// Records the state, to compare it after multiples of `step`.
     fn write_down(&mut self, leaps: &mut Leaps, step: u64) {
         if !self.stats.has_counted_all() || self.plane.events.next_delivery().is_none() {
             return;

@@ -27,10 +27,9 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
-    /// Sets the virtual lanes of a switch by service level, for packets between two ports; a missing lane discards
-    /// them. Packets that wait keep their lane. Ignored if `switch` is no switch or has no such ports.
+    /// Sets a switch's lanes by service level between two ports; a missing lane discards. Waiting packets keep theirs.
     ///
-    /// A switch without settings keeps the lane on which a packet arrived.
+    /// Ignored without such a switch or ports; a switch without settings keeps lanes.
     pub fn set_sl_to_vl(
         &mut self,
         switch: NodeId,
@@ -44,8 +43,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// The virtual lanes of a switch by service level, for packets from one port to another. `None`
-    /// if it is no switch or has no such ports.
+    /// A switch's lanes by service level from port to port; `None` without such a switch or ports.
     pub fn sl_to_vl(
         &self,
         switch: NodeId,
@@ -57,8 +55,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         Some(self.plane.pair_lanes(element, input, output))
     }
 
-    /// Sets the virtual lanes by service level of a host's packets. A missing lane blocks its level. With lanes that
-    /// depend on the path, the levels are those of paths that cross no dateline. Panics if there is no such host.
+    /// Sets a host's lanes by service level, for paths that cross no dateline; a missing lane blocks. Panics without
+    /// such a host.
     pub fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]) {
         let host = self.plane.known_host(host);
         self.plane.set_host_lanes(host, vls);
@@ -71,9 +69,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         std::array::from_fn(|sl| lanes[usize::from(self.plane.routing.class_bits(sl as u8))])
     }
 
-    /// Sets the service level of packets between two hosts whose traffic has level 0, as a subnet manager does for a
-    /// path. Switches use their mapping for that level; the host's link keeps the traffic's lane. Panics if there is no
-    /// such host.
+    /// Sets the level of a path for traffic of level 0, as a subnet manager does; the host's link keeps its lane.
+    /// Panics without such a host.
     pub fn set_path_sl(&mut self, source: HostId, destination: HostId, level: Sl) {
         let (source, destination) = (
             self.plane.known_host(source),
@@ -82,8 +79,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.set_path_sl(source, destination, level.as_u8());
     }
 
-    /// The service level of packets from one host to another whose traffic has service level 0. Panics if there is no
-    /// such host.
+    /// The service level of a path for traffic of level 0. Panics without such a host.
     pub fn path_sl(&self, source: HostId, destination: HostId) -> Sl {
         let (source, destination) = (
             self.plane.known_host(source),

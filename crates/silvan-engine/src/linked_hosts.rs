@@ -1,8 +1,7 @@
-//! Lookahead windows in which a message's arrival or a timer may give other hosts messages at the same instant.
+//! Lookahead windows in which arrivals or timers give other hosts messages at once.
 //!
-//! Packets that hosts send arrive after the window, so ranks come first: one thread passes them all arrived messages
-//! and expired timers in the order of time. Their new messages are events of the sending hosts, which are then
-//! processed independently.
+//! Sent packets arrive after the window, so one thread first passes ranks their messages and timers in the order of
+//! time.
 
 use std::ops::DerefMut;
 

@@ -1,8 +1,5 @@
-//! Lookahead windows in which the ports of a switch are processed in the order of time.
-//!
-//! Outputs of a switch affect each other at one instant if an input buffer is a single queue, reads or overtaking are
-//! limited, a scheme reads fill levels, or an output buffer has no delay. All of this stays within a switch during a
-//! window. So each switch processes its events in the order of time, phase and port, one switch after the other.
+//! Lookahead windows with a switch's ports in the order of time: outputs affect each other at one instant through
+//! FIFOs, limited reads or overtaking, fill levels, or output buffers without delay.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,15 +28,12 @@ impl Plane {
     }
 }
 
-/// Kept from window to window, so that none allocates memory.
 #[derive(Debug, Default)]
 pub(crate) struct SwitchEvents {
     found: Vec<Event>,
     /// Events known when the window opens, by switch.
     known: Vec<(u32, Event)>,
-    /// Later events of the switch that is being processed.
     added: BinaryHeap<Reverse<Event>>,
-    /// Heads, indexed by the argument of their events.
     heads: Vec<Head>,
     later_heads: Vec<Head>,
     later_outputs: Vec<u32>,

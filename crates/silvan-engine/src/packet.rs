@@ -54,7 +54,6 @@ const WAYPOINT_SHIFT: u32 = 56;
 const BELOW_WAYPOINT: u64 = (1 << WAYPOINT_SHIFT) - 1;
 
 impl Packet {
-    /// A packet that has crossed no link.
     #[inline]
     pub fn new(born: u64, source: u32, destination: u32, kind: Kind) -> Self {
         Self {
@@ -198,7 +197,6 @@ impl Packet {
         now.wrapping_sub(self.born) & BELOW_WAYPOINT
     }
 
-    /// Sets the start of the injection.
     pub fn set_sent(&mut self, sent: u64) {
         self.born = self.born & !BELOW_WAYPOINT | sent & BELOW_WAYPOINT;
     }
@@ -342,7 +340,6 @@ impl Pool {
         &self.nodes[node as usize].packet
     }
 
-    /// In ps; 0 unless stored.
     #[inline]
     pub fn eligible(&self, node: u32) -> u64 {
         self.eligible

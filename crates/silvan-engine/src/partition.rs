@@ -1,12 +1,7 @@
-//! A fabric on several threads.
+//! A fabric on several threads: each part, neighbouring switches with their hosts, is an [`Engine`].
 //!
-//! Each part of the fabric, neighbouring switches with their hosts, is an [`Engine`] with records, events and packets
-//! of these only. It has copies of congestion control and traffic, of which it uses its own Port VLs and hosts. All
-//! parts process the same lookahead window at the same time.
-//!
-//! Parts exchange heads, credits, notifications past the fabric, and deliveries when all have processed the window at
-//! their switches. These take effect after the window, or in it at hosts. So the result depends neither on the number
-//! of parts nor on that of threads.
+//! All parts process one lookahead window at a time, then exchange heads, credits, notifications and deliveries, which
+//! take effect after the window or at hosts. Results depend on no numbers of parts or threads.
 
 mod assignment;
 mod balance;
@@ -50,10 +45,7 @@ pub(crate) use whole::Whole;
 /// `head_queue` of an output with a cable to another part.
 pub(crate) const REMOTE: u8 = u8::MAX - 1;
 
-/// An engine whose fabric is divided into parts, which run on several threads.
-///
-/// Its results are those of one [`Engine`], to the bit; only the number of events that it processes without effect
-/// is not.
+/// An engine whose fabric is divided into parts on several threads, with the results of one [`Engine`] to the bit.
 #[derive(Debug)]
 pub struct Partitioned<S, C, W, F = Lookahead> {
     parts: Vec<Engine<S, C, W, F>>,
@@ -66,18 +58,15 @@ pub struct Partitioned<S, C, W, F = Lookahead> {
 }
 
 impl CompiledFabric {
-    /// Returns true if a fabric with windows can be divided into parts.
-    ///
-    /// Notifications past the fabric must arrive after the window of their sending, destinations must not restore
-    /// order, and there must be more than one switch.
+    /// True if a fabric can be divided: windows, later notifications, no restored order, several switches.
     pub fn is_divisible(&self) -> bool {
         self.0.notifies_later() && !self.restores_order() && Assignment::new(&self.0, 2).parts() > 1
     }
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
-    /// An engine on this many threads, with so many parts for each; fewer if there are fewer switches. Panics as
-    /// [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
+    /// An engine on this many threads with so many parts each. Panics as [`Engine::lookahead`], and unless
+    /// [divisible](CompiledFabric::is_divisible).
     pub fn new(
         mut fabric: CompiledFabric,
         switch: S,
@@ -92,8 +81,8 @@ impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W, GeneralLookahead> {
-    /// Divides any fabric that [has windows](CompiledFabric::has_windows). Panics as [`Engine::general_lookahead`], and
-    /// if the fabric is not [divisible](CompiledFabric::is_divisible).
+    /// Divides any fabric with [windows](CompiledFabric::has_windows). Panics as [`Engine::general_lookahead`], and
+    /// unless [divisible](CompiledFabric::is_divisible).
     pub fn general_lookahead(
         fabric: CompiledFabric,
         switch: S,
@@ -167,8 +156,7 @@ where
         self.threads = ThreadCount::new(self.threads.most(), usize::MAX);
     }
 
-    /// Processes every event before `end`; events at `end` itself belong to the next call. Errors as
-    /// [`Engine::run_until`].
+    /// Processes events before `end`. Errors as [`Engine::run_until`].
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, true)
     }
@@ -226,7 +214,6 @@ where
         Ok(())
     }
 
-    /// The first packet that was lost until then.
     fn first_loss(&self, until: u64) -> Option<EngineError> {
         let losses = self.parts.iter().map(|part| part.plane.first_loss(until));
         let (loss, _) = losses

@@ -1,13 +1,11 @@
 //! Priority-based flow control (PFC, IEEE 802.1Qbb) instead of credits.
 //!
-//! A receiver pauses its sender above `xoff` bytes, and resumes it at `xon`. Both take effect after a constant delay: a
-//! frame that has just started, the pause frame, cable, interfaces and response. A frame that starts at that instant
-//! still goes. A packet takes its wire bytes from its first byte's arrival until its tail leaves; at one instant,
-//! thresholds are compared after departures and arrivals.
+//! A receiver pauses its sender above `xoff` bytes and resumes it at `xon`, with effect after a constant delay: a
+//! started frame, the pause frame, cable, interfaces and response. Wire bytes count from the first byte's arrival until
+//! the tail leaves.
 //!
-//! PFC needs no events. A buffer has one sender, whose lane learns of each departure at its start, and replays the
-//! buffer's state of one delay before. Later changes have no effect yet, so neither has the order of ports within the
-//! delay.
+//! A buffer's sender learns of departures at their start and replays the buffer's state of one delay before, without
+//! events.
 
 mod lanes;
 
@@ -33,7 +31,6 @@ struct Link {
     limits: PfcLimits,
 }
 
-/// Bytes that enter or leave a buffer, and the time of the effect at the sender.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     due: u64,
@@ -48,9 +45,7 @@ struct Lane {
     /// Changes that have not been replayed, by time.
     entering: VecDeque<Change>,
     leaving: VecDeque<Change>,
-    /// Pause and resume frames that have taken effect.
     frames: u64,
-    /// Start of the current pause, and time paused before.
     paused_since: u64,
     paused: u64,
     /// Effect time of the first packet without room, and overflow in bytes.
@@ -68,7 +63,6 @@ struct Replayed {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pauses {
-    /// By output port; `None` without a cable.
     links: Vec<Option<Link>>,
     lanes: Vec<Lane>,
     vls: usize,
@@ -78,7 +72,6 @@ pub(crate) struct Pauses {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PauseCounts {
-    /// Pause and resume frames that have taken effect.
     pub frames: u64,
     pub paused: u64,
 }
@@ -252,7 +245,6 @@ impl Lane {
         }
     }
 
-    /// Bytes sent that have not begun to leave the buffer.
     fn outstanding(&self) -> i64 {
         let sum = |changes: &VecDeque<Change>| {
             let bytes = changes.iter().map(|change| i64::from(change.bytes));

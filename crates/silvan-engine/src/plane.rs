@@ -42,7 +42,6 @@ pub(crate) struct Host {
     pub wake_at: u64,
     pub next_start: u64,
     pub sink_free: u64,
-    /// Payload delivered here.
     pub delivered: u64,
     pub delivered_packets: u64,
     pub injected: u64,
@@ -67,7 +66,6 @@ pub(crate) struct Reads {
     pub limit: u8,
     /// Rate of a read relative to the link, in per cent.
     pub speedup_percent: u32,
-    /// Reads in progress by input port.
     pub active: Vec<u8>,
     /// By input port: local output that is served first when a read ends.
     pub pointer: Vec<u8>,
@@ -91,7 +89,6 @@ pub(crate) struct Plane {
     pub outs: Table<OutPort>,
     pub lanes: Table<OutLane>,
     pub credits: Table<Credits>,
-    /// Only for links with PFC instead of credits.
     pub pauses: Option<Box<Pauses>>,
     pub ins: Table<InPort>,
     pub elements: Table<Element>,
@@ -119,11 +116,9 @@ pub(crate) struct Plane {
     pub rates: Table<LinkRate>,
     /// From a grant to the eligible head at the far end, by output port.
     pub head_delay: Table<u64>,
-    /// Delay of each fixed-delay queue.
     pub queue_delay: Table<u64>,
     /// To the far end, by output port.
     pub propagation: Table<u64>,
-    /// Blocks of the buffer behind an output port, per virtual lane.
     pub capacities: Table<i32>,
     /// Ports share equal tables.
     pub vl_tables: Vec<VlTables>,
@@ -173,14 +168,12 @@ impl Plane {
         }
     }
 
-    /// Checks the number of a port. Panics if the fabric has no such port.
     #[inline]
     pub fn known_port(&self, port: PortId) -> u32 {
         assert!(port.index() < self.fabric_ports, "no such port");
         port.index() as u32
     }
 
-    /// Checks the number of a host. Panics if the fabric has no such host.
     #[inline]
     pub fn known_host(&self, host: HostId) -> u32 {
         assert!(host.index() < self.hosts.len(), "no such host");
@@ -267,14 +260,11 @@ impl Plane {
         })
     }
 
-    /// `None` for the rate of the configuration.
     pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {
         self.own_sink_rates.resize(self.hosts.len(), None);
         self.own_sink_rates[host.index()] = rate;
     }
 
-    /// Time at which a sink that begins with the first flit finishes a packet.
-    ///
     /// The packet starts on the link at `start`, has passed it at `arrives`, and takes `service`.
     pub fn cut_through<F: EngineVariant>(
         &self,
@@ -310,9 +300,7 @@ impl Plane {
         self.serialisation(&self.outs[paced], wire)
     }
 
-    /// Earliest departure of a tail by a crossbar output in front of an output buffer.
-    ///
-    /// The packet has been eligible since `since`.
+    /// Of a packet eligible since `since`, in front of an output buffer.
     pub fn tail_through_crossbar(&self, output: u32, input: u32, since: u64, wire: u16) -> u64 {
         let upstream = self.ins[input as usize].upstream;
         let arriving = self.serialisation(&self.outs[upstream as usize], wire);
@@ -399,7 +387,6 @@ impl Plane {
         }
     }
 
-    /// In blocks.
     #[inline]
     pub fn capacity(&self, output: u32) -> i32 {
         self.capacities[output as usize]

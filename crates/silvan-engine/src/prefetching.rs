@@ -1,8 +1,5 @@
-//! Prefetching of records before their event is processed.
-//!
-//! A fixed-delay queue is in the order of time, so the engine knows the records of later events. Each record has the
-//! index of the next: input to upstream port, output to queue, queue to packet. So prefetching has stages, some events
-//! apart, and each stage reads only records that an earlier one has prefetched.
+//! Prefetching of records before their event: each has the index of the next, so stages read what earlier ones
+//! prefetched.
 
 use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::HostId;
@@ -17,7 +14,6 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_core::prefetch::{prefetch, prefetch_item};
 
-/// Size of a fabric's records relative to the processor's caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkingSet {
     /// Prefetching costs more than it saves.
@@ -81,7 +77,6 @@ impl Plane {
         }
     }
 
-    /// Prefetches data for the arbitration among lanes.
     #[inline(always)]
     fn prefetch_state_of_lanes(&self, output: u32) {
         prefetch(&self.busy_lanes, output as usize);
@@ -335,7 +330,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The outputs must be known.
     #[inline(always)]
     pub(crate) fn prefetch_first_heads(&self, heads: &[Head]) {
         if self.plane.working_set != WorkingSet::FitsFirstCache {

@@ -1,4 +1,4 @@
-//! Readings of a running engine: port counters, deliveries, buffers, cost.
+//! Readings of a running engine.
 
 use silvan_cc::hooks::{FlowLimit, PortVl, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Span, Time, Vl};
@@ -27,8 +27,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.packet_hops
     }
 
-    /// Returns true if congestion control has held a flow back, moved a packet to another lane or path, discarded one,
-    /// or delays credits.
+    /// True if congestion control has held back a flow, moved or discarded a packet, or delays credits.
     pub fn control_acted(&self) -> bool {
         self.stats.control_acted || self.switch.delays_credits()
     }
@@ -59,8 +58,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.counters_of(port)
     }
 
-    /// Reads the sampled values of these ports, of the first `vls` virtual lanes, in the order of `ports`. The vector
-    /// is overwritten. Panics if there is no such port.
+    /// Overwrites `readings` with the sampled values of these ports' first `vls` lanes. Panics without such a port.
     pub fn read_ports(&self, ports: &[PortId], vls: u8, readings: &mut Vec<PortReading>) {
         let plane = &self.plane;
         let vls = usize::from(vls).min(plane.vls);
@@ -141,10 +139,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .congested_time(time(self.now), PortVl(lane as u32))
     }
 
-    /// Counters of a host since the start. Deliveries are those before the end of the last
-    /// [`Engine::run_until`].
-    ///
-    /// Panics if there is no such host.
+    /// A host's counters, with deliveries before the end of the last [`Engine::run_until`]. Panics without such a host.
     pub fn host_counters(&self, host: HostId) -> HostCounters {
         let record = &self.plane.hosts[self.plane.known_host(host) as usize];
         let reordering = self.plane.reordering.as_ref();
@@ -160,8 +155,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The flows that the congestion control of a host holds below the rate of their link now. Panics if there is no
-    /// such host.
+    /// Flows that congestion control holds below their link's rate. Panics without such a host.
     pub fn flow_limits(&self, host: HostId) -> Vec<FlowLimit> {
         self.plane.known_host(host);
         self.source.flow_limits(time(self.now), host)
@@ -200,8 +194,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         Bytes::from_bytes(u64::from(self.plane.waiting_bytes(lane)))
     }
 
-    /// Credits that this output Port VL has in hand, in 64-byte blocks, those due by now included. Panics if there is
-    /// no such port or virtual lane.
+    /// Credits of this output Port VL, in 64-byte blocks, with those due. Panics without such a port or lane.
     pub fn credits(&self, output: PortId, vl: Vl) -> u32 {
         let plane = &self.plane;
         plane.known_lane(output, vl);
@@ -210,8 +203,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         (plane.credits_at(self.now, lane) + plane.withheld_credits(lane)) as u32
     }
 
-    /// Blocks of 64 bytes that are free in an input buffer now, as its switch knows; `None` if the scheme does not ask
-    /// how full buffers are. Panics if there is no such port or virtual lane.
+    /// Free 64-byte blocks of an input buffer, as its switch knows; `None` without an account. Panics without such a
+    /// port or lane.
     pub fn free_blocks(&self, input: PortId, vl: Vl) -> Option<u32> {
         let plane = &self.plane;
         plane.known_lane(input, vl);
@@ -250,8 +243,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         &mut self.workload
     }
 
-    /// Changes the workload at the current instant, and polls the hosts that the change adds to the list. Panics if
-    /// there is no such host.
+    /// Changes the workload now, and polls the hosts that `change` lists. Panics without such a host.
     pub fn change_workload(&mut self, change: impl FnOnce(&mut W, Time, &mut Vec<HostId>)) {
         self.note_change();
         change(&mut self.workload, Time::from_ps(self.now), &mut self.woken);

@@ -1,12 +1,7 @@
-//! Runtime reconfiguration: forwarding entries, closed and opened ports, and the packets that are discarded because of
-//! it.
+//! Runtime reconfiguration without code in the hot loop: entries of closed ports become [`NO_ROUTE`], closed host ports
+//! lack credits, and packets on a cut cable get a destination beyond the last host.
 //!
-//! The hot loop has no code for it. Before packets move again, entries for closed switch ports become [`NO_ROUTE`],
-//! with a copy kept; their packets then count as packets without a route. A closed host port has no credits. A packet
-//! on a cut cable gets a destination beyond the last host.
-//!
-//! A discarded packet returns its credits as if the switch had sent it. Its payload is counted, so injected bytes are
-//! delivered, in the fabric, or discarded.
+//! A discarded packet returns its credits as if sent, and its payload counts as discarded.
 
 mod discarding;
 
@@ -36,7 +31,6 @@ pub(crate) struct Discards {
     pub xmit: u64,
     /// Part of `xmit` discarded to end a deadlock.
     pub stale: u64,
-    /// Packets on the cable to this port when it was cut.
     pub rcv_errors: u64,
     /// Packets without forwarding entry or virtual lane.
     pub relay_errors: u64,
@@ -87,7 +81,6 @@ impl Plane {
         }
     }
 
-    /// A destination without a route.
     fn no_destination(&self) -> u32 {
         self.hosts.len() as u32
     }
@@ -100,7 +93,6 @@ impl Plane {
             .unwrap_or(false)
     }
 
-    /// Credits that a lane lacks because its port is closed.
     pub fn withheld_credits(&self, lane: usize) -> i32 {
         let out = lane / self.vls;
         // Behind an output buffer the link belongs to the stage, which only its crossbar output knows.
@@ -207,7 +199,6 @@ impl Plane {
         }
     }
 
-    /// Marks packets on the cable to this input as lost.
     fn divert_heads(&mut self, input: u32) {
         let no_destination = self.no_destination();
         let Reconfiguration { discards, lost, .. } = &mut self.reconfiguration;
@@ -224,10 +215,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Sets if packets without a forwarding entry are discarded and counted, as in a fabric whose tables are being
-    /// written.
-    ///
-    /// Otherwise they end the run, as in a fabric with checked tables.
+    /// True discards and counts packets without a forwarding entry; otherwise they end the run.
     pub fn discard_unroutable(&mut self, discard: bool) {
         self.plane.reconfiguration.discards = discard;
     }
@@ -253,9 +241,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
-    /// Sets or removes the forwarding entry of a switch for a host. Waiting packets keep their output. An entry to a
-    /// port without a cable or to another host counts as none. Ignored if `switch` is not a switch. Panics if there is
-    /// no such node or host.
+    /// Sets or removes a forwarding entry; waiting packets keep their output. A port without a cable or to another host
+    /// is none. Panics without such a node or host.
     pub fn set_route(&mut self, switch: NodeId, destination: HostId, port: Option<PortNumber>) {
         self.set_routes(switch, &[(destination, port)]);
     }
@@ -300,8 +287,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// Sets the virtual-lane arbitration tables of an output port. Lanes in neither table never send. Errors:
-    /// [`BuildError::VlArbitration`] if a table names a lane that does not exist. Panics if there is no such port.
+    /// Sets an output port's arbitration tables: lanes in neither never send. [`BuildError::VlArbitration`] for an
+    /// absent lane; panics without such a port.
     pub fn set_vl_arbitration(
         &mut self,
         port: PortId,
@@ -330,8 +317,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         Ok(())
     }
 
-    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it has to send. Panics
-    /// if there is no such port.
+    /// Closes an output port: a switch discards packets for it, a host keeps them. Panics without such a port.
     pub fn close_port(&mut self, port: PortId, on_wire: OnWire) {
         let plane = &mut self.plane;
         plane.known_port(port);
@@ -389,15 +375,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// Changes the data rate of a link in the direction out of this port. Packets whose transmission has started keep
-    /// the time that it takes. Panics if there is no such port.
+    /// Changes the rate out of a port; started packets keep their time. Panics without such a port.
     pub fn set_link_rate(&mut self, port: PortId, rate: Rate) {
         self.plane.known_port(port);
         self.plane.set_link_rate(port, rate);
     }
 
-    /// Changes the rate at which a host receives payload, for packets that leave its switch from now on; `None` for the
-    /// rate of the configuration. Notifications take as long as before. Panics if there is no such host.
+    /// Changes a host's payload rate for packets that leave its switch later; `None` for the configured rate. Panics
+    /// without such a host.
     pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {
         self.plane.known_host(host);
         self.plane.set_sink_rate(host, rate);
@@ -413,10 +398,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.reconfiguration.payload
     }
 
-    /// Ends a deadlock by discarding the packets that wait at the ports of the cycle, as switches do after HOQLife (IBA
-    /// 18.2.5.4).
-    ///
-    /// Returns the number of packets, 0 if there is no deadlock.
+    /// Ends a deadlock by discarding the cycle's packets, as after HOQLife (IBA 18.2.5.4); returns their number.
     pub fn break_deadlock(&mut self) -> usize {
         let Some(EngineError::Deadlock(deadlock)) = self.fault.take() else {
             return 0;
@@ -473,7 +455,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         discarded
     }
 
-    /// Removes the first packet of a queue without sending it.
     fn pop_waiting(&mut self, output: u32, lane: usize, local: u32) -> Packet {
         let plane = &mut self.plane;
         let record = &mut plane.lanes[lane];

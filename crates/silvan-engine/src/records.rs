@@ -1,5 +1,3 @@
-//! The flat records that the hot loop works on, each at most one cache line.
-
 use std::collections::VecDeque;
 
 use crate::packet::NONE;
@@ -8,7 +6,6 @@ use silvan_core::prefetch::prefetch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The port is not cabled.
     Nowhere,
     Input,
     Host,
@@ -17,7 +14,6 @@ pub(crate) enum Next {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct OutPort {
-    /// Departure of the current packet's tail.
     pub free_at: u64,
     /// Time of the scheduled arbitration, `u64::MAX` for none. An event at another time is stale.
     pub wake_at: u64,
@@ -26,7 +22,6 @@ pub(crate) struct OutPort {
     /// Start of the port's idle time with waiting packets, possibly in the future; `u64::MAX` if it is not idle.
     pub wait_since: u64,
     pub wait_total: u64,
-    /// Input port or host at the far end.
     pub next: u32,
     pub next_element: u32,
     /// Over all virtual lanes.
@@ -38,13 +33,10 @@ pub(crate) struct OutPort {
     pub marks: bool,
 }
 
-/// Packets that wait for one virtual lane of an output.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct OutLane {
-    /// Inputs (local numbers) with a packet in their queue.
     pub inputs: [u64; 4],
-    /// Wire bytes that wait.
     pub queued_bytes: u32,
     /// First queue of this lane; one queue per local input.
     pub queues: u32,
@@ -55,14 +47,11 @@ pub(crate) struct OutLane {
 /// Credits in flight in a lane's own record.
 const SLOTS: usize = 6;
 
-/// The credits of one virtual lane of an output: in hand and in flight. They return without an event: the receiver
-/// posts blocks with their arrival time, and the sender collects them on demand. An entry packs the arrival time in ps
-/// (the low 56 bits, 20 hours) and the number of blocks (8 bits). Differences of times must be less than half of that:
-/// see [`COLLECTED_EVERY`] and [`FARTHEST`].
+/// The credits of a lane, in hand and in flight: posted with their arrival, collected on demand, without events. An
+/// entry has the time in ps (low 56 bits, 20 hours) and blocks (8 bits); see [`COLLECTED_EVERY`] and [`FARTHEST`].
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Credits {
-    /// In blocks.
     pub in_hand: i32,
     /// Index into `Overflow` of later entries that do not fit into `slots`; `NONE` if all fit.
     overflow: u32,
@@ -74,7 +63,6 @@ pub(crate) struct Credits {
     /// Round-robin pointer: the local input that is served first. It is here because a packet that does not wait reads
     /// no other record.
     pub pointer: u8,
-    /// The next entries, by arrival.
     slots: [u64; SLOTS],
 }
 
@@ -146,7 +134,6 @@ pub(crate) enum Sender {
 pub(crate) struct InPort {
     pub upstream: u32,
     pub element: u32,
-    /// Index into the table of credit delays.
     pub credit_delay: u16,
     pub local: u8,
     pub sender: Sender,
@@ -377,7 +364,6 @@ impl Credits {
         suffices.map(|&entry| due(entry, now))
     }
 
-    /// Credits that have arrived before `now`, and later arrivals with their time.
     pub fn split_at<'a>(
         &'a self,
         overflow: &'a Overflow,

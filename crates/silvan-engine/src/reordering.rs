@@ -1,8 +1,6 @@
-//! Packets of a flow that arrive after later ones.
+//! Packets of a flow (source, destination, class) that arrive after later ones (RFC 4737, section 3.3).
 //!
-//! A flow has a source, a destination and a traffic class. A packet is reordered if a later one of its flow has arrived
-//! (RFC 4737, section 3.3). With in-order delivery, the destination holds packets until all earlier ones have arrived,
-//! beyond its receive buffer, whose credits it returns on arrival.
+//! With in-order delivery, the destination holds packets beyond its receive buffer, whose credits return on arrival.
 
 use std::collections::VecDeque;
 
@@ -57,7 +55,6 @@ struct Receiver {
     most_held: u64,
 }
 
-/// The latest arrived packet of a flow.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     key: u64,
@@ -70,20 +67,16 @@ const FREE: Newest = Newest {
     key: NO_FLOW,
     sent: 0,
 };
-/// Initial places of a receiver.
 const FIRST_PLACES: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 struct FlowOrder {
-    /// Send time of the last packet delivered in order.
     delivered: u64,
-    /// Send times of undelivered packets.
     outstanding: VecDeque<u64>,
     held: Vec<(u64, Delivery, Packet)>,
 }
 
 impl Receiver {
-    /// Adds the flow if it is new.
     #[inline]
     fn place(&mut self, class: u16, source: u32, in_order: bool) -> usize {
         let key = key_of(class, source);
@@ -113,7 +106,6 @@ impl Receiver {
         !self.newest.is_empty() && arrival.sent < self.newest[self.search(key)].sent
     }
 
-    /// The place of a key, or a free place for it.
     #[inline]
     fn search(&self, key: u64) -> usize {
         let last = self.newest.len() - 1;
@@ -168,7 +160,6 @@ impl Reordering {
         }
     }
 
-    /// Packets that arrived after later ones of their flow.
     pub fn reordered(&self, host: HostId) -> u64 {
         let receiver = &self.hosts[host.index()];
         let last = self.last.filter(|last| last.host as usize == host.index());

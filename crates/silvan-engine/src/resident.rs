@@ -12,7 +12,6 @@ pub(crate) struct ResidentView<'a> {
 }
 
 impl ResidentView<'_> {
-    /// Local inputs or outputs of the element of `port`.
     fn element(&self, port: PortId) -> std::ops::Range<u32> {
         let Element { base, ports, .. } = self.plane.element_of(self.plane.known_port(port));
         base..base + ports

@@ -1,7 +1,7 @@
 //! Virtual lanes that change along the path, and choices of switches.
 //!
-//! A packet's virtual lane is that of the buffer that holds it or that it travels to. If lanes change, a packet waits
-//! in the queue of its next lane, takes space on its last lane, and changes lane when it starts.
+//! A packet's lane is that of its present or next buffer. If lanes change, it queues for the next lane and changes when
+//! it starts.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{HostId, PortNumber};
@@ -53,7 +53,6 @@ pub(crate) struct Routing {
     pub choices: Choices,
 }
 
-/// Lanes that go up where the kind of the cable does not increase.
 #[derive(Clone, Debug, Default)]
 struct Steps {
     /// By port: the kind of the outgoing cable; in the high four bits, of the incoming cable.
@@ -65,7 +64,6 @@ struct Steps {
 }
 
 impl Steps {
-    /// The lane of a packet behind an output.
     fn next(&self, input: u32, output: u32, packet: &Packet) -> usize {
         let entered = self.kinds[input as usize] >> 4;
         let out = self.kinds[output as usize] & 15;
@@ -76,7 +74,6 @@ impl Steps {
 }
 
 impl Routing {
-    /// The header's service level.
     #[inline(always)]
     pub fn service_level(&self, source: u32, destination: u32, class: u8) -> u8 {
         if self.rows.is_empty() {
@@ -259,7 +256,6 @@ impl Plane {
         }
     }
 
-    /// By service level of the traffic.
     #[inline(always)]
     pub fn host_lanes(&self, host: u32) -> &[u8; 16] {
         let custom = self.routing.host_lanes.get(host as usize);
@@ -283,7 +279,6 @@ impl Plane {
         (first < STEPS).then(|| first as usize + pair as usize * 16)
     }
 
-    /// By service level.
     pub fn pair_lanes(&self, element: usize, input: u32, output: u32) -> [u8; 16] {
         match self.first_of_pair(element, input, output) {
             Some(first) => std::array::from_fn(|sl| self.routing.lanes[first + sl]),

@@ -1,7 +1,5 @@
-//! Packets that switches discard because the scheme says so, and that their sources send again.
-//!
-//! The negative acknowledgement comes from the destination, because no switch of the model sends packets. It describes
-//! the packet, which the source keeps until it has started it again.
+//! Packets that switches discard for the scheme, and sources send again. The destination sends the negative
+//! acknowledgement, because no switch of the model sends packets.
 
 use silvan_cc::hooks::{Flow, PortVl, QueueView, SourceControl, SwitchControl};
 use silvan_core::{HostId, Sl};
@@ -13,7 +11,6 @@ use crate::plane::time;
 use crate::variant::EngineVariant;
 use crate::workload::{Offer, Workload};
 
-/// A discarded packet, at its source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Discarded {
     offer: Offer,
@@ -117,7 +114,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         true
     }
 
-    /// Passes on a grant that the host may answer.
     #[inline(never)]
     pub(crate) fn notify_granted(&mut self, now: u64, flow: Flow, granted: u32) -> bool {
         self.notifications.count_grant(flow.source);
@@ -137,7 +133,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.post_grants(now, flow.source.index() as u32, grants);
     }
 
-    /// A discarded packet that the scheme lets start again now.
     pub(crate) fn next_discarded(&mut self, now: u64, host: u32) -> Option<Offer> {
         let source = HostId::new(host as usize);
         let mut earliest = u64::MAX;

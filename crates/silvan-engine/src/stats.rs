@@ -1,7 +1,5 @@
-//! Deliveries: per host, per class, and their latencies.
-//!
-//! A delivery is known before its time, because the sink is computed at the last grant. Deliveries beyond the end of
-//! the running call are stored until their call, so counts are exact at every boundary.
+//! Deliveries per host and class, and latencies. Deliveries beyond the running call's end are stored, so that counts
+//! are exact.
 
 mod latencies;
 
@@ -23,7 +21,6 @@ pub(crate) struct Delivery {
     pub source: u32,
     pub class: u16,
     pub hops: u8,
-    /// The packet arrived with FECN.
     pub marked: bool,
     /// Payload that waited behind the packet, for schemes that read it.
     pub behind: u32,
@@ -60,7 +57,6 @@ impl ClassStats {
     }
 }
 
-/// Latency counts of a delivery in addition to the totals of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     Nothing,
@@ -68,7 +64,6 @@ enum Detail {
     Class,
     /// By class and host, fine or coarse.
     Host,
-    /// More, or other data.
     More,
 }
 
@@ -85,7 +80,6 @@ impl Detail {
 /// Deliveries whose latencies are counted together.
 const BATCH: usize = 256;
 
-/// A delivery whose latency is not counted yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Uncounted {
     latency_ps: u64,
@@ -228,7 +222,6 @@ impl Statistics {
         }
     }
 
-    /// Logs deliveries from now on.
     pub fn start_log(&mut self) {
         self.log = Some(Vec::new());
         self.detail = Detail::More;

@@ -1,5 +1,3 @@
-//! The path of a packet from an input to the next link.
-
 mod arbitration;
 mod credits;
 mod reads;

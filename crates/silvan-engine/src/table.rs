@@ -1,8 +1,5 @@
-//! The engine's tables: vectors without bounds checks in release builds.
-//!
-//! The hot loop follows indices from record to record, all made by the engine itself. External input is checked where
-//! it enters. Bounds checks cost a tenth of a run's time. Builds with debug assertions, including all Rust tests, check
-//! each access.
+//! The engine's tables: vectors without bounds checks in release builds, which would take a tenth of a run. The engine
+//! makes all indices; builds with debug assertions check them.
 
 #![allow(
     unsafe_code,

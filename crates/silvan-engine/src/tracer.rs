@@ -19,7 +19,6 @@ pub const MOST_HOPS: usize = 10_000_000;
 /// Output, source, destination, injection and kind: packets of one key leave in the order of arrival.
 type Key = (u32, u32, u32, u64, u8);
 
-/// State of an output at the arrival of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     at: u64,
@@ -28,7 +27,6 @@ struct Arrival {
     sent: u64,
 }
 
-/// Recorded packets, and state of packets in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Tracer {
     ports: Vec<bool>,
@@ -41,7 +39,6 @@ pub(crate) struct Tracer {
     /// Start of throttling by congestion control, by flow, or with `NONE` for the whole host.
     throttled: BTreeMap<(u32, u32), u64>,
     hops: Vec<PacketHop>,
-    /// True if the packet that starts now is recorded.
     is_recorded: bool,
 }
 
@@ -91,7 +88,6 @@ fn kind_of(packet: &Packet) -> PacketKind {
     }
 }
 
-/// Time without credits.
 fn waited(out: &OutPort, now: u64) -> u64 {
     out.wait_total + now.saturating_sub(out.wait_since)
 }

@@ -14,10 +14,8 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Finds the congestion trees of this instant. A Port VL is a root only if at least `threshold`
-    /// bytes, and at least one packet, wait for it.
-    ///
-    /// Reads every Port VL, and every packet that waits in a tree; changes nothing.
+    /// Finds this instant's congestion trees, with roots of at least `threshold` waiting bytes and a packet; reads
+    /// every Port VL and every packet in a tree.
     pub fn forest(&self, threshold: Bytes) -> Forest {
         self.whole().forest(self.now, threshold)
     }

@@ -21,14 +21,12 @@ struct Entry {
     weight: i64,
 }
 
-/// Position of a port in the tables.
 #[derive(Clone, Debug)]
 pub(crate) struct VlState {
     high: Pointer,
     low: Pointer,
     /// Bytes that may still go from the high table.
     budget: i64,
-    /// Index of the port's tables in the plane.
     pub table: u16,
     last: u8,
 }
@@ -100,7 +98,6 @@ impl VlTables {
         }
     }
 
-    /// `table` is the number of these tables.
     pub fn start(&self, table: u16) -> VlState {
         let pointer = |table: &[Entry]| Pointer {
             entry: 0,

@@ -59,8 +59,8 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Calls `each` with every packet that waits in a switch, in a fixed order; a FIFO's in order of arrival. Packets
-    /// on links or in a crossbar are excluded.
+    /// Calls `each` with every packet that waits in a switch, in a fixed order, without those on links or in a
+    /// crossbar.
     pub fn for_each_waiting(&self, mut each: impl FnMut(WaitingPacket)) {
         let plane = &self.plane;
         let waiting = |output: u32, vl, input: u32, packet: &Packet| {

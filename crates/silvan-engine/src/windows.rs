@@ -1,14 +1,10 @@
-//! Events processed by lookahead windows instead of one by one.
+//! Events by lookahead windows: within the shortest flight, outputs and hosts are independent (conservative
+//! synchronisation: Chandy and Misra, "Distributed simulation", 1979), if congestion control is separate per Port VL
+//! and host.
 //!
-//! An event at an output changes that output, its departing packets, and credits in flight upstream. Within a window no
-//! longer than the shortest flight, outputs and hosts are independent, so the engine processes them one after the other
-//! (conservative synchronisation: Chandy and Misra, "Distributed simulation", 1979). Congestion control fits in if it
-//! has separate state for each Port VL and host.
-//!
-//! Heads come first. An output first runs arbitrations that are due before the head's time; heads that share an output
-//! are sorted. The remaining outputs follow, then notifications, each after its host's earlier events, then hosts.
-//! Credits that are posted early arrive after the window. Programs that link hosts continue before these
-//! (`linked_hosts.rs`).
+//! Heads come first, each after its output's earlier arbitrations; shared outputs sort them. Then remaining outputs,
+//! notifications after their host's earlier events, and hosts. Credits arrive after the window; linked hosts continue
+//! before (`linked_hosts.rs`).
 
 use std::ops::Range;
 
@@ -296,7 +292,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.head(head);
     }
 
-    /// Runs an output's arbitrations before `now`.
     #[inline(always)]
     pub(crate) fn catch_up(&mut self, now: u64, output: u32) {
         loop {
@@ -415,7 +410,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         *self.plane.events.calendar.for_hosts() = events;
     }
 
-    /// Sorts notifications of one host and instant, if their order matters.
     fn order_window_feedback(&self, events: &mut [Event]) {
         let are_alike = |one: &Event, next: &Event| {
             (one.time, one.phase(), one.id()) == (next.time, next.phase(), next.id())
@@ -439,7 +433,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         end - to_come.end
     }
 
-    /// Processes packets of hosts that have started one in the window.
     fn window_of_granted(&mut self, limit: u64) {
         let known = self.plane.events.calendar.for_hosts().len();
         self.plane.events.fill_window(limit);

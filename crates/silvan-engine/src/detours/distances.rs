@@ -1,5 +1,3 @@
-//! Numbers of cables from each switch to each host by the forwarding tables.
-
 use silvan_core::PortId;
 
 use crate::packet::NONE;
@@ -51,7 +49,6 @@ impl Distances {
         }
     }
 
-    /// Cables from a switch to that of a host.
     #[inline]
     pub fn get(&self, element: u32, host: u32) -> u64 {
         let entry = self.rows[element as usize] + self.columns[host as usize];

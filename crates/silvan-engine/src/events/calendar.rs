@@ -4,7 +4,6 @@ use crate::packet::NONE;
 use crate::table::Table;
 use silvan_core::prefetch::prefetch;
 
-/// Windows ahead that have a place of their own for outputs and hosts.
 const WINDOWS: u64 = 256;
 /// Most windows that a head may be on its way.
 pub(crate) const HEAD_WINDOWS: u64 = WINDOWS - 2;
@@ -12,14 +11,12 @@ pub(crate) const HEAD_WINDOWS: u64 = WINDOWS - 2;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Posted {
     pub at: u64,
-    /// Arrival time of the credits.
     pub due: u64,
     pub host: u32,
     pub lane: u32,
 }
 
-/// Events of each of the next windows, in no order. An output or a host is noted by number in the window of its
-/// `wake_at`; if that time has changed, the note is stale.
+/// Events of the next windows, in no order. A note of an output or host is stale if its `wake_at` has changed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calendar {
     length: WindowLength,
@@ -243,7 +240,6 @@ impl Calendar {
         std::mem::take(&mut self.deliveries)
     }
 
-    /// Removes all notes of outputs and hosts, and moves all heads.
     pub fn shift(&mut self, now: u64, by: u64) {
         for list in self.outputs.iter_mut().chain(self.hosts.iter_mut()) {
             list.clear();
@@ -264,7 +260,6 @@ impl Calendar {
         self.heads.iter().flatten()
     }
 
-    /// The remaining events of hosts in the open window.
     pub fn events_for_hosts(&self) -> impl Iterator<Item = &Event> {
         self.for_hosts.iter()
     }

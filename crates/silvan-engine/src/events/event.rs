@@ -1,6 +1,5 @@
 use std::cmp::Ordering;
 
-/// Kinds of events at one instant, in their order.
 pub(crate) mod phase {
     pub const HEAD: u32 = 0;
     pub const READ_END: u32 = 1;
@@ -39,7 +38,6 @@ impl Event {
         self.tag() >> PHASE_SHIFT
     }
 
-    /// Port or host, by phase.
     #[inline]
     pub fn id(&self) -> u32 {
         self.tag() & ((1 << PHASE_SHIFT) - 1)

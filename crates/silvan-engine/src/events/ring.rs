@@ -76,7 +76,6 @@ impl<T: Keyed> Ring<T> {
         }
     }
 
-    /// Restores the order by id among events of the last instant.
     #[cold]
     fn insert_sorted(&mut self) {
         let mut position = self.len - 1;
@@ -108,7 +107,6 @@ impl<T: Keyed> Ring<T> {
         event
     }
 
-    /// The event this many places behind the first.
     #[inline(always)]
     pub(super) fn peek(&self, distance: usize) -> Option<&T> {
         (distance < self.len).then(|| &self.slots[self.at(distance)])

@@ -22,7 +22,6 @@ struct Chunk {
     next: u32,
 }
 
-/// Events in buckets of a few nanoseconds, and those far ahead in a heap.
 #[derive(Clone, Debug)]
 pub(super) struct Wheel {
     /// The chunk that is being filled, and in the low four bits its number of events.
@@ -57,7 +56,6 @@ impl Wheel {
         }
     }
 
-    /// Removes all events.
     pub(super) fn restart(&mut self, now: u64) {
         if self.in_buckets > 0 {
             self.buckets.fill(END);
@@ -112,7 +110,6 @@ impl Wheel {
         self.in_buckets += 1;
     }
 
-    /// Adds an empty chunk to a bucket, to fill after this one.
     fn open_chunk(&mut self, slot: usize, next: u32) -> u32 {
         self.occupied[slot / 64] |= 1 << (slot % 64);
         let chunk = self.free;
@@ -152,7 +149,6 @@ impl Wheel {
         self.set_front();
     }
 
-    /// Moves events within the horizon into their buckets.
     fn fetch_overflow(&mut self) {
         while let Some(Reverse(event)) = self.far.peek() {
             let bucket = event.time >> BUCKET_SHIFT;
@@ -169,7 +165,6 @@ impl Wheel {
         }
     }
 
-    /// The first non-empty bucket after the cursor.
     #[inline]
     fn next_bucket(&self) -> Option<u64> {
         if self.in_buckets == 0 {

@@ -39,7 +39,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.schedule_change();
     }
 
-    /// Schedules the next change and the next timer.
     pub(crate) fn schedule_change(&mut self) {
         let at = |next: Option<Time>| next.map_or(u64::MAX, Time::as_ps);
         let change = at(self.workload.next_change(time(self.now)));

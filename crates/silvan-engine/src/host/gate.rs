@@ -20,7 +20,6 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub mtu_blocks: i32,
     pub host: HostId,
     pub now: Time,
-    /// Lanes that had too few credits for a request, one bit each.
     pub starved: u16,
     /// Fewest blocks that were requested without effect.
     pub wanted: i32,
@@ -32,11 +31,9 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub keeps_lanes: bool,
     /// True if a packet that waits for credits holds back all other packets of its lane.
     pub holds_lanes: bool,
-    /// Lane for whose credits the last queried flow waits.
     pub awaited: Option<Vl>,
     /// Returns true if congestion control holds a flow back now.
     pub holds_back: bool,
-    /// Destinations that congestion control blocks now, in the variant that records packets.
     pub throttled: Vec<u32>,
     pub variant: PhantomData<F>,
 }

@@ -99,7 +99,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Counts a delivery, and schedules its event if it has one.
     #[inline(always)]
     pub(crate) fn hand_over(&mut self, delivery: Delivery, packet: Packet) {
         let (done, to) = (delivery.done, delivery.host);
@@ -163,7 +162,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// With windows: notifies the source's traffic, and lets the source continue.
     pub(crate) fn arrived(&mut self, now: u64, slot: u32) {
         let packet = self.plane.events.remove_packet(slot);
         self.notify_workload(now, &packet);

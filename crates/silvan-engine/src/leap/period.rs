@@ -1,7 +1,5 @@
-/// Maximum number of stored starts.
 const MOST: usize = 1 << 11;
 
-/// Time and destination of each packet start of one host.
 #[derive(Debug, Default)]
 pub(crate) struct Starts(Vec<(u64, u32)>);
 

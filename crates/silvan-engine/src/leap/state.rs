@@ -1,5 +1,3 @@
-//! The state of a fabric relative to an instant, and its shift to another one.
-
 use std::ops::ControlFlow;
 
 use crate::events::Head;
@@ -20,7 +18,6 @@ fn ahead(at: u64, now: u64) -> u64 {
     }
 }
 
-/// Moves an instant that is not past.
 #[inline]
 fn shift(at: &mut u64, now: u64, by: u64) {
     if *at >= now && *at != u64::MAX {

@@ -14,10 +14,8 @@ pub(crate) struct Assignment {
 }
 
 impl Assignment {
-    /// Divides the switches among at most `count` parts; hosts follow their switch.
-    ///
-    /// Each part has about as many hosts. Other switches follow hop by hop, each to the part with most of its
-    /// neighbours that lacks ports at this distance.
+    /// Divides the switches among at most `count` parts of about as many hosts; others follow their neighbours hop by
+    /// hop.
     pub fn new(plane: &Plane, count: usize) -> Self {
         let switches = plane
             .elements
@@ -95,7 +93,6 @@ impl Plane {
             .map(|out| out.next_element as usize)
     }
 
-    /// Assigns the unassigned neighbours of a ring of switches; returns them.
     fn next_ring(&self, ring: &[usize], parts: &mut [Option<usize>], count: usize) -> Vec<usize> {
         let mut next: Vec<usize> = ring
             .iter()

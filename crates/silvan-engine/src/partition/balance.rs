@@ -5,7 +5,6 @@ use silvan_model::Balance;
 /// Windows between two measurements, which read the clock.
 const WINDOWS_PER_SAMPLE: usize = 16;
 
-/// Working time of a thread in a window, and waiting time for others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     worked: Duration,
@@ -53,13 +52,11 @@ impl Watch {
     }
 }
 
-/// Sums over measured windows with more than one thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     windows: u32,
     /// Shortest waiting time: the cost of a meeting.
     meeting: Duration,
-    /// Longest and mean work.
     longest: Duration,
     mean: Duration,
 }

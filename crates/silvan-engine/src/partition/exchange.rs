@@ -1,7 +1,4 @@
-//! Data that the parts of a fabric send each other.
-//!
-//! A part hands over the data of its switches after a window, and receives that of others before the window at its
-//! hosts. All of it takes effect after the window or at hosts, which limits the length of a window.
+//! Data that the parts of a fabric send each other after a window, with effects after it or at hosts.
 
 use super::assignment::{Assignment, PartId};
 use super::inboxes::{Contents, Inboxes};
@@ -90,7 +87,6 @@ impl Remote {
         }
     }
 
-    /// Sends a head and its packet's extension.
     #[inline(never)]
     pub fn send_head(&mut self, mut head: Head, extensions: &mut Extensions) {
         let part = self.assignment.of_port(head.port);
@@ -110,14 +106,12 @@ impl Remote {
         });
     }
 
-    /// Reports that a packet leaves the buffer behind an output.
     #[inline(never)]
     pub fn send_departure(&mut self, departure: RemoteDeparture) {
         let part = self.assignment.of_port(departure.output);
         self.parcels[usize::from(part)].departures.push(departure);
     }
 
-    /// Sends a notification and its extension past the fabric.
     pub fn send_notification(
         &mut self,
         at: u64,
@@ -136,7 +130,6 @@ impl Remote {
         deliveries.push((done, packet));
     }
 
-    /// Makes a host of another part send a negative acknowledgement.
     pub fn send_from(&mut self, host: u32, at: u64, nack: Packet) {
         let part = self.assignment.of_host(host);
         let nacks = &mut self.parcels[usize::from(part)].nacks;
@@ -156,7 +149,6 @@ impl Contents for Parcel {
     }
 }
 
-/// Messages of a part's switches in a window, sent and arrived.
 #[derive(Debug)]
 pub(crate) struct PartMessages<'a> {
     pub remote: &'a mut Remote,
@@ -184,7 +176,6 @@ impl Messages for PartMessages<'_> {
 pub(super) type Exchange = Inboxes<Parcel>;
 
 impl Remote {
-    /// Returns true if this part has sent anything in the window.
     pub fn hand_over(&mut self, exchange: &Exchange, window: usize) -> bool {
         exchange.hand_over(window, usize::from(self.own), &mut self.parcels)
     }

@@ -27,7 +27,6 @@ impl<T: Contents> Inboxes<T> {
         &self.places[window % 2][from * self.parts + to]
     }
 
-    /// Hands over sent data by receiver. Returns true if any was sent.
     pub fn hand_over(&self, window: usize, from: usize, sent: &mut [T]) -> bool {
         let mut any = false;
         for (to, contents) in sent.iter_mut().enumerate() {

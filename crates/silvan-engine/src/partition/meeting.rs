@@ -2,8 +2,8 @@ use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
-/// A barrier for the threads of a run, which also finds the smallest number and all flags that they bring. A thread
-/// spins for a moment and then sleeps: with a core each, the others take microseconds, else milliseconds.
+/// A barrier that finds the smallest number and all flags; threads spin, then sleep: others take us with a core each,
+/// else ms.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     threads: usize,
@@ -14,7 +14,6 @@ pub(crate) struct Meeting {
     /// Combined flags by parity of the round.
     flags: [AtomicUsize; 2],
     sleeping: AtomicUsize,
-    /// A thread has panicked.
     broken: AtomicBool,
     lock: Mutex<()>,
     ended: Condvar,
@@ -35,10 +34,8 @@ impl Meeting {
         }
     }
 
-    /// Waits for all threads; returns the smallest number and all flags, `None` if a thread has panicked.
-    ///
-    /// Writes of a thread before the call are visible to the others afterwards. The last thread calls `meanwhile` with
-    /// all flags first.
+    /// Waits for all threads, whose writes are then visible; `None` after a panic. The last thread first calls
+    /// `meanwhile`.
     pub fn wait(
         &self,
         number: u64,
@@ -107,7 +104,6 @@ impl Meeting {
         }
     }
 
-    /// Ends this meeting and all later ones.
     pub fn break_off(&self) {
         self.broken.store(true, Ordering::SeqCst);
         self.wake();

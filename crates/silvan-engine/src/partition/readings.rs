@@ -17,8 +17,7 @@ where
     S: PerPortVl + Settings,
     C: PerHost + Settings,
 {
-    /// Applies a change of settings now, to the switches or to the adapters of all parts. Errors: [`UnknownSetting`] if
-    /// neither has it.
+    /// Applies a change now, to switches or adapters of all parts; [`UnknownSetting`] if neither has it.
     pub fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting> {
         let now = time(self.now);
         self.parts.iter_mut().try_for_each(|part| {
@@ -103,16 +102,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         self.of_port(number).queued(output, vl)
     }
 
-    /// Counters of a host since the start. Deliveries are those before the end of the last
-    /// [`Partitioned::run_until`].
-    ///
-    /// Panics if there is no such host.
+    /// A host's counters, with deliveries before the end of the last [`Partitioned::run_until`]. Panics without such a
+    /// host.
     pub fn host_counters(&self, host: HostId) -> HostCounters {
         self.of_host(host).host_counters(host)
     }
 
-    /// The flows that the congestion control of a host holds below the rate of their link now. Panics if there is no
-    /// such host.
+    /// Flows that congestion control holds below their link's rate. Panics without such a host.
     pub fn flow_limits(&self, host: HostId) -> Vec<FlowLimit> {
         self.of_host(host).flow_limits(host)
     }
@@ -189,15 +185,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         &self.of_host(host).workload
     }
 
-    /// Credits that this output Port VL has in hand, see [`Engine::credits`]. Panics if there is no such port or
-    /// virtual lane.
+    /// Credits of this output Port VL, see [`Engine::credits`]. Panics without such a port or lane.
     pub fn credits(&self, output: PortId, vl: Vl) -> u32 {
         let number = self.parts[0].plane.known_port(output);
         self.of_port(number).credits(output, vl)
     }
 
-    /// Blocks of 64 bytes that are free in an input buffer now, see [`Engine::free_blocks`]. Panics if there is no such
-    /// port or virtual lane.
+    /// Free blocks of an input buffer, see [`Engine::free_blocks`]. Panics without such a port or lane.
     pub fn free_blocks(&self, input: PortId, vl: Vl) -> Option<u32> {
         let number = self.parts[0].plane.known_port(input);
         self.of_port(number).free_blocks(input, vl)

@@ -42,7 +42,6 @@ impl Plane {
         }
     }
 
-    /// `queues` are those of all switches.
     fn keep_own_queues(&mut self, queues: &Table<Queue>) {
         let vls = self.vls;
         for (index, lane) in self.lanes.iter_mut().enumerate() {
@@ -58,7 +57,6 @@ impl Plane {
         }
     }
 
-    /// Copies the tables of own switches, and perhaps of neighbours.
     fn keep_tables(
         &mut self,
         look_ahead: bool,

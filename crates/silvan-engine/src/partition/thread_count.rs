@@ -1,12 +1,7 @@
-//! Number of threads in use.
-//!
-//! Threads that meet after each window are fast only with a processor each; on a busy machine, one thread may be
-//! faster. Results do not depend on the number, so the run tries a neighbouring number from time to time, and keeps it
-//! if events take less time.
+//! Number of threads in use: on a busy machine one may be faster, so the run tries neighbouring numbers at times.
 
 use std::time::Duration;
 
-/// Time between two decisions.
 const SLICE: Duration = Duration::from_millis(10);
 const TRIAL: Duration = Duration::from_millis(2);
 /// Most slices between two trials.
@@ -24,7 +19,6 @@ pub(super) struct ThreadCount {
     current: usize,
     /// Seconds per event in the last slice.
     cost: Option<f64>,
-    /// Index of the number on trial.
     trial: Option<usize>,
     /// True if the next trial is with fewer threads, if possible.
     downwards: bool,
@@ -55,7 +49,6 @@ impl ThreadCount {
         self.most
     }
 
-    /// Returns the next number of threads, and its duration.
     pub fn next(&self) -> (usize, Duration) {
         match self.trial {
             Some(place) => (self.counts[place], TRIAL),
@@ -63,7 +56,6 @@ impl ThreadCount {
         }
     }
 
-    /// Records the duration of the last [`next`](Self::next).
     pub fn record(&mut self, events: u64, time: Duration) {
         if events < FEWEST_EVENTS {
             return;

@@ -63,9 +63,7 @@ impl Plane {
         state.resumes(link)
     }
 
-    /// Time at which a waiting lane resumes because of a departure with effect at `due`.
-    ///
-    /// An earlier resume has woken the waiting packets already, or they wait for another condition.
+    /// An earlier resume has woken the packets already, or they wait for another condition.
     pub fn when_resumes_by(&self, lane: usize, due: u64) -> Option<u64> {
         if !self.credits[lane].starved {
             return None;
@@ -73,7 +71,6 @@ impl Plane {
         self.when_resumes(lane).filter(|&resumes| resumes >= due)
     }
 
-    /// Returns true if a packet has been lost anywhere.
     pub fn record_start(&mut self, now: u64, lane: usize, wire: u16) -> bool {
         let Some(pauses) = &mut self.pauses else {
             return false;
@@ -128,7 +125,6 @@ impl Plane {
         ((link.buffer / 64) as i32, (free / 64) as i32)
     }
 
-    /// Returns true if the buffer behind a lane pauses its sender.
     pub fn pauses_sender(&self, now: u64, lane: usize) -> bool {
         let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
         pauses.is_some_and(|(link, state)| state.replayed_until(link, now + link.delay).paused)
@@ -140,7 +136,6 @@ impl Plane {
         pauses.is_some_and(|(link, state)| state.replayed_until(link, u64::MAX).paused)
     }
 
-    /// Bytes sent under PFC that have not begun to leave the buffer.
     pub fn outstanding(&self, lane: usize) -> Option<i64> {
         let (_, state) = self.pauses.as_ref()?.lane(lane)?;
         Some(state.outstanding())

@@ -1,8 +1,5 @@
-//! Compilation of a fabric into the plane.
-//!
-//! Ports keep their number in the fabric. A switch with output buffers gets an additional element per port behind them:
-//! a one-by-one switch without latency between the crossbar and the link. So the hot loop needs no case for output
-//! buffers.
+//! Compilation of a fabric into the plane. A port behind an output buffer gets a one-by-one switch without latency, so
+//! that the hot loop needs no case for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -188,7 +185,6 @@ impl Plane {
         Ok(plane)
     }
 
-    /// Checks that numbers of classes fit.
     fn check_classes(&self) -> Result<(), BuildError> {
         for (which, found, most) in [
             ("different link rates", self.rates.len(), 1 << 8),
@@ -228,7 +224,6 @@ impl Plane {
         self.mark_mixed_elements();
     }
 
-    /// The rate of the crossbar in front of an output buffer.
     fn crossbar_rate(&self, link: Rate) -> Rate {
         let buffer = self.config.switch.output_buffer.as_ref();
         let percent = buffer.map_or(100, |buffer| buffer.speedup_percent);
@@ -350,7 +345,6 @@ impl Plane {
         }
     }
 
-    /// Puts a one-by-one element behind every cabled switch output.
     fn add_output_buffers(&mut self, fabric: &Fabric, size: Bytes, delays: &mut HashMap<u64, u16>) {
         let size = blocks(size);
         for port in fabric.ports.ids() {
@@ -398,7 +392,6 @@ impl Plane {
         }
     }
 
-    /// Derives lanes, queues, credits and serialisation times from the links.
     fn finish_ports(&mut self) {
         for index in 0..self.outs.len() {
             let element = self.element_of(index as u32);
@@ -447,7 +440,6 @@ impl Plane {
         }
     }
 
-    /// Mixed elements have an output that is faster than an input.
     fn mark_mixed_elements(&mut self) {
         for element in self.elements.iter_mut() {
             let ports = element.base as usize..(element.base + element.ports) as usize;

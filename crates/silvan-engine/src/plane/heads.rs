@@ -85,7 +85,6 @@ impl Plane {
         self.redirect = true;
     }
 
-    /// Redirects heads in flight if the tables have changed.
     pub fn redirect_heads(&mut self) {
         if !std::mem::take(&mut self.redirect) {
             return;

@@ -25,7 +25,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.return_credits(now, tail, input, packet);
     }
 
-    /// Handles a head without a route.
     #[cold]
     pub(crate) fn unroutable(&mut self, head: Head) {
         let Head {

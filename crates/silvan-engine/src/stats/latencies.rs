@@ -1,7 +1,6 @@
 use silvan_core::prefetch::{prefetch, prefetch_item};
 use silvan_model::{LATENCY_MANTISSA, Latencies};
 
-/// In ps.
 #[derive(Clone, Debug)]
 pub(super) struct Extent {
     /// Overflows after 2^64 packets, which no run delivers.
@@ -66,7 +65,6 @@ impl LatencyCounts {
         self.record_times(ps, 1)
     }
 
-    /// Returns the bucket.
     #[inline(always)]
     pub fn record_times(&mut self, ps: u64, times: u64) -> usize {
         let bucket = Self::bucket(ps / 1000);
@@ -147,7 +145,6 @@ impl HostLatencies {
         self.counts.resize(buckets, 0);
     }
 
-    /// `full` has one bucket per overflow of its count.
     pub fn latencies(&self, full: impl Iterator<Item = u32>) -> Option<Latencies> {
         self.extent.latencies(&widened(&self.counts, full), 0)
     }
@@ -160,7 +157,6 @@ const JOINED: u32 = LATENCY_MANTISSA - 2;
 const GROUPS: usize = 1 << u8::BITS;
 const _: () = assert!(((64 - LATENCY_MANTISSA + 1) << LATENCY_MANTISSA) >> JOINED <= GROUPS as u32);
 
-/// Latencies of a host with few counts.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct CoarseLatencies {
@@ -201,20 +197,17 @@ impl CoarseLatencies {
         (group.into(), add_times(count, times))
     }
 
-    /// `full` has one group per overflow of its count.
     pub fn latencies(&self, full: impl Iterator<Item = u32>) -> Option<Latencies> {
         self.extent.latencies(&widened(&self.counts, full), JOINED)
     }
 }
 
-/// Returns true if the count overflows.
 #[inline(always)]
 fn is_full(count: &mut u16) -> bool {
     *count = count.wrapping_add(1);
     *count == 0
 }
 
-/// Returns the number of overflows.
 fn add_times(count: &mut u16, times: u64) -> u64 {
     let sum = u64::from(*count) + times;
     *count = sum as u16;

@@ -159,7 +159,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         Candidate::Empty
     }
 
-    /// The state of an input's first packet, by its credits.
     #[inline(always)]
     pub(super) fn with_credits(&mut self, now: u64, lane: usize, local: u32) -> Candidate {
         let plane = &mut self.plane;

@@ -111,7 +111,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .as_ps()
     }
 
-    /// For another packet of MTU size.
     #[inline]
     pub(crate) fn has_credit(&mut self, now: u64, output: u32, lane: usize) -> bool {
         let plane = &mut self.plane;

@@ -55,7 +55,6 @@ pub(super) fn trees(whole: &Whole<'_>, now: u64, threshold: Bytes) -> Vec<Tree> 
 struct Location {
     tree: u32,
     depth: u32,
-    /// Port VL that it waits for.
     parent: Option<usize>,
 }
 
@@ -110,12 +109,9 @@ fn by_source(queued: &[(u32, QueuedPackets)], hosts: usize) -> Vec<(u32, QueuedP
 
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// Switch, or output-buffer stage.
     element: u32,
     vl: Vl,
-    /// Tree of the first root; `NONE` without a root.
     first: u32,
-    /// The path has further roots.
     has_more: bool,
 }
 
@@ -136,7 +132,6 @@ struct Growth<'a> {
     now: u64,
     threshold: u64,
     locations: Vec<Option<Location>>,
-    /// Packets that wait for Port VLs in trees.
     waiting: WaitingPackets,
     /// Last path by destination: almost all packets to a host come by few switches.
     paths: Vec<Path>,
@@ -185,7 +180,6 @@ impl Growth<'_> {
         self.plane.outs[self.link_lane(lane) / self.plane.vls].kind == Next::Host
     }
 
-    /// One tree for each root.
     fn roots(&mut self) -> Vec<usize> {
         let plane = self.plane;
         let mut roots = Vec::new();

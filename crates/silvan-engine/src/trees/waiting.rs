@@ -1,6 +1,5 @@
 use crate::packet::Packet;
 
-/// Packets of one flow that wait for one lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     /// Sending host, and above it the receiving one.
@@ -37,7 +36,6 @@ impl Waiting {
 /// Logarithm of the number of remembered flows: a tree has far fewer flows than packets.
 const RECENT_BITS: u32 = 12;
 
-/// All waiting packets, usually joined by flow.
 pub(super) struct WaitingPackets {
     pub found: Vec<Waiting>,
     /// Last position of a flow in `found`, by its ends; another flow may replace it.
@@ -85,7 +83,6 @@ impl WaitingPackets {
     }
 }
 
-/// Packets of one flow and service level with equal input and output lanes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alike {
     ends: u64,
@@ -189,7 +186,6 @@ impl Buffer {
         }
     }
 
-    /// Lanes with bytes.
     pub fn lanes(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let all = self.others.iter().chain(std::iter::once(&self.last));
         all.copied().filter(|&(_, bytes)| bytes > 0)
