@@ -230,9 +230,7 @@ pub struct Endpoint {
     number: PortNumber,
 }
 
-/// A node that has been added; only meaningful to the builder that made it.
-///
-/// Not a [`NodeId`]: those are given when the fabric is built, switches first.
+/// A node of this builder; a [`NodeId`] is given when the fabric is built, switches first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NodeHandle(usize);
 
@@ -246,10 +244,10 @@ impl NodeHandle {
     }
 }
 
-/// Collects switches, hosts and cables, and builds a [`Fabric`] from them.
+/// Collects switches, hosts and cables, and builds a [`Fabric`].
 ///
-/// Ids, LIDs and GUIDs depend on the order of the calls alone: switches come first, then hosts, each
-/// kind in the order it was added; LIDs count from 1 in that order, unless there are too few for all nodes.
+/// Ids, LIDs and GUIDs follow from the order of calls: switches, then hosts; LIDs count from 1 unless there are too
+/// few.
 ///
 /// ```
 /// use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width};
@@ -258,8 +256,8 @@ impl NodeHandle {
 /// let mut builder = FabricBuilder::new();
 /// let switch = builder.add_switch("S1", 36)?;
 /// for (name, port) in [("A", 12), ("X", 11)] {
-///     let host = builder.add_host(name)?;
-///     builder.connect(host.port(1), switch.port(port), cable)?;
+/// let host = builder.add_host(name)?;
+/// builder.connect(host.port(1), switch.port(port), cable)?;
 /// }
 /// let fabric = builder.build()?;
 /// assert_eq!(fabric.host_count(), 2);
@@ -319,15 +317,13 @@ impl FabricBuilder {
         Ok(handle)
     }
 
-    /// Sets the identity of a node; [`build`](Self::build) checks it. Panics if the node was added to another builder
-    /// that has more nodes.
+    /// Sets a node's identity, which [`build`](Self::build) checks. Panics for a node of a larger builder.
     pub fn identify(&mut self, node: NodeHandle, identity: Identity) {
         self.nodes[node.0].identity = identity;
     }
 
-    /// The port that a text names: `name:port`, or a host's name alone. Names may contain colons; what can be read both
-    /// ways is read as `name:port`. Errors if the text has another form or the node is not known. The port number is
-    /// checked by [`connect`](Self::connect).
+    /// The port of `name:port`, or of a host's name; ambiguous names are read as `name:port`.
+    /// [`connect`](Self::connect) checks the number.
     pub fn endpoint(&self, text: &str) -> Result<Endpoint, FabricError> {
         let bad = || FabricError::BadEndpoint {
             text: text.to_owned(),
@@ -357,8 +353,7 @@ impl FabricBuilder {
         Ok(node.port(1))
     }
 
-    /// Plugs a cable into two ports. Errors if a port does not exist or is in use, or if the cable ends where it starts
-    /// or joins two hosts. Panics if an endpoint was made by another builder that has more nodes.
+    /// Plugs a cable into two free ports of different nodes, not both hosts. Panics for a node of a larger builder.
     pub fn connect(&mut self, a: Endpoint, b: Endpoint, kind: LinkKind) -> Result<(), FabricError> {
         for end in [a, b] {
             let node = &self.nodes[end.node.0];
@@ -393,13 +388,8 @@ impl FabricBuilder {
         Ok(())
     }
 
-    /// Numbers nodes and ports, and builds the fabric.
-    ///
-    /// # Errors
-    ///
-    /// - no host, or a host without a cable
-    /// - more nodes than LIDs although some nodes have a LID
-    /// - two nodes with one LID or GUID
+    /// Numbers nodes and ports, and builds the fabric; each host needs a cable, LIDs and GUIDs are unique, LIDs for all
+    /// or none.
     pub fn build(self) -> Result<Fabric, FabricError> {
         if self.nodes.iter().all(|node| node.is_switch) {
             return Err(FabricError::NoHosts);

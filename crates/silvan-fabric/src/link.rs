@@ -188,10 +188,7 @@ impl LinkKind {
         }
     }
 
-    /// Returns the data rate after line coding, in each direction.
-    ///
-    /// The rate of width and speed is rounded down to whole bits per second, so the model never exceeds the wire; only
-    /// FDR is not exact.
+    /// The data rate after line coding, in each direction, in whole bit/s, rounded down; only FDR is not exact.
     pub const fn data_rate(self) -> Rate {
         if let Some(rate) = self.rate {
             return rate;
@@ -227,8 +224,7 @@ pub struct CableLimit {
 }
 
 impl CableLimit {
-    /// The cable within this limit. Ports support their full width and one lane, so a narrower link has one lane. A rate
-    /// of the cable does not hold for another width or speed.
+    /// The cable within this limit: full width or one lane; a cable's rate does not hold for another width or speed.
     pub fn of(self, cable: LinkKind) -> LinkKind {
         let width = match self.width {
             Some(most) if most < cable.width => Width::X1,
@@ -276,8 +272,8 @@ pub struct Cable {
 }
 
 impl Cable {
-    /// The cable, where `link` has what is not given. A rate of `link` does not hold for another width or
-    /// speed, nor its latency for another length.
+    /// The cable with `link` in place of missing values; `link`'s rate and latency hold for its own width, speed and
+    /// length.
     pub fn or(self, link: LinkKind) -> LinkKind {
         let same_lanes = self.width.is_none() && self.speed.is_none();
         let same_length = self.length.is_none();

@@ -1,5 +1,3 @@
-//! The channel-dependency graph between switches.
-
 use silvan_core::{HostId, PortId, PortNumber, SwitchId};
 
 use super::RouteError;
@@ -15,7 +13,6 @@ fn insert(set: &mut PortSet, number: PortNumber) {
     set[number / 64] |= 1 << (number % 64);
 }
 
-/// Ports of a switch to other switches for a destination.
 #[derive(Clone, Copy)]
 pub(super) enum Way<'a> {
     None,
@@ -24,7 +21,6 @@ pub(super) enum Way<'a> {
 }
 
 impl Way<'_> {
-    /// Compares identity, not values.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, Self::None) => true,
@@ -55,12 +51,10 @@ fn contains(set: &PortSet, number: PortNumber) -> bool {
 /// The port by which a cable enters a switch, and the lane.
 pub(super) type Channel = (PortId, u8);
 
-/// The channel-dependency graph: channels that follow each other on some route. A channel is the port at which it
-/// enters a switch. Channels of hosts are never part of a cycle and omitted.
+/// Channels that follow each other on some route, by the port of entry. Channels of hosts are never part of a cycle.
 pub(super) struct Dependencies<'f> {
     fabric: &'f Fabric,
     lanes: usize,
-    /// By channel and next lane: output port numbers.
     outputs: Vec<PortSet>,
 }
 
@@ -101,7 +95,6 @@ impl<'f> Dependencies<'f> {
         insert(&mut self.outputs[set], self.fabric.ports[out].number);
     }
 
-    /// Adds the dependencies of the routes to one destination, all on one lane.
     pub(super) fn add(&mut self, tree: &DestinationTree<'_>) {
         for step in tree.steps() {
             let Some((switch, entry)) = step.next else {
@@ -185,8 +178,7 @@ impl<'f> Dependencies<'f> {
         Ok(())
     }
 
-    /// Adds the dependencies of all alternatives. `ways` are the last destination's: those of one leaf are mostly equal
-    /// and skipped.
+    /// `ways` are the last destination's: those of one leaf are mostly equal.
     pub(super) fn add_alternatives<'a>(
         &mut self,
         destination: HostId,
@@ -224,7 +216,6 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// The only port of a switch to a destination, if it leads to a switch.
     fn only(&self, switch: SwitchId, number: PortNumber) -> Way<'static> {
         let port = self.fabric.switch(switch).port(number);
         match port.and_then(|port| self.fabric.peer_switch(port)) {
@@ -281,7 +272,6 @@ impl<'f> Dependencies<'f> {
         None
     }
 
-    /// Channels that follow on some route, by lane and port number.
     fn followers(&self, channel: Channel) -> Vec<Channel> {
         let fabric = self.fabric;
         let node = &fabric.nodes[fabric.ports[channel.0].node];

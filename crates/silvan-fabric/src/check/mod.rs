@@ -1,23 +1,9 @@
-//! Proof that forwarding tables work, before a simulation uses them.
+//! Proof that forwarding tables work: every pair of hosts is connected, and no packet goes in a loop or a deadlock.
 //!
-//! Three properties, for the routes between hosts:
-//!
-//! - every pair of hosts is connected;
-//! - no packet goes in a loop;
-//! - the channel-dependency graph has no cycle.
-//!
-//! The nodes of that graph are the channels: a cable in one direction. Channel x depends on channel y if some route
-//! continues from x to y, because a packet behind x may wait for space behind y. A cycle of dependencies can become a
-//! deadlock; without a cycle there is none (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor
-//! interconnection networks, IEEE Transactions on Computers C-36(5), 1987). J. Duato showed that deterministic routes
-//! need the condition, too.
-//!
-//! If service levels keep their virtual lane along the whole route, one check holds for all lanes. If lanes change
-//! along the way ([`PathLanes`](crate::routing::PathLanes)), a channel is a cable in one direction with its lane. If
-//! switches choose among [alternatives](crate::routing::Alternatives), every choice counts.
-//!
-//! The routes to a destination form a tree that contains every switch once. The work per destination grows with the
-//! number of switches, and all cores share the destinations.
+//! Channel x, a cable in one direction with its lane, depends on y if some route continues from x to y. Without a cycle
+//! of dependencies there is no deadlock (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor
+//! interconnection networks, IEEE Transactions on Computers C-36(5), 1987). All choices among
+//! [alternatives](crate::routing::Alternatives) count. All cores share the destinations.
 
 mod dependencies;
 mod steps;
@@ -58,9 +44,8 @@ pub struct RouteReport {
     pub mean_hops: f64,
     /// For each port, the number of pairs whose route leaves the node by it.
     pub routes: IdVec<PortId, u64>,
-    /// A cycle of channel dependencies, as the ports that packets leave by; only
-    /// [if allowed](CheckOptions::allow_cycles). Counts of routes and hops are those of the tables;
-    /// alternatives are as long.
+    /// A cycle of dependencies as exit ports, only [if allowed](CheckOptions::allow_cycles). Counts are those of the
+    /// tables.
     pub dependency_cycle: Option<Vec<PortId>>,
 }
 
@@ -135,8 +120,7 @@ pub enum RouteError {
         format_cycle(.cycle)
     )]
     DependencyCycle {
-        /// The ports that packets leave by, as `switch:port`, in the order of travel; with the lane
-        /// where lanes change along the way.
+        /// Exit ports as `switch:port` in the order of travel, with the lane where it changes.
         cycle: Vec<String>,
     },
 }
@@ -162,9 +146,8 @@ fn format_cycle(cycle: &[String]) -> String {
     text
 }
 
-/// Checks the routes between all hosts. Errors: the first thing found wrong, in the order of destinations and sources;
-/// a dependency cycle only if nothing else is wrong and it is not [allowed](CheckOptions::allow_cycles). Panics if the
-/// tables were made for a fabric with fewer switches.
+/// Checks the routes between all hosts; the first fault by destination and source, a cycle only if nothing else is
+/// wrong and it is not [allowed](CheckOptions::allow_cycles). Panics for tables of fewer switches.
 pub fn check<'a>(
     fabric: &Fabric,
     routes: impl Into<Routes<'a>>,
@@ -211,7 +194,6 @@ pub fn check<'a>(
     })
 }
 
-/// Properties of the routes to some destinations.
 struct Followed<'f> {
     dependencies: Dependencies<'f>,
     /// Routes by switch port; by host port, minus one for each route to itself.
@@ -224,7 +206,6 @@ struct Followed<'f> {
 
 /// Destinations times switches per thread.
 const WORK_OF_A_THREAD: usize = 1 << 22;
-/// Each thread has its own counts and dependencies.
 const MOST_THREADS: usize = 16;
 
 /// On a number of threads that suits cores and work; it does not change the result.
@@ -319,9 +300,8 @@ impl Followed<'_> {
     }
 }
 
-/// Looks for a cycle in the channel-dependency graph of the routes between all hosts, and gives the ports that packets
-/// leave by, in the order of travel. Errors if some pair of hosts has no route at all. Panics if the tables were made
-/// for a fabric with fewer switches.
+/// The exit ports of a cycle in the channel-dependency graph, or an error without some route. Panics for tables of
+/// fewer switches.
 pub fn dependency_cycle<'a>(
     fabric: &Fabric,
     routes: impl Into<Routes<'a>>,

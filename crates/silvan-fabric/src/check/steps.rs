@@ -1,5 +1,3 @@
-//! Checks paths on lanes that go up along the path.
-
 use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
 
 use super::dependencies::{Channel, Dependencies};
@@ -15,8 +13,8 @@ pub struct StepsReport {
     pub cycle: Option<Vec<(PortId, u8)>>,
 }
 
-/// Follows all paths that switches may choose, and the lanes that packets take on them. The tables and alternatives
-/// have to be [checked](super::check) before. Panics if the routes have no [`LaneSteps`], or are for another fabric.
+/// Follows all choosable paths of [checked](super::check) routes, and their lanes. Panics without [`LaneSteps`] or for
+/// another fabric.
 pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
     let steps = routes.steps.expect("routes with lanes that go up");
     let mut paths = Paths::new(fabric, routes, steps, u8::MAX);
@@ -47,7 +45,6 @@ struct Paths<'f> {
     dependencies: Option<Dependencies<'f>>,
     /// Entered lanes as bits, by entered port, for the present destination.
     visited: IdVec<PortId, u64>,
-    /// Nonzero entries of `visited`.
     entered: Vec<PortId>,
 }
 
@@ -164,7 +161,6 @@ impl<'f> Paths<'f> {
         }
     }
 
-    /// Lane of packets from a channel to a port.
     fn lane(&self, channel: Option<Channel>, out: PortId) -> u8 {
         let Some((entry, lane)) = channel else {
             return 0;
@@ -175,7 +171,6 @@ impl<'f> Paths<'f> {
     }
 }
 
-/// Ports by which packets to a host may leave.
 fn ways(routes: Routes<'_>, at: SwitchId, target: HostId) -> impl Iterator<Item = PortNumber> {
     let several = routes
         .alternatives

@@ -3,7 +3,6 @@ use silvan_core::{HostId, IdVec, PortId, SwitchId};
 use super::RouteError;
 use crate::{Fabric, ForwardingTables};
 
-/// One hop: the output of a switch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) out: PortId,
@@ -43,7 +42,6 @@ const NO_ROUTE: u32 = u32::MAX;
 pub(super) struct DestinationTree<'f> {
     fabric: &'f Fabric,
     tables: &'f ForwardingTables,
-    /// Switches with hosts.
     hosts_at: Vec<(SwitchId, Vec<HostId>)>,
     destination: HostId,
     target: PortId,
@@ -204,7 +202,6 @@ impl<'f> DestinationTree<'f> {
         switches.map(|(switch, hosts)| (*switch, hosts.as_slice()))
     }
 
-    /// For every switch on a route.
     pub(super) fn steps(&self) -> impl Iterator<Item = Step> + '_ {
         self.order.iter().filter_map(|switch| self.steps[*switch])
     }

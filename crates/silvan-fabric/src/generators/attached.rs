@@ -1,5 +1,3 @@
-//! Limits of parameters, and hosts at switches.
-
 use super::{host_name, port_number};
 use crate::{FabricBuilder, FabricError, LinkKind, NodeHandle};
 

@@ -1,5 +1,3 @@
-//! Dragonflies whose groups are leaves and spines.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{IdVec, PortId, SwitchId};

@@ -1,12 +1,8 @@
-//! Switches at the points of a grid with fully connected rows: a HyperX.
-
 use silvan_core::{PortNumber, SwitchId};
 
-/// A grid in which each switch has a cable, or several, to every other switch of its rows.
+/// A grid with one or several cables between all switches of a row.
 ///
-/// # Ports
-///
-/// Hosts are on ports 1 to h. The ports to the first row follow, in the order of its switches, then those of the second.
+/// Hosts are on ports 1 to h, then come the first row's switches in order, then the second's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullRows {
     /// Switches along each dimension.

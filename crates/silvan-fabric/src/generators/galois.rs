@@ -82,7 +82,6 @@ fn primitive(q: usize, next: impl Fn(usize) -> usize) -> Option<Vec<usize>> {
     }
 }
 
-/// Digit by digit.
 fn sum(prime: usize, a: usize, b: usize) -> usize {
     match (a, b) {
         (0, other) | (other, 0) => other,
@@ -90,7 +89,6 @@ fn sum(prime: usize, a: usize, b: usize) -> usize {
     }
 }
 
-/// Digit by digit.
 fn scaled(prime: usize, a: usize, factor: usize) -> usize {
     match a {
         0 => 0,

@@ -1,5 +1,3 @@
-//! Groups of switches with global cables: dragonfly and dragonfly+.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +64,6 @@ impl Groups {
         Ok(())
     }
 
-    /// As many as all pairs can have.
     pub(super) fn cables_per_pair(self) -> usize {
         self.switches * self.global / (self.groups - 1)
     }

@@ -146,7 +146,6 @@ impl Generator for HyperX {
 }
 
 impl HyperX {
-    /// `switch-2-0`
     fn switch_name(&self, index: usize) -> String {
         let mut rest = index;
         self.sizes.iter().fold("switch".to_owned(), |name, size| {

@@ -136,7 +136,6 @@ impl RandomGraph {
         Some(graph)
     }
 
-    /// `None` if all are neighbours.
     fn pair(&self, open: &[usize], draws: &mut impl RngCore) -> Option<(usize, usize)> {
         const TRIES: usize = 32;
         let fits = |a: usize, b: usize| a != b && !self.neighbours[a].contains(&b);

@@ -1,11 +1,8 @@
 //! Generators of fabrics: a few parameters in, real port numbers, LIDs, GUIDs and names out.
 //!
-//! Hosts are numbered switch by switch, so that the hosts of one switch are consecutive. A switch's hosts are on its
-//! ports 1, 2, ...; cables to other switches follow.
-//!
-//! A topology is a module and a line in the list at the end of this file. The module has a struct with keys, defaults
-//! and documentation, which implements [`Generator`]. Scenario keys (`fabric.generator = "NAME"`), JSON schema and
-//! reference follow. The guide's page "How to add a topology" adds a topology.
+//! Hosts are numbered switch by switch and are on ports 1, 2, ...; cables to other switches follow. A topology is a
+//! module, whose keys implement [`Generator`], and a line at the end of this file. The guide's page "How to add a
+//! topology" adds one.
 //!
 //! ```
 //! use silvan_fabric::generators::{Kind, Topology};
@@ -199,7 +196,6 @@ impl Generator for Topology {
 }
 
 impl Default for Topology {
-    /// The topology of a scenario without a fabric.
     fn default() -> Self {
         Self::SingleSwitch(SingleSwitch::default())
     }

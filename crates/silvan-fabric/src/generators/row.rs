@@ -2,7 +2,6 @@ use super::attached::{Parameter, attach_hosts};
 use super::{port_number, switch_name};
 use crate::{FabricBuilder, FabricError, LinkKind, NodeHandle};
 
-/// Switches in a row with equally many hosts.
 pub(super) struct Row {
     pub(super) generator: &'static str,
     pub(super) switches: usize,

@@ -22,7 +22,6 @@ pub(crate) enum RecordKind {
 pub(crate) struct Record {
     pub kind: RecordKind,
     pub id: String,
-    /// For people.
     pub name: String,
     pub guid: Option<Guid>,
     pub device: Option<DeviceId>,
@@ -51,7 +50,6 @@ pub(crate) struct RecordPort {
 /// Generated adapter GUIDs: locally administered, other than generated node GUIDs, by position of the record.
 const ADAPTER_GUID: u64 = 0x02_53_57 << 40;
 
-/// Position of the record, and port.
 type End = (usize, u8);
 
 struct Cable {
@@ -249,7 +247,6 @@ fn complete(cable: &mut Cable, port: &RecordPort, id: &str) -> Option<ImportWarn
     warning
 }
 
-/// Or the given value.
 fn lower<T: Ord + Copy>(first: Option<T>, second: Option<T>) -> Option<T> {
     match (first, second) {
         (Some(first), Some(second)) => Some(first.min(second)),

@@ -5,14 +5,12 @@ use silvan_core::{Guid, NodeId};
 
 use crate::{Fabric, Link, NodeKind, Speed, Width};
 
-/// The fabric as a net file that ibsim serves: GUIDs kept, hosts of one node GUID as one adapter.
+/// The fabric as a net file of ibsim, hosts of one node GUID as one adapter.
 ///
-/// ibsim knows speeds up to QDR, and gives LIDs only through a subnet manager; faster links are
-/// written as QDR. Its ids must not contain quotes, `#` or `@`, which become `_`.
+/// ibsim has speeds up to QDR, faster ones become QDR, and no LIDs; quotes, `#` and `@` in ids become `_`.
 pub fn ibsim_net(fabric: &Fabric) -> String {
     let mut net = String::new();
     let adapters = adapters(fabric);
-    // Writing to a string cannot fail.
     for switch in fabric.switch_ids() {
         let node = fabric.switch(switch);
         let _ = writeln!(net, "switchguid={:#x}", node.guid.as_u64());
@@ -58,7 +56,6 @@ fn adapter_port(fabric: &Fabric, host: NodeId) -> u8 {
         .map_or(1, |port| port.as_u8())
 }
 
-/// Without the port's number.
 fn adapter_id(fabric: &Fabric, hosts: &[NodeId]) -> String {
     let [first, ..] = hosts else {
         return String::new();
@@ -100,7 +97,6 @@ fn write_ports(
     }
 }
 
-/// Speed and width as bits.
 fn options(link: &Link) -> String {
     let speed = match link.kind.speed {
         Speed::Sdr => 1,

@@ -1,14 +1,6 @@
-//! The database of ibdiagnet, `ibdiagnet2.db_csv`: sections of comma-separated values.
+//! The database of ibdiagnet, `ibdiagnet2.db_csv`: tables between `START_LINKS` and `END_LINKS`, and so on.
 //!
-//! ```text
-//! START_LINKS
-//! NodeGuid1,PortNum1,NodeGuid2,PortNum2
-//! 0x0002c90200423e70,1,0x0000000000100003,1
-//! END_LINKS
-//! ```
-//!
-//! `NODES` has names and kinds, `PORTS` the LIDs and what links run at and support, `LINKS` the cables. It has no
-//! forwarding tables.
+//! `NODES` has names and kinds, `PORTS` LIDs and rates, `LINKS` the cables; forwarding tables are missing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -36,8 +28,7 @@ impl<'t> DatabaseSection<'t> {
         text.lines().any(|line| is_mark(line, "START_", name))
     }
 
-    /// Reads the first section of a name; `None` if the text has none. Errors: [`ImportError`] if it has no end, or a
-    /// row has more or fewer cells than there are columns.
+    /// The first section of a name, if any; an [`ImportError`] without an end, or for a row of other length.
     pub fn find(text: &'t str, name: &'static str) -> Result<Option<Self>, ImportError> {
         let mut lines = text
             .lines()
@@ -125,8 +116,7 @@ struct Port {
     speed: Option<Speed>,
 }
 
-/// Reads nodes and cables of `ibdiagnet2.db_csv`. Errors: [`ImportError`] if a section is missing or cut off, or
-/// sections contradict each other.
+/// Reads nodes and cables of `ibdiagnet2.db_csv`; an [`ImportError`] for missing, cut or contradictory sections.
 pub fn database(text: &str) -> Result<ImportedDatabase, ImportError> {
     let section = |name| {
         DatabaseSection::find(text, name)?.ok_or_else(|| {
@@ -245,7 +235,6 @@ fn ports(section: &DatabaseSection<'_>) -> Result<(Ports, Supported), ImportErro
     Ok((ports, supported))
 }
 
-/// Adds each cable to its first end.
 fn links(
     section: &DatabaseSection<'_>,
     records: &mut [Record],

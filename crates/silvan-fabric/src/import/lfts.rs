@@ -2,16 +2,13 @@
 //!
 //! ```text
 //! Unicast lids [0x0-0x7] of switch DR path slid 0; dlid 0; 0,35 guid 0x0002c90200423e71 (spine):
-//!   Lid  Out   Destination
-//!        Port     Info
+//! Lid  Out   Destination
 //! 0x0001 001 : (Channel Adapter portguid 0x0000000000100001: 'node-1')
 //! ```
 //!
-//! `silvan route` adds ` sl 1` after the parentheses if the subnet manager gives paths from hosts of the switch a
-//! service level other than 0. ` sl 1 3:0 4:2` has different levels for the hosts at ports 3 and 4.
-//!
-//! `opensm-lfts.dump` has `#` for `:`, `opensm.fdbs` has `dump_ucast_routes: Switch 0x...` above `0x0001 : 001  : 01
-//! : yes`. [SL to VL tables](crate::import::sl_to_vl) may be in the same file.
+//! `opensm-lfts.dump` has `#` for `:`, `opensm.fdbs` has `dump_ucast_routes: Switch 0x...` above `0x0001 : 001  : 01 :
+//! yes`. `silvan route` adds [levels](crate::import::levels), and [SL to VL tables](crate::import::sl_to_vl) may
+//! follow.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -52,13 +49,11 @@ struct Table {
     levels: Vec<(Lid, Option<HostId>, Sl)>,
 }
 
-/// Reads forwarding tables for a fabric, with service levels of paths and SL to VL tables of the same file.
+/// Reads forwarding tables, service levels of paths and SL to VL tables of one file.
 ///
-/// Switches and hosts are found by GUID, else by name. LIDs of a subnet manager may differ from those of the fabric.
-/// The node of such a LID is found by the port GUID next to it, by the switch that routes it to port 0, or by the
-/// switch that sends it straight to a host. LIDs without a node are left out; [`check`](crate::check::check) finds out
-/// if all hosts are connected. Errors if a line cannot be understood, a table is for no node of the fabric, or a port
-/// has no cable.
+/// Nodes are found by GUID, else by name; a LID's node by the port GUID next to it, or by the switch that routes it to
+/// port 0 or straight to a host. Unknown LIDs are left out. A bad line, an unknown node or a port without a cable is an
+/// error.
 pub fn routes(text: &str, fabric: &Fabric) -> Result<ImportedRoutes, ImportError> {
     let given = parse(&clean(text), fabric)?;
     if given.tables.is_empty() {
@@ -308,7 +303,6 @@ fn port_guid(line: &str) -> Option<Guid> {
     word.parse().ok()
 }
 
-/// Node GUID of a switch, port GUID of a host.
 fn nodes_by_guid(fabric: &Fabric) -> HashMap<Guid, NodeId> {
     let nodes = fabric.nodes.iter_enumerated();
     nodes
@@ -316,7 +310,6 @@ fn nodes_by_guid(fabric: &Fabric) -> HashMap<Guid, NodeId> {
         .collect()
 }
 
-/// By LID of the file, as far as found.
 fn nodes_of_lids(fabric: &Fabric, given: &Given) -> BTreeMap<Lid, NodeId> {
     let mut nodes = given.by_guid.clone();
     for table in &given.tables {

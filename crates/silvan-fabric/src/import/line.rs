@@ -34,7 +34,6 @@ pub(crate) fn is_message(line: &str) -> bool {
     of_mad.iter().any(|start| line.starts_with(start)) || of_source() == Some(true)
 }
 
-/// For hints.
 pub(crate) fn known_rates() -> String {
     let speeds: Vec<&str> = Speed::ALL.iter().map(|speed| speed.name()).collect();
     let widths: Vec<&str> = Width::ALL.iter().map(|width| width.name()).collect();

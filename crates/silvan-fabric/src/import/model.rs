@@ -17,8 +17,7 @@ pub struct ImportedFabric {
 }
 
 impl ImportedFabric {
-    /// Builds the fabric; cables take missing widths and speeds, and their length, from `link`. Errors: errors of
-    /// [`FabricBuilder`]: no host, a LID or GUID of two nodes.
+    /// Builds the fabric with missing widths, speeds and lengths from `link`. Errors as [`FabricBuilder`].
     pub fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         let mut builder = FabricBuilder::new();
         let mut handles = Vec::with_capacity(self.nodes.len());

@@ -5,7 +5,7 @@
 //! SW     6 34 0x0002c90200423e70 4x SDR                                    'leaf'
 //! ```
 //!
-//! Switches have their node GUID there, adapters that of the port, so every adapter port is a host of its own.
+//! Adapters have the port's GUID, so every adapter port is a host.
 
 use std::collections::HashMap;
 
@@ -34,12 +34,11 @@ struct PortLine<'t> {
     local: End<'t>,
     rate: (&'t str, &'t str),
     peer: Option<End<'t>>,
-    /// Rest of the line: names.
     names: &'t str,
 }
 
-/// Reads the output of `ibnetdiscover -p`. Errors if a line cannot be understood, lines contradict each other, or a
-/// node is cabled but not described.
+/// Reads the output of `ibnetdiscover -p`; a bad or contradictory line, or a cabled node without description, is an
+/// error.
 pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover -p"))

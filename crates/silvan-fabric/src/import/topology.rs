@@ -1,20 +1,13 @@
-//! The output of `ibnetdiscover`, and the net files of ibsim, which are almost the same.
-//!
-//! A record is a line for the node and a line for each cabled port:
+//! The output of `ibnetdiscover`, and the net files of ibsim, with a line for each node and cabled port:
 //!
 //! ```text
 //! switchguid=0x2c90200423e70(2c90200423e70)
 //! Switch  36 "S-0002c90200423e70"         # "leaf" base port 0 lid 6 lmc 0
 //! [1]     "H-0000000000100003"[1](100004)         # "node-1" lid 4 4xFDR
-//!
-//! caguid=0x100003
-//! Ca      1 "H-0000000000100003"          # "node-1"
-//! [1](100004)     "S-0002c90200423e70"[1]         # lid 4 lmc 0 "leaf" lid 6 4xFDR
 //! ```
 //!
-//! With `-f`, `s=4 w=2 v=4` follow the rate. ibdiagnet writes `switchguid=SYSTEM(NODE)` and `[1](1)`.
-//!
-//! Net files of ibsim have names for ids, no LIDs, and `s=` and `w=` for speed and width behind a port.
+//! With `-f`, `s=4 w=2 v=4` follow the rate. ibdiagnet writes `switchguid=SYSTEM(NODE)` and `[1](1)`. ibsim has names
+//! for ids, no LIDs, and `s=` and `w=` behind a port.
 
 use silvan_core::{DeviceId, Guid};
 use winnow::Parser;
@@ -30,14 +23,13 @@ use crate::import::line::{
 use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
-/// Reads the output of `ibnetdiscover`, with or without `-g`, or a net file of ibsim. Errors if a line cannot be
-/// understood, lines contradict each other, or a node is cabled but not described.
+/// Reads `ibnetdiscover`'s output or ibsim's net file; a bad or contradictory line, or a cabled node without
+/// description, is an error.
 pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover"))
 }
 
-/// From the lines before a node.
 #[derive(Default)]
 struct Attributes {
     guid: Option<AttributeGuid>,
@@ -154,7 +146,6 @@ fn split_comment(line: &str) -> (&str, &str) {
     (line.trim(), "")
 }
 
-/// Written by `ibnetdiscover -g`.
 fn is_chassis_heading(line: &str) -> bool {
     const HEADINGS: [&str; 5] = [
         "Chassis ",

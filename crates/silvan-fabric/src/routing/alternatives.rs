@@ -1,4 +1,4 @@
-//! Adaptive routing: the ports that a switch may choose among.
+//! Adaptive routing.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,10 @@ use super::RoutingError;
 use super::distance::SwitchGraph;
 use crate::Fabric;
 
-/// Finds, for every switch and destination host, the ports that start a shortest path.
+/// For every switch and host, the ports of shortest paths, or an error for unconnected switches.
 ///
-/// In a fat tree these are all ports upwards, until the destination lies below the switch. So no route turns upwards
-/// again, and routes cannot wait for each other in a cycle. On a ring, a mesh or a torus they can:
-/// [check](crate::check::check) the alternatives. Errors if two switches are not connected.
+/// In a fat tree these cannot wait for each other in a cycle; on a ring, mesh or torus they can:
+/// [check](crate::check::check) them.
 pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let mut collected = CollectedAlternatives::new(fabric);
@@ -36,7 +35,6 @@ pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingErro
 
 pub(super) struct CollectedAlternatives {
     pub(super) alternatives: Alternatives,
-    /// Group by set of ports.
     places: HashMap<Vec<PortNumber>, u16>,
     /// `None` for a switch without hosts.
     columns: IdVec<SwitchId, Option<usize>>,
@@ -83,13 +81,9 @@ impl CollectedAlternatives {
     }
 }
 
-/// Several ports to one destination, of which a switch may take any for each packet.
-///
-/// They start paths that are the same for all hosts of a leaf. Nothing is said of the switches on the way that have
-/// only one.
+/// Several ports to one destination, of which a switch may take any for each packet, the same for all hosts of a leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alternatives {
-    /// Column of the host's leaf.
     columns: Vec<u32>,
     leaves: usize,
     /// By switch and leaf; or `NO_GROUP`.
@@ -137,15 +131,13 @@ impl Alternatives {
         &self.columns
     }
 
-    /// The ports that packets to a host may leave `switch` by, in the order of their numbers; empty if the forwarding
-    /// tables alone decide. Panics if the switch is beyond those of the fabric.
+    /// The ports for a host in order; empty if the tables decide. Panics for an unknown switch.
     pub fn get(&self, switch: SwitchId, host: HostId) -> &[PortNumber] {
         let column = self.columns.get(host.index());
         column.map_or(&[], |column| self.of_leaf(switch, *column as usize))
     }
 
-    /// Returns the alternatives for all hosts of a column's leaf. Panics if the switch is beyond those of the fabric,
-    /// or there is no such column.
+    /// The ports for all hosts of a column's leaf. Panics for an unknown switch or column.
     pub fn of_leaf(&self, switch: SwitchId, column: usize) -> &[PortNumber] {
         assert!(column < self.leaves, "there is a leaf for each column");
         let group = self.groups_of[switch.index() * self.leaves + column];

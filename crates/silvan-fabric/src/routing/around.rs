@@ -1,5 +1,3 @@
-//! Routes around cables that are missing.
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -9,12 +7,10 @@ use super::distance::{SwitchGraph, UNREACHABLE, route_to_switches};
 use super::{ForwardingTables, RoutingError};
 use crate::Fabric;
 
-/// Leads tables around the cables that `fabric` lacks, and around nothing else.
+/// Leads tables around the cables that `fabric` lacks, or names an unreachable host; other routes stay.
 ///
-/// A route that crosses no missing cable stays. Every other route leaves its switch towards the nearest switch that has
-/// a route; of several such ports it takes the one at the index of the destination modulo their number. So no route has
-/// a loop; the [check](crate::check::check) finds out whether the routes can deadlock. Errors if a switch has no path
-/// to a host any more. Panics if the routes are computed, or belong to a fabric of other switches and hosts.
+/// A lost route goes towards the nearest switch with a route, by the destination's index among equal ports: no loops,
+/// but the [check](crate::check::check) looks for deadlocks. Panics for computed routes or another fabric.
 pub fn lead_around(tables: &mut ForwardingTables, fabric: &Fabric) -> Result<(), RoutingError> {
     let graph = SwitchGraph::new(fabric);
     for host in fabric.host_ids() {
@@ -43,13 +39,10 @@ pub fn lead_around(tables: &mut ForwardingTables, fabric: &Fabric) -> Result<(),
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Unknown,
-    /// Leads to the host, or to a switch without an entry.
     Kept,
-    /// Leads to a port without a cable.
     Lost,
 }
 
-/// The routes of all switches to one host.
 struct Detours {
     state: IdVec<SwitchId, State>,
     /// Cables to the host's switch; [`UNREACHABLE`] without a route.

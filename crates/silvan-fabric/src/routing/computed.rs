@@ -19,16 +19,13 @@ const NO_ROUTE: u16 = 0;
 
 /// Ports of every switch to every host, computed from the host's address.
 ///
-/// An address has a part for each level of the topology, then the host's port at its switch. The parts are pod, leaf
-/// and port in a fat tree of three levels; group, switch and port in a dragonfly; a coordinate for each dimension, and
-/// the port, in a torus. A switch shares the parts of its hosts, as far as it lies below one part only. It forwards by
-/// the first part that differs from the host's, with an entry for each value of that part. So rows grow with the sum of
-/// the sizes of the levels, not with their product (L. Kleinrock, F. Kamoun, "Hierarchical routing for large networks",
-/// Computer Networks 1(3), 1977). If an entry has several ports, the host's index selects one.
+/// Its parts are pod, leaf and port in a fat tree of three levels; group, switch and port in a dragonfly; coordinates
+/// and port in a torus. A switch forwards by the first part that differs, so rows grow with the sum of the levels'
+/// sizes (L. Kleinrock, F. Kamoun, "Hierarchical routing for large networks", Computer Networks 1(3), 1977). A host's
+/// index selects among several ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComputedRoutes {
     parts: usize,
-    /// Parts of addresses, by host.
     addresses: Vec<u16>,
     /// By switch and part.
     places: Vec<LevelRow>,
@@ -46,7 +43,6 @@ struct LevelRow {
     row: u32,
 }
 
-/// Ports selected by a host's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Group {
     first: u32,
@@ -55,8 +51,7 @@ struct Group {
 }
 
 impl ComputedRoutes {
-    /// The entry of a switch for a host, to be [read](Self::read). Panics if switch or host are beyond those of the
-    /// fabric.
+    /// A switch's entry for a host, to be [read](Self::read). Panics for an unknown switch or host.
     #[inline(always)]
     pub fn entry(&self, switch: usize, host: usize) -> usize {
         let address = &self.addresses[host * self.parts..][..self.parts];
@@ -82,8 +77,7 @@ impl ComputedRoutes {
         self.members[(group.first + quotient % group.count) as usize]
     }
 
-    /// The port by which packets to a host leave a switch, `None` if there is no route. Panics if switch or host are
-    /// beyond those of the fabric.
+    /// The exit port of a switch for a host. Panics for an unknown switch or host.
     #[inline]
     pub fn port(&self, switch: SwitchId, host: HostId) -> Option<PortNumber> {
         let (switch, host) = (switch.index(), host.index());
@@ -91,7 +85,6 @@ impl ComputedRoutes {
         (number != 0).then(|| PortNumber::new(number))
     }
 
-    /// Ports of an entry, selected by a host's index.
     pub(crate) fn ports(&self, switch: SwitchId, host: HostId) -> Vec<u8> {
         match self.entries[self.entry(switch.index(), host.index())] {
             NO_ROUTE => Vec::new(),
@@ -122,7 +115,6 @@ impl ComputedRoutes {
     }
 }
 
-/// Places of switches in a hierarchy.
 pub(crate) struct Hierarchy {
     levels: usize,
     /// By switch and level.
@@ -135,7 +127,6 @@ pub(crate) struct Hierarchy {
     members: Vec<Vec<Vec<SwitchId>>>,
 }
 
-/// Parts of switches, before the computation.
 pub(crate) struct Parts {
     levels: usize,
     parts: Vec<u16>,
@@ -222,14 +213,10 @@ impl Hierarchy {
         self.offsets[level][prefix] + usize::from(self.part(switch, level))
     }
 
-    /// Makes the routes.
+    /// Makes the routes; `None` if addresses do not distinguish all switches with hosts, or a number does not fit.
     ///
-    /// `ports` collects output ports of the first switch towards hosts of the second, and of other switches with equal
-    /// parts up to the first difference; it returns the divisor of a host's index. Calls for a second switch are
-    /// consecutive.
-    ///
-    /// Returns `Ok(None)` if addresses do not distinguish all switches with hosts, or a number does not fit. Errors:
-    /// the first error of `ports`.
+    /// `ports` collects exits of the first switch to hosts of the second and its like, and returns the divisor of a
+    /// host's index; calls for a second switch are consecutive.
     pub(crate) fn routes<E>(
         &self,
         fabric: &Fabric,
@@ -269,8 +256,7 @@ impl Hierarchy {
         Ok(Some(routes.0))
     }
 
-    /// Sets the output ports of a switch towards another's hosts, and others with equal parts up to the first
-    /// difference. Returns `None` if a number does not fit.
+    /// Exits of a switch towards another's hosts and its like; `None` if a number does not fit.
     pub(crate) fn set(
         &self,
         routes: &mut NewRoutes,
@@ -283,13 +269,11 @@ impl Hierarchy {
         routes.set(switch, (level, self.part(other, level)), ports, 1)
     }
 
-    /// Seen parts, by level and prefix.
     fn seen(&self) -> Vec<Vec<bool>> {
         let of_level = |sizes: &Vec<u32>| vec![false; sizes.iter().sum::<u32>() as usize];
         self.sizes.iter().map(of_level).collect()
     }
 
-    /// Routes from each switch to its own hosts.
     pub(crate) fn without_entries(&self, fabric: &Fabric) -> Option<NewRoutes> {
         let parts = self.levels + 1;
         // All switches share the row of ports, in which each part is its own entry.

@@ -1,4 +1,4 @@
-//! d-mod-k: the up-port of a fat tree is chosen by the destination's index.
+//! d-mod-k for fat trees.
 
 use std::collections::HashMap;
 
@@ -34,24 +34,15 @@ impl RoutingAlgorithm for DModK {
     }
 }
 
-/// Computes d-mod-k tables for a fat tree.
+/// Computes d-mod-k tables for a fat tree (E. Zahavi: D-Mod-K routing providing non-blocking traffic for shift
+/// permutations on real life fat trees, Technion CCIT report 776, 2010).
 ///
-/// A switch above the destination sends down towards it. Any other switch, at level l (leaves are level 1), sends up
-/// through the up-port
+/// A switch above the destination sends down. Another one at level l (leaves: 1) sends up by port q = floor(d / (w_1
+/// w_2 ... w_l)) mod w_(l+1), with d the [`HostId`] index and w_i the parents of a node of level i - 1 (w_1 = 1). All
+/// packets to a destination come down through one root.
 ///
-/// > q = floor(d / (w_1 w_2 ... w_l)) mod w_(l+1), counted from 0 in the order of port numbers,
-///
-/// where d is the [`HostId`] index of the destination and w_i the number of parents of a node of level i - 1 (w_1 = 1).
-/// In the 648-port tree, the up-port is the destination's place on its leaf: spine d mod 18. All packets to one
-/// destination come down through one root, and the destinations of every up-port of a level are equally many. (E.
-/// Zahavi: D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees, Technion CCIT
-/// report 776, 2010.)
-///
-/// Levels are found from the cables: a switch's distance to the nearest host. If several cables lead down towards a
-/// destination, index d selects one by the rule of the switch in which they meet again. At level m, that rule is
-/// floor(d / (w_1 ... w_m)), counted with the first cable to each switch, then the second cable. So the hosts of a leaf
-/// share parallel cables to the leaf. From another pod, each GPU of a server receives over one rail. Errors if the
-/// cables do not form such a tree, or something is not connected to the rest.
+/// A level is the distance to the nearest host. Of several cables down, index d selects one by floor(d / (w_1 ... w_m))
+/// at the level m where they meet, first cables first. Errors if the cables form no such tree.
 pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph)?;
@@ -74,10 +65,8 @@ pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     Ok(tables)
 }
 
-/// Computes the routes of [`d_mod_k`] to hosts from the hosts' subtrees.
-///
-/// Returns `None` if [`d_mod_k`] refuses the fabric, or if a switch reaches some hosts of a subtree over other cables
-/// than the rest.
+/// Computes the routes of [`d_mod_k`] to hosts from subtrees, if it accepts the fabric, and switches reach a subtree
+/// alike.
 pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph).ok()?;
@@ -148,7 +137,6 @@ impl DownPorts {
     }
 }
 
-/// First cable to each switch, then second ones: consecutive hosts take different switches.
 fn one_cable_after_another<'a>(
     cables: impl Iterator<Item = &'a (PortNumber, SwitchId)>,
 ) -> impl Iterator<Item = PortNumber> {
@@ -164,7 +152,6 @@ fn one_cable_after_another<'a>(
     ports.into_iter().map(|(_, number)| number)
 }
 
-/// Levels and cables of a fat tree.
 struct Tree {
     /// One less than the level in the formula.
     levels: IdVec<SwitchId, u32>,

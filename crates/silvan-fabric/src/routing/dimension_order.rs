@@ -1,4 +1,4 @@
-//! Dimension-order routing without deadlock.
+//! Dimension-order routing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,19 +69,14 @@ impl RoutingAlgorithm for DimensionOrder {
     }
 }
 
-/// Computes dimension-order routes: along the first dimension until the coordinate is right, then along the second, and
-/// so on. A torus takes the shorter way round. If both ways are equally long, a switch with an even coordinate goes up
-/// and a switch with an odd coordinate down, which balances both ways.
+/// Computes dimension-order routes, in a torus the shorter way round; of equal ways even coordinates go up, odd ones
+/// down.
 ///
-/// In a mesh the channels depend on each other in one order, and the routes cannot deadlock (W. J. Dally, C. L. Seitz:
-/// Deadlock-free message routing in multiprocessor interconnection networks, IEEE Transactions on Computers C-36(5),
-/// 1987). The rings of a torus close each dimension to a cycle. The second value breaks it with two virtual lanes, as
-/// OpenSM's torus-2QoS does: each ring has a dateline, the cable between its last switch and its first. Bit d of a
-/// path's service level is set if the path crosses the dateline of dimension d. Such paths take lane 1 on all cables of
-/// that dimension, other paths lane 0. So no packet on lane 0 crosses the dateline. No way is longer than half of the
-/// ring, so no packet on lane 1 passes the far side. Packets to hosts take lane 0. The second value is `None` for a
-/// mesh. Errors if the fabric's switches, hosts and cables are not those of `grid`, or a torus has more than four
-/// dimensions.
+/// A mesh cannot deadlock (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor interconnection
+/// networks, IEEE Transactions on Computers C-36(5), 1987). In a torus, bit d of a path's service level says that it
+/// crosses the dateline of dimension d, between a ring's last and first switch, as OpenSM's torus-2QoS does. It then
+/// takes lane 1 in that dimension, else lane 0; the second value is `None` for a mesh. Errors if the fabric is not that
+/// of `grid`, or for more than four dimensions of a torus.
 pub fn dimension_order(
     fabric: &Fabric,
     grid: &Grid,
@@ -103,8 +98,7 @@ pub fn dimension_order(
     Ok((tables, lanes(fabric, grid)?))
 }
 
-/// Computes the routes of [`dimension_order`] to hosts from coordinates, with the same lanes. Returns `None` if
-/// [`dimension_order`] refuses the fabric.
+/// Computes the routes of [`dimension_order`] to hosts from coordinates, with the same lanes, if it accepts the fabric.
 pub fn computed_dimension_order(
     fabric: &Fabric,
     grid: &Grid,
@@ -173,7 +167,6 @@ fn computed_along_rows(
     Some((ForwardingTables::computed(fabric, routes.ok()??), None))
 }
 
-/// Lanes of a torus's datelines.
 fn lanes(fabric: &Fabric, grid: &Grid) -> Result<Option<PathLanes>, RoutingError> {
     grid.wraps.then(|| datelines(fabric, grid)).transpose()
 }
@@ -240,7 +233,6 @@ fn datelines(fabric: &Fabric, grid: &Grid) -> Result<PathLanes, RoutingError> {
     ))
 }
 
-/// Checks neighbours and hosts of every switch.
 fn check_shape(fabric: &Fabric, grid: &Grid) -> Result<(), RoutingError> {
     let problem = |problem: String| Err(RoutingError::NotAGrid { problem });
     let (switches, hosts) = (fabric.switch_count(), fabric.host_count());

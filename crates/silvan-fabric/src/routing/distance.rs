@@ -33,7 +33,6 @@ impl SwitchGraph {
         &self.neighbours[switch]
     }
 
-    /// Breadth-first search to `target`.
     pub(super) fn distances(
         &self,
         targets: impl IntoIterator<Item = SwitchId>,
@@ -56,7 +55,6 @@ impl SwitchGraph {
         distances
     }
 
-    /// `distances` are those to the end.
     pub(super) fn shortest_ports(
         &self,
         switch: SwitchId,

@@ -12,11 +12,10 @@ pub struct ExplicitTable {
     pub routes: Vec<(String, PortNumber)>,
 }
 
-/// Makes tables from lists. Destinations that are not listed have no route, except each switch's own LID.
+/// Makes tables from lists; other destinations have no route, except each switch's own LID.
+/// [`check`](crate::check::check) follows them.
 ///
-/// [`check`](crate::check::check) finds out if the routes lead to their destinations.
-///
-/// Errors if a name or LID is unknown, a port has no cable, or an entry is given twice.
+/// Errors for an unknown name or LID, a port without a cable, or a repeated entry.
 pub fn explicit(
     fabric: &Fabric,
     given: &[ExplicitTable],

@@ -1,4 +1,4 @@
-//! Fat-tree routing for trees that are not quite regular.
+//! Fat-tree routing for irregular trees.
 
 use std::cmp::Reverse;
 
@@ -52,28 +52,18 @@ impl RoutingAlgorithm for FatTree {
     }
 }
 
-/// Computes routes up and down a tree that may lack cables, with hosts at any switch and leaves of any size.
+/// Computes routes up and down a tree that may lack cables, with hosts at any switch (E. Zahavi, G. Johnson, D. J.
+/// Kerbyson, M. Lang: Optimized InfiniBand fat-tree routing for shift all-to-all communication patterns, Concurrency
+/// and Computation 22(2), 2010).
 ///
-/// The rank of a switch is its distance from the nearest root. Each destination has a main path from a root down to its
-/// leaf, and the main paths are spread evenly over the cables. In a regular tree every root and every cable downwards
-/// then has equally many destinations, as with [`d_mod_k`](super::d_mod_k). (E. Zahavi, G. Johnson, D. J. Kerbyson, M.
-/// Lang: Optimized InfiniBand fat-tree routing for shift all-to-all communication patterns, Concurrency and Computation
-/// 22(2), 2010.)
+/// Ranks are distances from the nearest root. Each destination has a main path from a root to its leaf, spread evenly
+/// over cables, as with [`d_mod_k`](super::d_mod_k). Compute nodes come first and count alone.
 ///
-/// Compute nodes are routed first, and their balance counts pairs of compute nodes only. So routes to storage do not
-/// change routes between compute nodes.
-///
-/// Roots are given, or are the first set that makes a tree:
-///
-/// 1. switches without a neighbour farther from compute nodes, but without leaves that have lost their hosts (few
-///    compute nodes are below them); or with such leaves, if paths are shorter then;
-/// 2. of the switches that are equally far from nine of ten compute nodes, the nearest.
-///
-/// Paths between hosts at several roots have to turn upwards at a leaf. If there are such hosts, a cable leads up to
-/// the end that is nearer to one leaf, so that only paths through this leaf turn there, and no routes deadlock. Errors
-/// if two switches of a rank are neighbours, a root or a compute node is unknown, a compute node is at a switch above
-/// others, some compute nodes have no path up and down, or, where neither roots nor compute nodes are given, a fifth of
-/// the hosts is at switches above others.
+/// Roots are given, or the first set that makes a tree: switches without a neighbour farther from compute nodes
+/// (without leaves that lost their hosts, unless that shortens paths), then the nearest of those equally far from nine
+/// of ten compute nodes. Paths between hosts at several roots turn at one leaf, without deadlock. Errors for neighbours
+/// of one rank, unknown roots or compute nodes, compute nodes at inner switches or without a path, or a fifth of hosts
+/// at inner switches of a found tree.
 pub fn fat_tree(fabric: &Fabric, keys: &FatTree) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph, keys)?;
@@ -218,7 +208,6 @@ fn check_ranks(
     Ok(())
 }
 
-/// Reason for a refusal.
 struct Refused {
     /// Key to blame, unless roots or routing.
     key: Option<&'static str>,

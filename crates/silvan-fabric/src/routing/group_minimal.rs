@@ -1,5 +1,3 @@
-//! Minimal routes between groups of switches: dragonfly and dragonfly+.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -67,9 +65,9 @@ fn with_groups(topology: Option<&dyn Generator>) -> Option<&dyn Generator> {
     topology.filter(|topology| topology.group(SwitchId::new(0)).is_some())
 }
 
-/// Routes over one cable between groups and the fewest cables inside (J. Kim, W. J. Dally, S. Scott, D. Abts,
-/// "Technology-driven, highly-scalable dragonfly topology", ISCA 2008, section 4.1: minimal routing). The index selects
-/// an equal port. Errors if two groups have no cable between them, or a group is not connected.
+/// Minimal routing over one cable between groups (J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven,
+/// highly-scalable dragonfly topology", ISCA 2008, section 4.1); the index selects an equal port. Errors for groups
+/// without a cable, or a disconnected group.
 fn group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,
@@ -199,7 +197,6 @@ fn disconnected(fabric: &Fabric, from: SwitchId, to: SwitchId) -> RoutingError {
     }
 }
 
-/// Ports to switches of a kind.
 fn ports_to(
     graph: &SwitchGraph,
     switch: SwitchId,

@@ -1,4 +1,4 @@
-//! Shortest paths on virtual lanes without deadlock, in any fabric.
+//! Shortest paths on virtual lanes without deadlock.
 
 use std::collections::HashSet;
 
@@ -42,13 +42,11 @@ impl RoutingAlgorithm for LayeredMinHop {
     }
 }
 
-/// Computes balanced min-hop routes and a lane for each path, the same from its first switch to its last (T. Skeie, O.
-/// Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area networks", IPDPS 2002, section 3).
+/// Computes balanced min-hop routes and a lane for each whole path (T. Skeie, O. Lysne, I. Theiss, "Layered shortest
+/// path (LASH) routing in irregular system area networks", IPDPS 2002, section 3).
 ///
-/// A path gets the lowest lane on which its channels and those of the paths before it depend on each other in no cycle.
-/// The second value is `None` if one lane is enough. Paths are taken by source switch, then by destination; how many
-/// lanes they need depends on that order, and can be more than another order needs. Errors if two switches are not
-/// connected, or the paths need more than 15 lanes.
+/// A path, by source switch and destination, gets the lowest lane without a cycle; `None` if one lane is enough. Errors
+/// for unconnected switches, or more than 15 lanes.
 pub fn layered_min_hop(
     fabric: &Fabric,
 ) -> Result<(ForwardingTables, Option<PathLanes>), RoutingError> {
@@ -158,7 +156,6 @@ impl Layer {
         true
     }
 
-    /// Directly or not.
     fn reaches(&mut self, from: u32, to: u32) -> bool {
         self.search += 1;
         let mut stack = vec![from];

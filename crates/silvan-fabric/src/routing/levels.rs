@@ -4,14 +4,10 @@ use silvan_core::{HostId, IdVec, SwitchId};
 
 use crate::Fabric;
 
-/// The service level of every path, 0 to 15.
-///
-/// Hosts whose paths have equal levels share one row, so that levels by switch take no more room than
-/// there are switches.
+/// The service level of every path, 0 to 15; hosts with equal levels share a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathServiceLevels {
     rows: IdVec<HostId, u32>,
-    /// By row and destination.
     levels: Vec<u8>,
 }
 
@@ -49,8 +45,7 @@ impl PathServiceLevels {
         self.row(self.rows[source])[destination.index()]
     }
 
-    /// The number of the row that a host shares with those whose levels are equal. Panics if the host is beyond those
-    /// of the fabric.
+    /// The row of a host and its equals. Panics for an unknown host.
     pub fn row_of(&self, source: HostId) -> u32 {
         self.rows[source]
     }

@@ -1,5 +1,3 @@
-//! Balanced main paths from a root down to each leaf.
-
 use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
 
 use super::ForwardingTables;
@@ -9,12 +7,9 @@ use crate::Fabric;
 
 /// Sets the port of every switch for every host.
 ///
-/// A main path goes from the leaf up to a top switch, at each switch over the cable with the fewest pairs of hosts so
-/// far. Other switches send up towards it if they can, else over another shortest path, over cables with the fewest
-/// pairs. Ties go to the switch with the fewest pairs down, the lowest switch and the lowest port.
-///
-/// Destinations are taken leaf by leaf, first those of `is_first`, whose balance counts their pairs only. `ranks` are
-/// lower at the upper end of each cable of main paths.
+/// A main path goes from the leaf up over the cables with the fewest pairs of hosts; other switches join it, else take
+/// another shortest path. Ties go to the fewest pairs down, the lowest switch and port. Destinations of `is_first` come
+/// first and count alone; `ranks` are lower at upper ends.
 pub(super) fn spread_main_paths(
     fabric: &Fabric,
     graph: &SwitchGraph,
@@ -54,7 +49,6 @@ pub(super) fn hosts_by_switch(
     hosts
 }
 
-/// First cable of a path.
 #[derive(Clone, Copy)]
 struct Cable {
     port: PortId,
@@ -132,7 +126,6 @@ impl PathsToLeaf {
 
 /// Pairs by cable, and state of the current destination.
 struct Loads {
-    /// By first port.
     pairs: IdVec<PortId, u64>,
     /// Main paths down through a switch.
     through: IdVec<SwitchId, u64>,

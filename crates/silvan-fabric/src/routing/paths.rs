@@ -1,5 +1,3 @@
-//! Choices of switches among paths, and lanes against deadlock.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, IdVec, PortId, SwitchId};
@@ -84,10 +82,9 @@ impl PathChoice {
     }
 }
 
-/// Rule for the lane of a packet: it goes up by one at each switch where the kind of the cable does not increase.
+/// A packet's lane goes up at each switch where the kind of the cable does not increase.
 ///
-/// Along a path, the pair of lane and kind of cable increases with each cable. So channels cannot depend on each other
-/// in a cycle as long as there is a higher lane; a packet on the last lane stays there.
+/// The pair of lane and kind increases along a path, so channels cannot form a cycle below the last lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneSteps {
     /// 1 to 15, or 0 for a host's cable and an empty port.
@@ -150,7 +147,6 @@ pub(crate) fn kinds_between(
 /// The switches that packets can be sent over, each named by a host there: the tables lead to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waypoints {
-    /// By group.
     hosts: Vec<HostId>,
     /// First of `hosts` by group, and the end.
     starts: Vec<u32>,
@@ -161,8 +157,7 @@ impl Waypoints {
     /// Most waypoints: a packet has 16 bits for one.
     pub const MOST: usize = u16::MAX as usize;
 
-    /// Every switch with hosts, or every host where a packet has room for that: the more of them, the
-    /// more of the parallel cables are used. Groups are numbers from 0.
+    /// Every switch with hosts, or every host if a packet has room, for more parallel cables. Groups count from 0.
     pub fn new(fabric: &Fabric, groups: IdVec<SwitchId, u32>) -> Self {
         let all = fabric.host_count() <= Self::MOST;
         let mut last = None;

@@ -1,5 +1,3 @@
-//! Errors of routing with key and advice.
-
 use silvan_core::document::{KeyPath, Refusal};
 
 use super::RoutingError;

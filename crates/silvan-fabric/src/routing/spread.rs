@@ -1,5 +1,3 @@
-//! Destinations spread over equally good ports.
-
 use std::cmp::Reverse;
 
 use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
@@ -8,11 +6,9 @@ use super::distance::UNREACHABLE;
 use super::{ForwardingTables, RoutingError};
 use crate::Fabric;
 
-/// Sets the port of every switch for every host. Destinations, by LID, get the port with the fewest pairs of hosts so
-/// far, on a tie the lowest.
+/// Destinations, by LID, get the port with the fewest pairs of hosts, on a tie the lowest. Errors as `paths_to`.
 ///
-/// Pairs matter from three levels on: a middle switch spreads only destinations that lower switches send to it. Errors
-/// as `paths_to`.
+/// Pairs matter from three levels on: a middle switch spreads only destinations that lower switches send to it.
 pub(super) fn spread_destinations(
     fabric: &Fabric,
     tables: &mut ForwardingTables,
@@ -46,7 +42,6 @@ pub(super) fn spread_destinations(
     Ok(())
 }
 
-/// First port of a path, and the next switch.
 struct Candidate {
     port: PortId,
     number: PortNumber,
@@ -89,7 +84,6 @@ impl PathsTo {
     }
 }
 
-/// Pairs of hosts by port.
 struct Balance {
     pairs: IdVec<PortId, u64>,
     /// Known sources through the switch, for the current destination.
@@ -97,7 +91,6 @@ struct Balance {
 }
 
 impl Balance {
-    /// Chooses ports for one destination.
     fn spread(&mut self, paths: &PathsTo, host: HostId, tables: &mut ForwardingTables) {
         for (switch, candidates) in &paths.switches {
             let least = candidates

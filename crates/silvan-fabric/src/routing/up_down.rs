@@ -43,21 +43,15 @@ impl RoutingAlgorithm for UpDown {
     }
 }
 
-/// Computes routes that go up towards a root and then down, never up again (M. D. Schroeder et al., "Autonet: a
-/// high-speed, self-configuring local area network using point-to-point links", IEEE Journal on Selected Areas in
-/// Communications 9(8), 1991).
+/// Computes routes up towards a root, then down (M. D. Schroeder et al., "Autonet: a high-speed, self-configuring local
+/// area network using point-to-point links", IEEE Journal on Selected Areas in Communications 9(8), 1991).
 ///
-/// The rank of a switch is its distance from the nearest root. A cable leads up to the end with the lower rank, or with
-/// the lower index of equal ranks, so that no cables up, and no cables down, follow each other in a cycle. Of the legal
-/// paths those over the fewest cables are taken, except from a switch that packets to the same destination pass on
-/// their way down. Each destination has a main path from a root down to its leaf, and the main paths are spread evenly
-/// over the cables.
+/// Ranks are distances from the nearest root; a cable leads up to the lower rank or index. Legal paths over the fewest
+/// cables are taken, except from a switch of a main path, which spread evenly over cables.
 ///
-/// `roots` are names of switches. Without names, the roots are the tops of the fabric: switches without hosts and
-/// without a neighbour farther from hosts. Or the only root is the centre, from which the farthest host is nearest.
-/// Ties go to the least sum of distances to hosts, the most cables, then the lowest index. The centre is the root if
-/// the tops do not connect all hosts, or if it gives shorter paths, or equally short paths over more ports. Errors if a
-/// root is unknown, or the roots do not connect all hosts.
+/// `roots` are names; without them the tops: switches without hosts or a neighbour farther from hosts. Else, or for
+/// shorter paths or more ports, the centre: nearest farthest host, then distances, cables, index. Errors for an unknown
+/// root, or roots that do not connect all hosts.
 pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let order = Order::new(fabric, &graph, roots)?;
@@ -68,7 +62,6 @@ pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, Ro
     Ok(tables)
 }
 
-/// Upper end of each cable.
 pub(super) struct Order {
     /// From the roots downwards.
     place: IdVec<SwitchId, u32>,
@@ -129,7 +122,6 @@ impl Order {
         self.place[to] < self.place[from]
     }
 
-    /// Ports that start a path.
     pub(super) fn alternatives(&self, fabric: &Fabric, graph: &SwitchGraph) -> Alternatives {
         let mut collected = CollectedAlternatives::new(fabric);
         for (leaf, _) in collected.leaves(fabric) {
@@ -226,7 +218,6 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// Ports that start a path, in order.
     pub(super) fn ports(
         &self,
         order: &Order,
