@@ -199,7 +199,6 @@ def exclusive(root: Path, kind: str) -> Iterator[None]:
 
 
 def _is_at(file: TextIOWrapper, path: Path) -> bool:
-    """Return true if the path still names the open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -244,7 +243,6 @@ def require_origin(
 def _remove_figures(
     folder: Path, wanted: Origin, *, overwrite: bool, what: str = "scenario"
 ) -> None:
-    """Remove figures of another origin, or refuse."""
     if not require_origin(folder, wanted, overwrite=overwrite, what=what):
         return
     path = folder / _ORIGIN

@@ -77,7 +77,6 @@ def hpcc_targets(file: Traversable) -> dict[str, Target]:
 def _derived(
     table: Mapping[str, Sequence[float]], improvement: Mapping[str, float]
 ) -> Iterator[Target]:
-    """Derive targets from a cluster's absolute values: these, and ratios with congestion."""
     for key, (alone, off, on) in table.items():
         if key == "columns":
             continue

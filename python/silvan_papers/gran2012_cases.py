@@ -105,7 +105,6 @@ def moving_windy(
 
 
 def _node_shares(b_percent: int, *, v_percent: int) -> dict[str, TomlValue]:
-    """Divide the nodes into B nodes, and the others into V and C nodes."""
     others = 100 - b_percent
     return {
         "traffic.nodes.b": b_percent / 100,

@@ -91,8 +91,6 @@ def _measure_fig9(figure: str, v_percent: int, results: Results) -> list[Measure
 
 
 def _shorter_lives(storm: Storm) -> list[Clause]:
-    """List changes as the hotspots move more often."""
-
     def rates_rise(window: int) -> ClauseResult:
         curves = {"off": storm.off, "on": storm.on}
         slopes = {name: trend(mean_curve(curve, window)) for name, curve in curves.items()}

@@ -203,7 +203,6 @@ def _peaks_at_60(name: str, quantities: Mapping[int, Quantity]) -> Clause:
 
 
 def _more_wind(forests: Mapping[int, WindyForest]) -> list[Clause]:
-    """List changes as the share of B nodes grows."""
     shares = _listed(forests)
 
     def steeper(window: int) -> ClauseResult:

@@ -230,7 +230,6 @@ def _overrides(job: LeonardoJob, size: int, *, aggressors: bool) -> dict[str, To
 
 
 def _iterations(job: LeonardoJob, size: int) -> int:
-    """Choose the iterations of 5 ms, within bounds on messages."""
     ranks = len(job.victims)
     if size > _LARGE and job.victim == "All-to-All" and ranks > 16:
         return 1

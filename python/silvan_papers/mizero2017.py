@@ -167,7 +167,6 @@ def _measure_waiting(run: Result) -> list[Measurement | Verdict]:
 
 
 def _congested(run: Result) -> float:
-    """Compute the congestion time of (S2, 23), in seconds at full length."""
     over_time = course(run)
     return over_time.total(over_time.root_time_cong) * TICK_S * _Scale.of(run).factor
 
@@ -288,7 +287,6 @@ def _waits_only_at_2048(results: Results) -> Clause:
 
 
 def _waited(run: Result) -> float:
-    """Compute the waiting part of (S1, 15) while all flows run."""
     scale, over_time = _Scale.of(run), course(run)
     ticks = over_time.mean(over_time.upstream_wait, *scale.window(30, 40))
     return ticks * TICK_S
@@ -553,7 +551,6 @@ def _trace_exp2(results: Results) -> list[Curve]:
 
 
 def _save_courses(courses: Mapping[str, Course], path: Path) -> Path:
-    """Write throughputs and counters over time next to their figure."""
     from silvan.figures.style import save_csv
 
     rows = []

@@ -80,7 +80,6 @@ def random_rate(used: int, *, m: int) -> float:
 
 
 def _simulated(settings: Mapping[str, TomlValue], used: Sequence[int]) -> Curve:
-    """Simulate an interface cycle by cycle at constant credits."""
     overrides = {f"control.pft.{key}": value for key, value in settings.items()}
     native = study("pft2021", STUDY).override(overrides)._native
     curve: dict[int, float] = {}
@@ -229,7 +228,6 @@ def _tabulate(_results: Results) -> PointTable:
 
 
 def _plot(table: PointTable) -> list[figures.Curve]:
-    """Draw simulations; the paper's points are those of its formula."""
     found: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     for panel, name, *numbers in table.rows:
         used, formula, simulated = map(float, numbers)

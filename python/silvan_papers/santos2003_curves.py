@@ -54,7 +54,6 @@ _SHORT_ON_PACKETS = (5, 10)
 
 
 def _shares(results: Results, label: str, window: int) -> Shares:
-    """Average the run after its warm-up, or the second half of that."""
     runs = results[label]
     end = runs[0].scenario.duration_ps
     start = _WARM_UP_MS * PS_PER_MS
@@ -107,7 +106,6 @@ def _static(
     rates: str = "continuous",
     buffers: Sequence[int] = _PAPERS_BUFFERS,
 ) -> dict[str, dict[int, float]]:
-    """Return a curve over the buffer sizes for each response."""
     return {
         response: {
             buffer: read(_shares(results, label, window))
@@ -119,7 +117,6 @@ def _static(
 
 
 def _smaller_buffers(results: Results, read: _Read, window: int, response: str) -> str:
-    """State results of smaller buffers than the paper's."""
     curve = _static(results, read, window, buffers=_SMALLER_BUFFERS)[response]
     facts = ", ".join(f"{value:.2f} at {buffer} packets" for buffer, value in curve.items())
     return f" (smaller than the paper's, not judged: {facts})" if facts else ""
@@ -275,7 +272,6 @@ def _dynamic_label(kind: str, on_ms: float) -> str:
 
 
 def _duration_ms(on_ms: float) -> int:
-    """Return the paper's run length: time on and off are equal on average."""
     return max(_STATIC_MS, round(_WARM_UP_MS + 2 * on_ms * _ON_CYCLES))
 
 
@@ -304,7 +300,6 @@ def _dynamic(
     window: int,
     times_ms: Sequence[float] = _PAPERS_ON_MS,
 ) -> dict[str, dict[float, float]]:
-    """Return a curve over the mean times on for each kind of case."""
     return {
         kind: {
             on_ms: read(_shares(results, label, window))

@@ -109,7 +109,6 @@ def _draw(results: Results, folder: Path) -> Sequence[Path]:
 
 
 def _trace(results: Results) -> list[Curve]:
-    """Draw delivered packets; the paper's points are those of its formula."""
     from silvan_papers.figures.two_switches import colour_of
 
     curves = []

@@ -178,7 +178,6 @@ def _names(result: Result) -> list[str]:
 
 
 def _contending(result: Result) -> npt.NDArray[np.bool_]:
-    """Flows that share the congested link."""
     return np.array([not name.startswith("victim") for name in _names(result)])
 
 

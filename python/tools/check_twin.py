@@ -184,7 +184,6 @@ def _delivered(result: Result) -> list[float]:
 
 
 def _check_flows(case: Drawn, result: Result, record: Mapping[str, Any], counts: Counts) -> None:
-    """Compare decided flows with the drawn ones; uniform classes have no rates by receiver."""
     traffic = stated(case.scenario)["traffic"]
     counts.flows += len(record["flows"])
     if "uniform" in traffic:
@@ -201,7 +200,6 @@ def _check_flows(case: Drawn, result: Result, record: Mapping[str, Any], counts:
 def _gains(
     case: Drawn, moment: Moment, record: Mapping[str, Any], scenario: Scenario
 ) -> list[tuple[float, float]]:
-    """Predict gains past the roots by a throttle, and measure them on the fabric."""
     tables = stated(case.scenario)
     if "uniform" in tables["traffic"] or not record["roots"]:
         return []

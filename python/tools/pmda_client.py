@@ -91,7 +91,6 @@ class PmdaClient:
 
 
 def _block(answer: bytes, offset: int) -> bytes:
-    """Return the value at an offset in words from the start of the PDU."""
     start = 4 * offset - 12
     length = struct.unpack_from(">I", answer, start)[0] & 0xFF_FFFF
     return answer[start + 4 : start + length]

@@ -99,7 +99,6 @@ def build(root: Path, version: str, out: Path) -> None:
 
 
 def _c_library(root: Path, version: str, out: Path) -> None:
-    """Pack what ``make install-libsilvan`` installs."""
     name = f"libsilvan-{version}-{os.uname().machine}-{sys.platform}"
     stage = root / "target" / name
     shutil.rmtree(stage, ignore_errors=True)

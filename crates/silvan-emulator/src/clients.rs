@@ -29,14 +29,12 @@ struct Client {
 #[derive(Clone, Debug)]
 enum Access {
     Umad2sim,
-    /// A file of the kernel's umad interface.
     File(File),
     /// A file that marks a port as that of a subnet manager.
     IsSm,
 }
 
 impl Client {
-    /// Returns true if requests for a subnet manager go to this client.
     fn is_manager(&self) -> bool {
         match &self.access {
             Access::Umad2sim => self.is_sm,
@@ -75,7 +73,6 @@ pub struct MadCounts {
 #[derive(Clone, Debug)]
 pub(crate) enum ControlAction {
     Reply([u8; CONTROL_LEN]),
-    /// Open the data channel of a new client, then send the answer.
     Connect {
         client: u16,
         id: u32,
@@ -96,7 +93,6 @@ pub(crate) struct Clients {
     default_node: NodeId,
     /// By requester and its transaction.
     forwarded: BTreeMap<(u16, u64), Forwarded>,
-    /// Queries of the hosts themselves.
     pub questions: Questions,
     pub outbox: Vec<(u16, Message)>,
     pub loss: Loss,
@@ -154,7 +150,6 @@ impl Clients {
         self.clients.len()
     }
 
-    /// Node of programs that name none.
     pub fn default_name(&self) -> &str {
         &self.subnet.fabric.nodes[self.default_node].name
     }
@@ -302,13 +297,11 @@ impl Clients {
         self.query_paths();
     }
 
-    /// Times out requests that a subnet manager does not answer.
     pub fn expire(&mut self) {
         let now = self.subnet.uptime;
         self.return_requests(|forwarded| now.saturating_sub(forwarded.at) >= PATIENCE);
     }
 
-    /// Times out forwarded requests.
     fn return_requests(&mut self, unanswered: impl Fn(&Forwarded) -> bool) {
         let all = std::mem::take(&mut self.forwarded);
         let (back, rest) = all

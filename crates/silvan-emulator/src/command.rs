@@ -117,8 +117,7 @@ pub enum Command {
     },
     /// The forwarding tables, as `dump_lfts` prints them.
     Tables {
-        /// Add the nonzero service levels of these paths, and the SL to VL tables that a subnet manager has set for
-        /// them.
+        /// Add the nonzero service levels of these paths, and a subnet manager's SL to VL tables for them.
         #[serde(default)]
         levels: Option<Sources>,
     },
@@ -129,9 +128,8 @@ pub enum Command {
     },
     /// Nodes, ports and scenario, for the browser page.
     Fabric,
-    /// Counters of all ports, and congestion trees: of this instant, or of an earlier one that the answer
-    /// states, so that searches take little time. As many bytes as the answer states follow its line:
-    /// columns of numbers in the order of the answer.
+    /// Counters of all ports, and congestion trees of a stated instant; the stated number of bytes follows the line,
+    /// columns of numbers in order.
     Sample {
         /// Version of the routes that the asker has; those of another version are a column.
         #[serde(default)]
@@ -198,7 +196,6 @@ pub(crate) struct ControlSession<'a> {
 type Answer = Result<Value, String>;
 
 impl ControlSession<'_> {
-    /// Answers a line with a line; numbers may follow.
     pub fn answer(&mut self, line: &str) -> Vec<u8> {
         let mut numbers = Vec::new();
         let answer = match serde_json::from_str::<Command>(line) {
@@ -291,7 +288,6 @@ impl ControlSession<'_> {
                 None => Err("there is no subnet manager to ask".to_owned()),
             },
             Command::Fabric => Ok(crate::view::fabric(&self.clients.subnet)),
-            // Answered with numbers, above.
             Command::Sample { .. } => Ok(json!({})),
             Command::Quit => {
                 *self.quit = true;

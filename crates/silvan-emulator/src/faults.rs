@@ -1,5 +1,3 @@
-//! Faults of the live fabric: at once, or on a schedule.
-
 mod schedule;
 
 use std::time::Duration;

@@ -1,9 +1,5 @@
-//! The live fabric: a simulated data plane, paced to the wall clock and managed by real, unmodified InfiniBand tools.
-//!
-//! Tools reach it through the preload library `silvan-shim`, or through ibsim's umad2sim. Sockets carry their
-//! datagrams, agents at every node answer, and settings take effect at once.
-//!
-//! The crate is empty without Linux: umad, epoll and abstract UNIX sockets exist there only.
+//! The live fabric: a simulated data plane, paced to the wall clock and managed by unmodified InfiniBand tools, through
+//! the preload library `silvan-shim` or ibsim's umad2sim. Empty without Linux's umad, epoll and abstract UNIX sockets.
 #![cfg(target_os = "linux")]
 
 pub(crate) mod agent;

@@ -1,5 +1,3 @@
-//! Keeping simulated time in step with the wall clock.
-
 use std::time::{Duration, Instant};
 
 use silvan_core::{Span, Time};
@@ -51,7 +49,6 @@ impl Pace {
         }
     }
 
-    /// Target, in simulated seconds per second.
     pub fn scale(&self) -> f64 {
         self.scale
     }
@@ -79,7 +76,6 @@ impl Pace {
         Span::from_ps((wall.as_secs_f64() * self.scale * 1e12) as u64)
     }
 
-    /// Starts a new count.
     fn agree(&mut self, now: Instant, simulated: Time) {
         self.wall = now;
         self.simulated = simulated;

@@ -1,7 +1,5 @@
-//! A node's files of `/sys/class/infiniband`, `infiniband_mad` and `infiniband_verbs` (kernel ABI documentation), with
-//! the values of the instant of reading.
-//!
-//! Counters are those of the performance management agent, as in the kernel.
+//! A node's files of `/sys/class/infiniband`, `infiniband_mad` and `infiniband_verbs` (kernel ABI documentation), at
+//! the instant of reading.
 
 use std::fmt::Write;
 
@@ -15,7 +13,6 @@ use silvan_mad::{ATTRIBUTE_BYTE, Class, FieldLocation, MAD_LEN, Method, Packet, 
 use crate::subnet::{Arrival, Subnet};
 use crate::verbs;
 
-/// Name of a node's device.
 const DEVICE: &str = "silvan0";
 const VERBS_DEVICE: &str = "uverbs0";
 /// Only the first GID is in use.
@@ -142,7 +139,6 @@ const HARDWARE_COUNTERS: &[(&str, u16, FieldLocation)] = &[
     ),
 ];
 
-/// A node as a machine with this adapter.
 pub(crate) struct Sysfs<'a> {
     pub subnet: &'a mut Subnet,
     pub node: NodeId,

@@ -23,7 +23,6 @@ pub(crate) fn dump(subnet: &Subnet, sources: Option<Sources>) -> String {
         };
         let senders = senders.get(&switch).map_or(&[][..], Vec::as_slice);
         let top = record.info.linear_fdb_top;
-        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "Unicast lids [0x0-0x{top:x}] of switch Lid {} guid 0x{:016x} ({}):\n  Lid  Out   Destination\n       Port     Info",
@@ -73,7 +72,6 @@ pub(crate) fn dump(subnet: &Subnet, sources: Option<Sources>) -> String {
     text
 }
 
-/// Levels of paths to a host, with their ports.
 fn levels_to(subnet: &Subnet, senders: &[HostId], host: HostId) -> Vec<(PortNumber, u8)> {
     let others = senders.iter().filter(|sender| **sender != host);
     let levels = others.map(|&sender| {
@@ -136,7 +134,6 @@ fn set_lanes(subnet: &Subnet) -> SlToVlTables {
     lanes
 }
 
-/// `levels` is a bit set.
 fn maps_lanes(subnet: &Subnet, lanes: &SlToVlTables, levels: u16) -> bool {
     let differs = |vls: &[u8; 16]| {
         let mut used = (0_u8..).zip(vls).filter(|(sl, _)| levels & 1 << sl != 0);

@@ -1,15 +1,13 @@
-//! The kernel's interface for management datagrams (`/dev/infiniband/umadN`), over the preload library of silvan.
+//! The kernel's interface for management datagrams (`/dev/infiniband/umadN`) over silvan's preload library: records of
+//! a sequenced-packet socket, each a header and a datagram.
 //!
-//! Records of a sequenced-packet socket are the program's writes to the file and reads from it: a header and a
-//! datagram.
-//!
-//! The first record of a connection states its purpose:
+//! The first record states the purpose:
 //!
 //! ```text
-//!  0  operation, 32 bits, in the byte order of the machine
-//!  4  length of the node's name, 32 bits
-//!  8  name of the node; empty for the server's choice
-//!     the operation's own data
+//! 0  operation, 32 bits, in the byte order of the machine
+//! 4  length of the node's name, 32 bits
+//! 8  name of the node; empty for the server's choice
+//! the operation's own data
 //! ```
 //!
 //! The answer has an error number (0: none), 32 bits, and the operation's own data.
@@ -159,7 +157,6 @@ impl Ioctl {
 /// Header length with P_Key index, and without.
 const HEADER_LEN: usize = 64;
 const OLD_HEADER_LEN: usize = 56;
-/// Common header of all datagrams.
 const LEAST_MAD: usize = 24;
 
 #[derive(Clone, Debug)]
@@ -213,7 +210,6 @@ impl Written {
     }
 }
 
-/// Record of a message for one of a program's agents.
 pub(crate) fn emit(message: &Message, has_p_key: bool) -> Vec<u8> {
     let timed_out = message.has_timed_out();
     let header = header_len(has_p_key);

@@ -1,5 +1,3 @@
-//! Adapters of RDMA programs, and the driver for their messages.
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use silvan_core::{NodeId, PortNumber, Time};
@@ -16,7 +14,6 @@ pub(crate) const PROVIDER_ABI: &str = "1";
 pub(crate) const VERBS_ABI: &str = "6";
 pub(crate) const MINOR: u32 = 192;
 
-/// Fate of a message, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Arrived(u32),

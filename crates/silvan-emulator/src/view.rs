@@ -82,7 +82,6 @@ fn cabled(fabric: &Fabric) -> impl Iterator<Item = PortId> + '_ {
     ports.filter(|&port| fabric.ports[port].link.is_some())
 }
 
-/// Row of each port among cabled ports.
 fn rows(fabric: &Fabric) -> Vec<u32> {
     let mut rows = vec![NONE; fabric.ports.len()];
     for (row, port) in (0..).zip(cabled(fabric)) {

@@ -95,7 +95,6 @@ impl Control {
         bytes
     }
 
-    /// A refusal.
     pub fn refuse(&self) -> [u8; CONTROL_LEN] {
         let mut bytes = self.bytes;
         bytes[8..12].fill(0);
@@ -259,7 +258,6 @@ impl Message {
             .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
     }
 
-    /// Exchanges source and destination.
     pub fn turn_round(&mut self) {
         for at in [0, 8] {
             let (first, second) = self.bytes[at..at + 8].split_at_mut(4);
@@ -269,7 +267,6 @@ impl Message {
         self.bytes[24..32].copy_from_slice(&(MAD_LEN as u64).to_be_bytes());
     }
 
-    /// Marks the request as timed out.
     pub fn timed_out(mut self) -> Self {
         self.bytes[16..20].copy_from_slice(&TIMED_OUT.to_be_bytes());
         self

@@ -128,7 +128,6 @@ def socket_name() -> str:
 
 
 def _bring_up(environment: Mapping[str, str]) -> float:
-    """Return the seconds that OpenSM takes to set up the fabric."""
     with scratch_folder("bench") as folder:
         start = time.perf_counter()
         done = run_child(
@@ -238,7 +237,6 @@ class _Client:
 
     @classmethod
     def port_counters(cls, lid: int) -> bytes:
-        """Ask a host for its PortCounters."""
         header = struct.pack(">HHHHII", lid, 0, 0, 0, 1, 1) + struct.pack(">IIQ", 0, 0, 256)
         mad = struct.pack(">BBBBHHQHHI", 1, 4, 1, 1, 0, 0, lid, 0x12, 0, 0).ljust(65, b"\0")
         return (header + mad + b"\1").ljust(288, b"\0")
@@ -301,7 +299,6 @@ def _on_one_core() -> Iterator[None]:
 
 
 def _per_second(*, clock: Callable[[], float]) -> float:
-    """Measure the simulated seconds per second of a clock, on one core, at time scale 1."""
     with _on_one_core(), Emulation(bench_scenario("live"), sockname=socket_name()) as emulation:
         time.sleep(0.5)
         start, first = clock(), emulation.control("status")["simulated_s"]

@@ -124,7 +124,6 @@ def root(
 
 
 def _advice(error: SilvanError) -> str | None:
-    """Return general advice on a scenario for errors without advice."""
     if isinstance(error, ScenarioError):
         return "silvan schema describes every key with its unit and its default"
     return None
@@ -148,7 +147,6 @@ def _show_warning(
     file: object = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning in one line, with its source if it is about silvan's code."""
     del file, line
     place = "" if issubclass(category, ScenarioWarning) else f"{filename}:{lineno}: "
     note(f"warning: {place}{message}")

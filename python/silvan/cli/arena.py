@@ -233,7 +233,6 @@ def _draw(result: ArenaResult, folder: Path) -> list[Path]:
 def _put_plan(
     arena: Arena, planned: Sequence[Estimate], workers: int | None, *, as_json: bool
 ) -> None:
-    """Print the cost of an arena by scheme and case, the highest first."""
     if as_json:
         put_json([{**asdict(one), "processor_s": one.processor_s} for one in planned])
         return

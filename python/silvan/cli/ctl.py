@@ -233,7 +233,6 @@ def slow(
 
 
 def _percentage(text: str) -> float:
-    """Read ``10%`` or ``10``."""
     try:
         return float(text.removesuffix("%"))
     except ValueError as error:

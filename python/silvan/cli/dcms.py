@@ -165,7 +165,6 @@ def dcms(
 
 
 def _show_status(config: Path, *, as_json: bool) -> None:
-    """Print a manager's state; the status is 1 if it does not run."""
     from silvan import _silvan
     from silvan.live.dcms_state import NO_RECORD, damaged_status, read_status
 
@@ -449,7 +448,6 @@ class Service:
         return self._restarted(new)
 
     def _checked(self) -> str | None:
-        """Read the file again; ``None`` if it is unusable."""
         from silvan import _silvan
 
         try:

@@ -323,7 +323,6 @@ def _check(unfit: Mapping[str, Sequence[str]]) -> None:
 
 
 def _stored(ring: Path, at: str | None) -> list[Moment]:
-    """Read all moments of a ring file, or the one at a time."""
     from datetime import datetime
 
     from silvan.errors import DiagnosisError

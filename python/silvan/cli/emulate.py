@@ -381,7 +381,6 @@ def _scenario_path(
 
 
 def _has_opensm() -> bool:
-    """Print an installation command if OpenSM is missing."""
     from silvan.live.live_programs import INSTALL, has_opensm
 
     if has_opensm():

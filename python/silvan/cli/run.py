@@ -312,7 +312,6 @@ def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | Non
 
 
 def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
-    """Sum up a run; ``whole`` includes all flows."""
     from silvan.results.measures import finite
 
     return {
@@ -349,7 +348,6 @@ def _require_flows(scenario: Scenario) -> None:
 
 
 def _lost(result: Result) -> int:
-    """Count packets that faults lost after the warm-up."""
     if "fault" not in result.scenario.to_dict():
         return 0
     counters = [
@@ -464,7 +462,6 @@ def _sizes(row: Mapping[str, Any]) -> str:
 
 
 def _stationarity(row: Mapping[str, Any]) -> str:
-    """Return a remark if slowdowns rise or fall with time."""
     trend = row["trend_t"]
     if trend is None:
         verdict = "too few flows to tell whether the run is stationary"

@@ -228,7 +228,6 @@ def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
 
 
 def _remarks(size: str | None) -> Callable[[SweepProgress], None]:
-    """Write the progress to a log from time to time."""
     start = time.monotonic()
     said = start
 
@@ -247,7 +246,6 @@ def _remarks(size: str | None) -> Callable[[SweepProgress], None]:
 
 
 def _line(state: SweepProgress, size: str | None) -> str | None:
-    """Describe a sweep at the start, then failed points."""
     from silvan.sweeping.plan import label
 
     failure = state.failure

@@ -201,7 +201,6 @@ def what_if(
 
 
 def _record(path: Path) -> dict[str, Any] | None:
-    """Read the record of a twin next to its scenario, if any."""
     if path.suffix != ".toml":
         return None
     from silvan.live.twin.scenario import read_record
@@ -250,7 +249,6 @@ def _read(
     hotspots: Sequence[str],
     files: GuidFiles,
 ) -> tuple[Scenario, Scenario | None]:
-    """Read the fabric without routes, and with them if it has any."""
     from silvan.inputs.toml_text import parse_assignments
     from silvan.planning.changes import read_fabric, stated
     from silvan.planning.whatif import ANY_ROUTES, with_hotspots

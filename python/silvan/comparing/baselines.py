@@ -93,14 +93,12 @@ def fitting(scenario: Scenario, added: Mapping[str, TomlValue] | None = None) ->
 
 
 def _summary(variant: Mapping[str, Any]) -> str:
-    """Describe a variant's settings, and which of them the scenario writes."""
     written = [key.removeprefix("control.") for key in variant["written"]]
     own = f"; {', '.join(written)} as the scenario has it" if written else ""
     return f"{variant['summary']}{own}"
 
 
 def _require_own_name(name: str, names: Collection[str]) -> None:
-    """Refuse a scheme in a Python file with the name of another."""
     if name in {*names, *scheme_names()}:
         raise ScenarioError(
             f"the scheme in the Python file has the name {shown(name)}, which another scheme has",

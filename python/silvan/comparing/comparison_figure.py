@@ -84,7 +84,6 @@ def _bars(ranking: Sequence[RankingRow]) -> str:
 def _panel(
     axes: Axes, measure: Measure, ranking: Sequence[RankingRow], places: Sequence[int]
 ) -> set[str]:
-    """Draw one measure, and return its colours and marks."""
     drawn = set()
     values = [one.numbers[measure.name] for one in ranking]
     deviations = [one.deviations[measure.name] for one in ranking]

@@ -273,7 +273,6 @@ def _by_engine(scenario: Scenario, engine: str, files: GuidFiles = NO_FILES) -> 
 
 
 def _throttles(twin: CongestedTwin) -> list[Change]:
-    """Limit the flows through each root to what it carries."""
     found = []
     for root in twin.record["roots"]:
         places = _through(twin, root)
@@ -324,7 +323,6 @@ def _idle_hosts(twin: CongestedTwin) -> list[str]:
 
 
 def _moves(twin: CongestedTwin) -> list[Change]:
-    """Move receivers at roots, and jobs, to hosts that do nothing."""
     idle = _idle_hosts(twin)
     found = []
     for root, receiver in zip(twin.record["roots"], twin.record["receivers"], strict=True):

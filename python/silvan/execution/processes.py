@@ -170,8 +170,6 @@ class Pool:
 
 
 class _Worker:
-    """A process and the connection to it."""
-
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -189,7 +187,6 @@ class _Worker:
         self.key = -1
 
     def hear(self) -> Event:
-        """Take the next message."""
         try:
             kind, content = self.connection.recv()
         except (EOFError, OSError):
@@ -200,7 +197,6 @@ class _Worker:
         return Returned(self.key, content) if kind == "returned" else Raised(self.key, content)
 
     def end(self) -> str:
-        """Wait until the process has ended, and say how."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(_GRACE_S)
         end_child(self.process, END_NOW, grace_s=_PATIENCE_S, again_s=_GRACE_S)
@@ -220,20 +216,17 @@ class _Interrupts:
         self._installed = False
 
     def remember(self) -> None:
-        """Listen from now on, where Python's own handler would have."""
         own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if own and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._handle)
             self._installed = True
 
     def restore(self) -> None:
-        """Restore Python's own handler."""
         if self._installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self._installed = False
 
     def check(self) -> None:
-        """Raise the exception if Ctrl-C was pressed before."""
         if self._pressed:
             raise KeyboardInterrupt
 

@@ -130,7 +130,6 @@ class Drawing:
     def _branches(
         self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str], *, zorder: float
     ) -> Any:
-        """Draw trees along their cables, thicker if more Port VLs are behind."""
         layout, rows = self.layout, snapshot.port_rows()
         weight = _behind(rows, snapshot.ports["parent_row"].astype(np.int64), snapshot.depths())
         few = len(layout.senders) <= _FEW_HOSTS
@@ -241,7 +240,6 @@ class Drawing:
         return strokes(axes, [rings, rings], [style.REFERENCE, _IDLE], widths, zorder=5)
 
     def _column(self, axes: Axes) -> float:
-        """Width of a leaf switch's column, in points."""
         return min(28, self._unit(axes))
 
     def _unit(self, axes: Axes) -> float:
@@ -455,7 +453,6 @@ def _apart(sizes: Mapping[float, float]) -> dict[float, float]:
 def _behind(
     rows: npt.NDArray[np.int64], parents: npt.NDArray[np.int64], depths: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Count the members behind each member of a tree, itself included."""
     count = dict.fromkeys(rows.tolist(), 1)
     for place in np.argsort(-depths, kind="stable"):
         row, parent = int(rows[place]), int(parents[place])

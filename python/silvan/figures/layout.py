@@ -112,7 +112,6 @@ def lay_out(result: Result) -> Layout:
 
 
 def _levels(hosts: list[str], nodes: list[str], peers: list[str]) -> dict[str, int]:
-    """Distance of every switch from its nearest host, in the order of the ports; 0 for a leaf."""
     neighbours: dict[str, list[str]] = {}
     for node, peer in zip(nodes, peers, strict=True):
         neighbours.setdefault(node, []).append(peer)

@@ -185,7 +185,6 @@ class ResultPlots:
         }
 
     def _needed(self, table: str, reason: str, hint: str) -> None:
-        """Refuse results without a table."""
         for result in self._results:
             if table not in result.tables:
                 raise SilvanError(f"{result.scenario.name}: {reason}", hint=hint)
@@ -512,7 +511,6 @@ def _by_size(sizes: FloatArray, groups: int) -> list[npt.NDArray[np.intp]]:
 
 
 def _utilisation(result: Result) -> tuple[list[str], FloatArray]:
-    """In percent, one row per switch."""
     ports = result.ports
     hosts = set(result.hosts["name"].to_pylist())
     nodes = ports["node"].to_pylist()
@@ -545,7 +543,6 @@ def _peaks(result: Result) -> dict[str, int]:
 
 
 def _queues(result: Result, ports: Sequence[str]) -> list[tuple[str, FloatArray, FloatArray, str]]:
-    """Return name, sample times, queued bytes and no colour of ports."""
     series, names = result.tables["port_series"], _port_names(result)
     rows = series["ports_row"].to_numpy()
     queued = series["queued_bytes"].to_numpy()
@@ -561,7 +558,6 @@ def _queues(result: Result, ports: Sequence[str]) -> list[tuple[str, FloatArray,
 
 
 def _waiting(result: Result) -> list[tuple[str, FloatArray, FloatArray, str]]:
-    """Return name, sample times, queued bytes and colour of trees, and of all that waits."""
     forest = result.tables["forest"]
     times_ms = _ms(forest["time_ps"])
     return [
@@ -576,7 +572,6 @@ def _ms(times_ps: pa.ChunkedArray) -> FloatArray:
 
 
 def _curve(axes: Axes, times_ms: FloatArray, values: FloatArray, look: dict[str, Any]) -> None:
-    """Draw a curve over time; a single sample is a dot."""
     marker = "o" if len(times_ms) == 1 else ""
     axes.plot(times_ms, values, marker=marker, **look)
 
@@ -590,7 +585,6 @@ def _ends(axes: Axes) -> tuple[float, float]:
 
 
 def _over_time(axes: Axes, quantity: str, runs: int) -> None:
-    """Label the axes of a quantity over time."""
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     end_ms, last_ms = _ends(axes)

@@ -316,7 +316,6 @@ def curve_name(curve: Artist) -> str:
 
 
 def _name_curve(axes: Axes, curve: Artist, name: str) -> None:
-    """Name a curve, and its points with their values."""
     if isinstance(curve, Line2D):
         places = np.asarray(curve.get_xydata(), np.float64).reshape(-1, 2)
         in_data = curve.get_transform().contains_branch_seperately(axes.transData)
@@ -345,7 +344,6 @@ def _named_value(axes: Axes, name: str, x: float, y: float) -> str:
 
 
 def _axis_value(axes: Axes, which: Literal["x", "y"], value: float) -> str:
-    """Return a value with the name of its axis, or a category's name."""
     name = _axis_name(axes, which) or (axes.get_title("left") if which == "y" else "")
     axis = axes.xaxis if which == "x" else axes.yaxis
     formatter = axis.get_major_formatter()
@@ -406,7 +404,6 @@ def _named(drawing: bytes, named_parts: Sequence[Sequence[str]]) -> bytes:
 
 
 def _shorten(place: re.Match[bytes]) -> bytes:
-    """Round a place's numbers down."""
     return _TOO_FINE.sub(b"", place[0])
 
 

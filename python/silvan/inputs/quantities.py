@@ -146,7 +146,6 @@ class Table(Mapping[str, Any]):
 
 @cache
 def _known_keys(path: str) -> frozenset[str]:
-    """Keys that a table may have."""
     schema = json.loads(_silvan.schema())
     tables = [schema]
     for word in path.split(".")[1:]:

@@ -828,14 +828,12 @@ def _read(
 def _expanded(
     text: str, source: str | None, overrides: list[tuple[str, str]], refused: ScenarioError
 ) -> tuple[_silvan.Scenario, PluggedIn]:
-    """Read with plug-ins what the compiled reader has refused."""
     from silvan.plugins.expansion import Written, expand
 
     return expand(Written(text, source, tuple(overrides)), refused, _core)
 
 
 def _noted_origins(text: str) -> tuple[str, ...]:
-    """Read the comments about plug-ins at the start of a scenario's text."""
     head = itertools.takewhile(lambda line: line.startswith("#"), io.StringIO(text))
     return tuple(line.removeprefix(_PLUG_IN).rstrip() for line in head if line.startswith(_PLUG_IN))
 

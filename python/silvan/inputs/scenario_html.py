@@ -51,7 +51,6 @@ def scenario_html(scenario: Scenario) -> str:
 
 
 def _fabric_figure(scenario: Scenario) -> str:
-    """Draw hosts at the bottom, switches above by their distance from a host."""
     hosts, neighbours = _cables(scenario.export("ibsim"))
     rows: list[list[str]] = []
     row, seen, ends = hosts, set(hosts), frozenset(hosts)
@@ -84,7 +83,6 @@ def _fabric_figure(scenario: Scenario) -> str:
 
 
 def _cables(net: str) -> tuple[list[str], dict[str, list[str]]]:
-    """Read hosts and neighbours by node from a net file."""
     hosts: list[str] = []
     neighbours: dict[str, list[str]] = {}
     node = ""

@@ -87,7 +87,6 @@ class _Side:
         self.router = Router(subnet) if subnet.routes else None
 
     def sent(self, host: str) -> float | None:
-        """Return what a host sends, in Gbit/s."""
         row = self.moment.subnet.rows.get(f"{host}:1")
         if row is None:
             return None
@@ -95,7 +94,6 @@ class _Side:
         return None if np.isnan(load) else load * float(self.moment.subnet.ports[row, 3])
 
     def path(self, source: str, target: str) -> list[str]:
-        """Name the ports that packets leave by."""
         rows = self.moment.subnet.node_rows
         hosts = self.moment.subnet.hosts
         if self.router is None or max(rows.get(source, hosts), rows.get(target, hosts)) >= hosts:
@@ -105,7 +103,6 @@ class _Side:
         return [self.row_names[row] for row in paths.steps]
 
     def lost(self, tree: Mapping[str, Any]) -> float:
-        """Add up the bandwidth that the ports of a tree lose."""
         subnet = self.moment.subnet
         return sum(
             (one["wait"] or 0.0) * float(subnet.ports[subnet.rows[one["port"]], 3])
@@ -225,7 +222,6 @@ class _Comparison:
         return 0.0 if row is None else float(self._new.moment.subnet.ports[row, 3])
 
     def _more(self, host: str, before: float, now: float, least: float) -> tuple[str, str, str]:
-        """Name the job of a host that has begun to send, or the host."""
         jobs = self._jobs.get(host)
         if jobs and before <= least:
             label = ", ".join(jobs)
@@ -287,7 +283,6 @@ class _Comparison:
             change.roots.append(tree["root"])
 
     def _behind(self, source: str, root: str) -> str:
-        """Name a host behind the root, preferably a new one."""
         hosts = [name for name, node in self._new.nodes.items() if node["is_host"]]
         behind = [host for host in hosts if root in self._new.path(source, host)]
         moved = (host for host in behind if root not in self._old.path(source, host))

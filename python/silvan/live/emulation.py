@@ -430,7 +430,6 @@ class ControlChannel:
 
 
 def _cut_off(sockname: str, server_user: int | None) -> EmulationError:
-    """Say if the fabric has ended, or closed the connection."""
     try:
         with ControlChannel(sockname, server_user=server_user) as again:
             again.answer("status")

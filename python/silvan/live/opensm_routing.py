@@ -182,7 +182,6 @@ class _Routed:
     is_up: bool = False
 
     def read(self, line: str) -> None:
-        """Take the next line of the log."""
         if used := re.search(r"(\S+) tables configured on all switches", line):
             self.engine = used[1]
         reason = re.search(r"(?: ERR \w+: | -> \w+: (?=disabling ))(.+)", line)
@@ -243,8 +242,6 @@ def _options(
 
 
 def _torus(sizes: Sequence[int], kind: str, guids: Mapping[str, str]) -> str:
-    """Describe a generated mesh or torus to torus-2QoS: sizes, and neighbours of the origin."""
-
     def guid(*place: int) -> str:
         name = "-".join(["switch", *map(str, place)])
         if name not in guids:

@@ -192,7 +192,6 @@ class RingFile:
                     return
 
     def _subnet(self, digest: str, at_ns: int) -> Subnet | None:
-        """``None`` if the writer has removed it."""
         query = "select * from subnets where digest = ?"
         row = self._file.execute(query, (digest,)).fetchone()
         if row is None:
@@ -205,7 +204,6 @@ class RingFile:
             return Subnet(zlib.decompress(row[1]).decode(), row[2])
 
     def _require_moment(self, row: tuple[Any, ...] | None) -> None:
-        """Refuse a row whose digest does not match."""
         if row is not None and _row_digest(*row[:-1]) != row[-1]:
             raise self._damaged(row[0])
 
@@ -218,7 +216,6 @@ class RingFile:
             raise self._damaged(at_ns) from None
 
     def _damaged(self, at_ns: int | None = None) -> DiagnosisError:
-        """Name the file and the moment in an error."""
         reason, hint = _DAMAGED
         if at_ns is None:
             return DiagnosisError(f"{self._path}: {reason}", hint)

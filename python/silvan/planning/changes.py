@@ -164,7 +164,6 @@ def _unused(stem: str, nodes: Mapping[str, object]) -> str:
 
 
 def _free_guid(nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a GUID that is free with those of the ports after it."""
     stated = (node.get(key) for node in nodes.values() for key in ("guid", "port-guid"))
     taken = {int(str(guid), 16) >> 8 for guid in stated if guid is not None}
     number = next(one for one in itertools.count(_GUIDS >> 8) if one not in taken)
@@ -182,7 +181,6 @@ def with_fabric(scenario: Scenario, lists: FabricLists) -> Scenario:
 
 
 def _is_built_in(fault: Mapping[str, Any]) -> bool:
-    """Return true if a fault lasts from the start to the end."""
     starts = Quantity(fault.get("at", "0 s")).ps == 0
     return fault["do"] in ("cut", "degrade") and starts and "for" not in fault
 

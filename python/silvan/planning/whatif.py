@@ -197,23 +197,18 @@ class _Stopped(Exception):
 
 
 class _Stop:
-    """Stops jobs in other threads."""
-
     def __init__(self) -> None:
         self._event = Event()
 
     def set(self) -> None:
-        """Stop all jobs at their next check."""
         self._event.set()
 
     def check(self, _progress: object = None) -> None:
-        """Raise an exception if jobs are to stop."""
         if self._event.is_set():
             raise _Stopped
 
 
 def _results(futures: Sequence[Future[WhatIfRow]], stop: _Stop) -> list[WhatIfRow]:
-    """Wait for all jobs, or stop them after a failure."""
     done, running = wait(futures, return_when=FIRST_EXCEPTION)
     stop.set()
     for future in running:

@@ -82,8 +82,6 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _Patch:
-    """Keys of a plug-in that replace those that it made."""
-
     path: tuple[str | int, ...]
     removed: tuple[str, ...]
     values: Mapping[str, Any]
@@ -145,8 +143,6 @@ def expand(
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name that may be a plug-in's."""
-
     kind: Kind
     name: str
     key: str
@@ -212,8 +208,6 @@ def _with_suggestions(error: ScenarioError, names: Iterable[_Name]) -> ScenarioE
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A plug-in at its place in the scenario."""
-
     plug_in: PlugIn
     key: str
 
@@ -365,7 +359,6 @@ class _Expansion:
     def _linear_tables(
         self, use: _Use, made: object, fabric: Fabric, lids: Mapping[str, int]
     ) -> dict[str, str]:
-        """Write the ports of hosts by switch as forwarding tables by LID."""
         hint = "give by name of a switch the outgoing port by name of a host"
         if not isinstance(made, Mapping):
             raise self._error(use, f"it gives {shown(type(made).__name__)}, not tables", hint)
@@ -530,7 +523,6 @@ class _Expansion:
             return native, axes
 
     def _check(self, axes: Mapping[str, list[Any]]) -> None:
-        """Refuse unknown keys and values; combinations are read at each point."""
         for axis, values in axes.items():
             for place, value in enumerate(values):
                 changes = ((axis, literal(value)), ("sweep", "{}"))
@@ -583,7 +575,6 @@ class _Expansion:
             raise self._placed(use.key, error.message, error.hint) from error
 
     def _take_tables(self, table: dict[str, Any], kind: Kind, path: str) -> dict[str, Any]:
-        """Remove and read the tables of plug-ins."""
         values = {}
         for name in _tables_in(table):
             use = self._use(kind, name, f"{path}.{name}")
@@ -594,7 +585,6 @@ class _Expansion:
     def _keys_of(
         self, use: _Use, plug_in: PlugInObject, path: str, values: Mapping[str, Any]
     ) -> Any:
-        """Return a plug-in's keys from its table, or their defaults."""
         name = use.plug_in.name
         return values[name] if name in values else self._keys(use, plug_in, {}, path)
 

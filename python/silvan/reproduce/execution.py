@@ -110,14 +110,12 @@ class _Agenda:
         return bool(self.runs or self.ready)
 
     def key(self, experiment: str) -> int:
-        """Give the key of an experiment; those of runs are their places in the plan."""
         return self._count + self._names.index(experiment)
 
     def experiment(self, key: int) -> str:
         return self._names[key - self._count]
 
     def finish(self, run: int) -> None:
-        """Count a run as finished, and what needed nothing else as ready."""
         for name, missing in self._missing.items():
             if run in missing:
                 missing.remove(run)

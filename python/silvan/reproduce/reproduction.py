@@ -192,7 +192,6 @@ def manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome], figures: Path)
 
 
 def _plain(points: PointTable) -> dict[str, Any]:
-    """Infinite values become null."""
     rows = [
         [None if isinstance(one, float) and not math.isfinite(one) else one for one in row]
         for row in points.rows

@@ -83,7 +83,6 @@ def _row_of(result: Result, port: str) -> int:
 
 
 def _numbered(hops: pa.Table) -> Iterator[tuple[Mapping[str, Any], int, int]]:
-    """Add operation code and sequence number in the flow to each packet."""
     sequences: dict[tuple[int, int, int], int] = {}
     ends: dict[tuple[int, int, int], bool] = {}
     for batch in hops.to_batches(max_chunksize=65536):

@@ -189,7 +189,6 @@ def values(result: Result, test: Test) -> tuple[FloatArray, FloatArray]:
 
 
 def _moved_mib(test: Test, section: Table, ranks: int) -> float:
-    """Payload that a rank sends per iteration."""
     if test.label == "alltoall":
         others = ranks // int(section.ranks_per_host) - 1
         return float(others * section.alltoall_bytes.bytes / _MIB)

@@ -69,7 +69,6 @@ def link_bytes(result: Result) -> pa.Table:
 
 
 def _pairs(result: Result) -> dict[tuple[int, int, int], int]:
-    """By program, sending and receiving host."""
     ranks = result.ranks.select(["program", "rank", "host"]).to_pylist()
     hosts = {(rank["program"], rank["rank"]): rank["host"] for rank in ranks}
     keys = ["program", "from_rank", "to_rank"]
@@ -93,7 +92,6 @@ class _Routes:
         self._hosts = hosts
 
     def path(self, source: int, target: int) -> list[tuple[str, int]]:
-        """List the ports from one host to another, the host's own first."""
         node, port = self._hosts[source], 1
         ports = [(node, port)]
         while (node := self._peers[node, port].rpartition(":")[0]) in self._egress:

@@ -333,7 +333,6 @@ def _run(result: Result) -> Values:
 def _percentiles(
     name: str, heading: str, unit: str, of: str, digits: int = 2
 ) -> tuple[Measure, ...]:
-    """Make the measures of a distribution."""
     end = {"µs": "_us"}.get(unit, "")
     texts = [
         ("mean", "mean", f"Mean {of}."),

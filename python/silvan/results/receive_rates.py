@@ -75,7 +75,6 @@ def other_receivers(result: Result) -> BoolArray:
 
 
 def _ranks(result: Result) -> Iterator[tuple[dict[str, Any], str | None, dict[str, Any]]]:
-    """Yield rank, program, and kind of a program that the scenario states."""
     if "programs" not in result.tables:
         return
     stated = result.scenario.to_dict()["traffic"].get("program", [])

@@ -480,7 +480,6 @@ class Result:
 
 
 def _newer_version(manifest: Any) -> str | None:
-    """Version of the manifest, if it is newer."""
     found = manifest.get("version") if isinstance(manifest, dict) else None
     if not isinstance(found, str) or not re.fullmatch(r"\d{1,9}(\.\d{1,9}){2}", found):
         return None

@@ -86,7 +86,6 @@ def _require_counts(name: str, table: pa.Table) -> None:
 
 
 def _require_places(table: str, column: str, values: pa.ChunkedArray, rows: int) -> None:
-    """Check that all values are row numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -101,7 +100,6 @@ def _require_places(table: str, column: str, values: pa.ChunkedArray, rows: int)
 
 
 def _require_hosts(hosts: pa.Table) -> None:
-    """Hosts are numbered by row, with unique names and valid amounts."""
     import pyarrow as pa
 
     where = "its hosts.parquet"
@@ -115,7 +113,6 @@ def _require_hosts(hosts: pa.Table) -> None:
 
 
 def _require_ports(ports: pa.Table) -> None:
-    """Ports are unique, and the ports of a cable name each other."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -116,7 +116,6 @@ def _is_short_list_of_tables(value: object) -> bool:
 
 
 def _brief(value: object) -> str:
-    """Shorten a long value to its size with a digest."""
     text = value if isinstance(value, str) else json.dumps(value)
     if len(text) <= _MOST_LETTERS:
         return text

@@ -96,7 +96,6 @@ Callbacks.__doc__ = f"""{(Callbacks.__doc__ or "").rstrip()}
 
 @lru_cache(_FUNCTIONS_KEPT)
 def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...]) -> Any:
-    """Compile for the C calling convention, with the state as an array of its shape."""
     require_extra("schemes", "schemes in Python")
     import numba
     from numba import types
@@ -149,7 +148,6 @@ def _require_64_bits(name: str, function: Callable[..., object]) -> None:
 
 
 def _codes(function: Callable[..., object]) -> Iterator[CodeType]:
-    """Walk the code of a function, and of functions of its file that it calls."""
     waiting: list[Any] = [function]
     seen: list[CodeType] = []
     while waiting:
@@ -232,7 +230,6 @@ def _compile_inner(function: Callable[..., object], arguments: tuple[Any, ...]) 
 
 
 def _arguments(hook: Hook) -> str:
-    """Start of the wrapper that reads the arguments and calls the function."""
     count = len(hook.arguments)
     lines = [f"number = carray(words, ({count},))", f"after = {count}"]
     values = []
@@ -280,7 +277,6 @@ _BODIES = {
 
 
 def _body(hook: Hook, returned: Any, function: Callable[..., object]) -> str:
-    """End of the wrapper that checks a value of this type."""
     from numba import types
 
     if hook.value is Value.NONE:
@@ -299,7 +295,6 @@ def _body(hook: Hook, returned: Any, function: Callable[..., object]) -> str:
 
 
 def _place(function: Callable[..., object], report: str = "") -> tuple[str | None, int | None]:
-    """Return the line that numba's report names first, or the function's."""
     code = getattr(source_of(function), "__code__", None)
     if code is None:
         return None, None

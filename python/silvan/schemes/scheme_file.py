@@ -135,7 +135,6 @@ def _run(source: str, name: str) -> dict[str, Any]:
 
 
 def _located(error: BaseException, name: str) -> SchemeError:
-    """Find the line of the file in an exception's traceback."""
     if isinstance(error, SchemeError):
         return error
     if isinstance(error, SyntaxError) and error.filename == name:

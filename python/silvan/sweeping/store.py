@@ -292,7 +292,6 @@ def _require_free(path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Remove a sweep from its folder."""
     try:
         for name in (_PARTS, _FAILED, _TABLES):
             if (path / name).exists():
@@ -313,8 +312,6 @@ def digests_of(manifest: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """Facts of ``sweep.json`` on the previous start."""
-
     simulator: str
     grid: Mapping[str, object]
     base: Mapping[str, TomlValue]

@@ -99,7 +99,6 @@ def run_apart(task: Task) -> Finished:
 
 
 def _pool() -> Pool:
-    """Return the process of this thread, reused for later tasks."""
     if not hasattr(_threads, "pool"):
         from silvan.execution.processes import Pool
 

@@ -122,7 +122,6 @@ def link_title(link: str) -> str:
 
 
 def _csv(entries: Sequence[Entry]) -> str:
-    """One row per entry and quantity."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["case", "link", "scheme", "settings", "quantity", "mean", "ci95", "seeds"])
@@ -180,7 +179,6 @@ def _report(result: ArenaResult, command: Sequence[str], chosen: Sequence[str]) 
 
 
 def _of_case(result: ArenaResult, case: Case, command: Sequence[str]) -> str:
-    """Write the command that makes a case and its tuning case."""
     needed = [one.name for one in (result.arena.tuned_on(case.group), case) if one is not None]
     return shlex.join([*command, "--cases", ",".join(dict.fromkeys(needed))])
 

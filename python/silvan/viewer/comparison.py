@@ -171,7 +171,6 @@ def _run(scheme: str, result: Result, folder: Path) -> ReportRun:
 def _curves(
     scheme: str, courses_of_seeds: Sequence[Courses], places: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
-    """Average curves over the seeds."""
     for (chart, unit), (times, _) in courses_of_seeds[0].items() if courses_of_seeds else ():
         series = [of_seed[chart, unit][1] for of_seed in courses_of_seeds]
         length = min(map(len, series))

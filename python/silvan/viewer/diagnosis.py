@@ -147,7 +147,6 @@ def _facts(subnet: Subnet, title: str, start_ns: int) -> dict[str, Any]:
 
 
 def _shown(report: Report) -> str:
-    """Write the part of a report that the page shows as text."""
     shown = {name: report[name] for name in _SHOWN if name in report}
     shown["trees"] = [
         {name: value for name, value in tree.items() if name != "branches"}
@@ -158,7 +157,6 @@ def _shown(report: Report) -> str:
 
 
 def _loads(subnet: Subnet, moment: Moment) -> npt.NDArray[np.float64]:
-    """Return loads in the rows of a subnet; not a number for missing ports."""
     own = moment.loads.astype(np.float64)
     if moment.subnet.text == subnet.text:
         return own
@@ -172,7 +170,6 @@ def _loads(subnet: Subnet, moment: Moment) -> npt.NDArray[np.float64]:
 def _series(
     subnet: Subnet, groups: Sequence[Sequence[Moment]], lengths_ns: npt.NDArray[np.float64]
 ) -> dict[str, pa.Table]:
-    """Sent and waited by port, and received by host."""
     means = np.stack([_mean([_loads(subnet, one) for one in group]) for group in groups])
     load, wait, congested = means.transpose(1, 2, 0)
     rates = subnet.ports[:, 3:4]
@@ -193,7 +190,6 @@ def _series(
 
 
 def _mean(loads: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-    """Average known loads."""
     values = np.stack(loads)
     known = ~np.isnan(values)
     count = known.sum(axis=0)
@@ -202,7 +198,6 @@ def _mean(loads: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
 
 
 def _to_hosts(subnet: Subnet) -> npt.NDArray[np.bool_]:
-    """Mark the ports that lead to a host."""
     peers = subnet.ports[:, 2]
     ends = np.full(len(peers), NO_ROW, np.int64)
     ends[peers < len(peers)] = subnet.ports[peers[peers < len(peers)].astype(int), 0]

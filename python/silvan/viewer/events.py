@@ -55,13 +55,11 @@ def _events(result: Result) -> Iterator[Event]:
 
 
 def _changes(control: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """List changes of settings of the scheme in effect."""
     for name in scheme_tables(control["scheme"]):
         yield from control.get(name, {}).get("change", ())
 
 
 def _traffic(traffic: dict[str, Any]) -> Iterator[Event]:
-    """List starts and ends of traffic, except those at the run's start."""
     for entries in traffic.values():
         for entry in entries if isinstance(entries, list) else ():
             for key, verb in {"start": "starts", "end": "ends"}.items():

@@ -68,7 +68,6 @@ def count_limited_flows(result: Result) -> int:
 def _strictest(
     strictness: npt.NDArray[np.float64], rows: npt.NDArray[np.int64], most: int
 ) -> npt.NDArray[np.bool_]:
-    """Choose the strictest flows up to this number of rows."""
     chosen = np.zeros(len(rows), np.bool_)
     ranked = np.argsort(-strictness, kind="stable")
     chosen[ranked[np.cumsum(rows[ranked]) <= most]] = True

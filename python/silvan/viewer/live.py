@@ -181,7 +181,6 @@ class LiveServer:
                 page.send_data()
 
     def _newest(self) -> list[bytes]:
-        """Return the kept messages, limited by bytes."""
         sizes = accumulate(len(data) for data in reversed(self._sent))
         count = sum(size <= _MOST_OWED // 2 for size in sizes)
         return list(self._sent)[len(self._sent) - count :]
@@ -248,7 +247,6 @@ def _only(headers: Headers, name: str) -> str | None:
 
 
 def _bytes(text: str) -> bytes:
-    """Paths need not be text."""
     return text.encode("utf-8", "surrogateescape")
 
 

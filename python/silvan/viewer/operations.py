@@ -101,7 +101,6 @@ def _connection(text: str) -> Operation | None:
 
 
 def _node(node: Mapping[str, Any]) -> Operation:
-    """Name a node of a Chakra trace."""
     work = node["work"]
     if isinstance(work, str):
         return Operation(node["name"], {"kind": work})
@@ -118,7 +117,6 @@ def _node(node: Mapping[str, Any]) -> Operation:
 
 
 def _rows(lines: list[str]) -> Iterator[tuple[int, Operation]]:
-    """Name the lines of AICB's list, whose sections name their columns."""
     columns: list[str] = []
     for line, text in enumerate(lines, 1):
         cells = [cell.strip() for cell in text.split(",")]
@@ -140,7 +138,6 @@ def _rows(lines: list[str]) -> Iterator[tuple[int, Operation]]:
 
 
 def _layers(lines: list[str]) -> Iterator[tuple[int, Operation]]:
-    """Name the layers of SimAI's form, below their number."""
     for line, text in enumerate(lines[2:], 3):
         if words := text.split():
             yield line, Operation(f"layer {words[0]}")

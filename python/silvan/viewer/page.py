@@ -132,7 +132,6 @@ def live_html(
 
 
 def _run_facts(result: Result, label: str, page: PageTables) -> dict[str, Any]:
-    """Describe the simulation, and the page's part of it."""
     scenario = result.scenario
     tables = scenario.to_dict()
     return {
@@ -168,7 +167,6 @@ def _largest_latency_ns(result: Result) -> float | None:
 
 
 def _encoded(table: pa.Table) -> str:
-    """As a compressed Arrow file in base64."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", _LEVEL))
     plain = table.combine_chunks().replace_schema_metadata(None)

@@ -65,7 +65,6 @@ def trace_events(result: Result) -> Iterator[TraceEvent]:
 
 
 def _named(process: int, name: str, thread: int | None = None) -> TraceEvent:
-    """Name a process, or a thread of it."""
     if thread is None:
         place = {"ph": "M", "name": "process_name", "pid": process, "tid": 0}
         return place | {"args": {"name": name}}
@@ -90,7 +89,6 @@ def _us(ps: float | None, otherwise: float) -> float:
 
 
 def _programs(result: Result, processes: Iterator[int], end_us: float) -> Iterator[TraceEvent]:
-    """Yield a process per program, with a thread for all and one per rank."""
     hosts = result.hosts["name"].to_pylist()
     pids: dict[int, tuple[int, float]] = {}
     keys = _keys(result)
@@ -145,7 +143,6 @@ def _phases(
 
 
 def _keys(result: Result) -> list[Mapping[str, Any]]:
-    """Keys of each program in the scenario; of others, such as GPCNeT, the name alone."""
     programs = result.scenario.to_dict()["traffic"].get("program", ())
     by_name = {one["name"]: one for one in programs}
     names = result.programs["name"].to_pylist()
@@ -155,7 +152,6 @@ def _keys(result: Result) -> list[Mapping[str, Any]]:
 def _measured(
     result: Result, pids: dict[int, tuple[int, float]], keys: list[Mapping[str, Any]]
 ) -> Iterator[TraceEvent]:
-    """Measured iterations, and computation between them."""
     before: dict[tuple[int, int], float] = {}
     for row in sorted(_rows(result, "program_marks"), key=lambda row: row["begin_ps"]):
         job, rank, index = row["program"], row["rank"], row["index"]
@@ -177,7 +173,6 @@ def _measured(
 
 
 def _sent(result: Result) -> dict[tuple[int, int], list[tuple[int, int, int]]]:
-    """Start, receiver and bytes of each rank's messages, by start."""
     sent: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
     for row in _rows(result, "program_messages"):
         message = row["begin_ps"], row["to_rank"], row["bytes"]
@@ -262,7 +257,6 @@ def _messages(result: Result, pid: int) -> Iterator[TraceEvent]:
 
 
 def _trees(result: Result, pid: int) -> Iterator[TraceEvent]:
-    """Trees as slices; bytes and numbers as counters."""
     yield _named(pid, "congestion trees")
     ports = _port_names(result)
     for row in result.tree_lifetimes.to_pylist():

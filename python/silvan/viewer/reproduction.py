@@ -142,7 +142,6 @@ def _heading(name: str) -> str:
 
 
 def _tally(experiments: Sequence[Mapping[str, Any]]) -> str:
-    """Count statements within tolerance, and fitted ones."""
     rows = [row for one in experiments for row in one["targets"]]
     words = []
     for held_out in (True, False):

@@ -96,7 +96,6 @@ def _failed(count: int, points: int) -> str:
 
 
 def _failures(failures: Sequence[Failure]) -> Table:
-    """Failed points."""
     columns = ["point", "error", "attempts", "scenario that runs it again"]
     rows: list[list[str | float | None]] = [
         [label(one.values, one.seed), one.error, float(one.attempts), one.scenario]

@@ -115,7 +115,6 @@ def page_tables(
 
 
 def _slowest(flows: pa.Table) -> pa.Table:
-    """Keep unfinished flows, and those with the largest slowdown, in order."""
     if flows.num_rows <= MOST_ROWS:
         return flows
     slowdown = flows["slowdown"].cast(pa.float64()).fill_null(np.inf).to_numpy()
@@ -153,7 +152,6 @@ def _switch_lids(result: Result) -> dict[str, int | None]:
 
 
 def _ports(result: Result) -> pa.Table:
-    """With numbers in place of names."""
     hosts = result.hosts["name"].to_pylist()
     numbers = {name: row for row, name in enumerate([*hosts, *_switches(result)])}
     ports = result.ports
@@ -172,7 +170,6 @@ def _ports(result: Result) -> pa.Table:
 
 
 def _routes(result: Result) -> pa.Table:
-    """Output port for each host, switch by switch."""
     egress = result.scenario.egress_ports()
     switches = _switches(result)
     lengths = {len(ports) for ports in egress.values()}
@@ -228,20 +225,17 @@ def _ends(samples: int, merged: int) -> npt.NDArray[np.int64]:
 
 
 def _summed(matrix: npt.NDArray[Number], merged: int) -> npt.NDArray[Number]:
-    """Sum merged groups; one row per sample."""
     if merged == 1:
         return matrix
     return np.add.reduceat(matrix, _edges(len(matrix), merged), axis=0)
 
 
 def _samples(result: Result, samples: int, merged: int) -> pa.Table:
-    """End of each interval."""
     times = result.host_series["time_ps"].to_numpy().reshape(samples, -1)[:, 0]
     return pa.table({"time_ps": times[_ends(samples, merged)].astype(np.float64)})
 
 
 def _groups(result: Result, samples: int, merged: int) -> dict[str, Matrix]:
-    """Mean delivered bytes of hotspots and of other receivers."""
     matrix = result.host_series["delivered_bytes"].to_numpy().reshape(samples, -1)
     members = {"hotspots": hotspots(result), "other receivers": other_receivers(result)}
     return {
@@ -277,7 +271,6 @@ def _in_unit(values: npt.NDArray[np.uint64], unit: int) -> npt.NDArray[np.uint64
 
 
 def _smallest(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.generic]:
-    """Store whole numbers in 32 bits if they fit, else as floats."""
     largest = int(values.max(initial=0))
     if largest < 2**16:
         return values.astype(np.uint16)
@@ -308,7 +301,6 @@ def _tree_tables(result: Result, skipped: int) -> dict[str, pa.Table]:
 def _at_samples(
     table: pa.Table, kept: npt.NDArray[np.uint64]
 ) -> tuple[pa.Table, npt.NDArray[np.uint32]]:
-    """Select rows at some instants, and the number of each row's instant."""
     times = table["time_ps"].to_numpy()
     at = np.searchsorted(kept, times)
     inside = at < len(kept)

@@ -110,7 +110,6 @@ def _bars(
     group: str,
     levels: Sequence[float] = (),
 ) -> None:
-    """Draw two bars per group, with values, range over seeds, and a line for each level."""
     axes.set_title(title)
     axes.set_ylabel(_RATE)
     axes.set_xticks(range(len(groups)), list(groups))

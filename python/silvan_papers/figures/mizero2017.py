@@ -95,7 +95,6 @@ def draw_tradeoff(
 
 
 def _plot_tradeoff(axes: Axes, points: PointTable, column: str, stated: Sequence[Stated]) -> None:
-    """Draw one column by Marking_Rate, a curve per CCTI_Timer, with the paper's values."""
     timer_at, rate_at, value_at = map(points.header.index, ("ccti_timer", "marking_rate", column))
     rates = sorted({int(row[rate_at]) for row in points.rows})
     place = {rate: position for position, rate in enumerate(rates)}

@@ -105,7 +105,6 @@ def _seeds(lines: Sequence[Line]) -> str:
 
 
 def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
-    """Draw a panel's curves and marks; return the artists of a legend."""
     legend: dict[str, Artist] = {}
     axes.set_title(panel.title)
     axes.set_ylabel(panel.unit)

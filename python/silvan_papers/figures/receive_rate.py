@@ -110,7 +110,6 @@ def draw_receive_rates(
 
 
 def _line(axes: Axes, one: Band, name: str, colour: str, steady_ms: float) -> None:
-    """Draw a series with its range, and write its name at a level part."""
     shade = axes.fill_between(
         one.times_ms, one.low, one.high, color=colour, alpha=0.18, linewidth=0
     )
@@ -132,7 +131,6 @@ def _line(axes: Axes, one: Band, name: str, colour: str, steady_ms: float) -> No
 
 
 def _mark_recovery(axes: Axes, controlled: Band, reference: float) -> None:
-    """Mark the recovery of the victims, if any."""
     recovered = controlled.mean >= _RECOVERED * reference
     # The instant after the last lower one.
     first = int(np.flatnonzero(~recovered)[-1]) + 1 if not recovered.all() else 0

@@ -30,9 +30,7 @@ const BLOCK_PORTS: usize = SwitchPortCongestionSetting::location("ports").elemen
 const BLOCK_ENTRIES: usize = CongestionControlTable::location("entries").elements;
 /// Smallest table of an adapter, in blocks.
 const LEAST_BLOCKS: usize = 4;
-/// Bit of Port_Control: control by service level.
 const BY_SERVICE_LEVEL: u16 = 1;
-/// All parts of a switch's setting.
 const WHOLE_MAP: u32 = switch_control_map::VICTIM_MASK
     | switch_control_map::CREDIT_MASK
     | switch_control_map::THRESHOLD
@@ -292,7 +290,6 @@ impl Subnet {
         let _ = control.set_port_starvation(port, (valid && credits).then_some(starvation));
     }
 
-    /// Restores the initial settings and an empty log.
     pub fn reset_switch_setting(&mut self, switch: SwitchId) {
         let first = self.first_switch_settings[switch.index()].clone();
         let node = self.fabric.node_of_switch(switch);

@@ -1,5 +1,3 @@
-//! CongestionLog and TimeStamp.
-
 use silvan_core::{HostId, SwitchId, Time};
 use silvan_mad::LOG_BYTE;
 use silvan_mad::congestion::{

@@ -1,5 +1,3 @@
-//! The agents at every node.
-
 pub(crate) mod congestion;
 mod log;
 mod performance;
@@ -43,7 +41,6 @@ impl Exchange<'_> {
         std::array::from_fn(|index| self.bytes[ATTRIBUTE_BYTE + index])
     }
 
-    /// Writes an attribute, padded with zeros.
     pub fn put<const N: usize>(&mut self, attribute: &[u8; N], room: usize) {
         let data = &mut self.bytes[ATTRIBUTE_BYTE..ATTRIBUTE_BYTE + room];
         data[..N].copy_from_slice(attribute);

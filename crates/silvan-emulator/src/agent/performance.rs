@@ -1,7 +1,5 @@
-//! The performance management agent (volume 1, chapter 16, and annex A10).
-//!
-//! Counters of the data plane only grow. An attribute shows the growth since its own last reset, limited to the width
-//! of its field: 64-bit fields wrap around, others stay at their largest value.
+//! The performance management agent (volume 1, chapter 16, and annex A10): growth since an attribute's last reset;
+//! 64-bit fields wrap around, others saturate.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -234,7 +232,6 @@ impl Subnet {
             self.reset(&ports, exchange.attribute, slots, (select, &asked));
         }
         let mut answer = [0; ROOM];
-        // OpCode, PortSelect, CounterSelect.
         answer[..4].copy_from_slice(&asked[..4]);
         for (location, slot) in (0u8..).zip(slots) {
             let key = (exchange.attribute, location);

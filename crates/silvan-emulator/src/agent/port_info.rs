@@ -44,7 +44,6 @@ fn enabled(before: u32, wanted: u32, codes: Codes, supported: u32) -> Result<u32
     }
 }
 
-/// Takes over enabled widths and speeds that the port supports.
 fn enable(info: &mut PortInfo, wanted: &PortInfo) -> AgentResult {
     let mut outcome = Ok(());
     let mut set = |before: u32, wanted: u32, codes, supported: u32| {

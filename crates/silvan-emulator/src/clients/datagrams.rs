@@ -39,7 +39,6 @@ impl Clients {
         self.loss.keep(now, delayed);
     }
 
-    /// Resends a lost request, or times it out after the last retry.
     pub(super) fn lost_for_long(&mut self, delayed: DelayedRequest) {
         if delayed.retries == 0 {
             self.send(delayed.client, delayed.request.timed_out());
@@ -77,7 +76,6 @@ impl Clients {
         self.flush_traps();
     }
 
-    /// Delivers a request to its destination.
     pub(super) fn request(&mut self, node: NodeId, attempt: DelayedRequest) {
         let client = attempt.client;
         let request = attempt.request.clone();

@@ -1,7 +1,5 @@
-//! The files of the kernel's interface: agents, transactions, and messages of several packets.
-//!
-//! A file counts as a client. As in the kernel, the upper half of the TransactionID of its requests identifies the
-//! agent, here by the client's and the agent's number.
+//! The files of the kernel's interface, each a client. As in the kernel, the upper half of a request's TransactionID is
+//! the agent, here client and agent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +15,6 @@ use crate::umad::{Registration, Written};
 use crate::wire::Message;
 
 const MOST_AGENTS: u8 = 32;
-/// Time between two checks for timeouts.
 const CHECK_SENDS: Duration = Duration::from_millis(1);
 /// Vendor classes with an OUI.
 const VENDOR_CLASSES: std::ops::RangeInclusive<u8> = 0x30..=0x4f;
@@ -310,7 +307,6 @@ impl Clients {
         self.outbox.push((client, message));
     }
 
-    /// Resends or times out requests.
     pub(super) fn expire_sends(&mut self) {
         let now = self.subnet.uptime;
         if now.saturating_sub(self.sends_checked) < CHECK_SENDS {

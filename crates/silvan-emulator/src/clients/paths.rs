@@ -1,9 +1,7 @@
 //! Queries of the hosts to the subnet manager for the service levels of their paths.
 //!
-//! A host sends SubnAdmGet(PathRecord) to the LID in its PortInfo before it sends on a path. It queries again if its
-//! port becomes Active, if the subnet manager requests reregistration, or if forwarding or SL to VL tables have changed
-//! and are stable. Only a subnet manager that has made a Set is queried, because one that has just opened its port may
-//! not be prepared. Without a manager, hosts send as before.
+//! A host sends SubnAdmGet(PathRecord) before it sends on a path, again if its port becomes Active, on reregistration,
+//! or after stable changes of tables. Only a manager that has made a Set is queried; without one, hosts send as before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +17,6 @@ use crate::wire::Message;
 /// Client number of the hosts.
 pub(super) const HOSTS: u16 = u16::MAX;
 
-/// Maximum number of open queries.
 const MOST_OPEN: usize = 64;
 /// First timeout; each timeout doubles it.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -40,7 +37,6 @@ impl Question {
     }
 }
 
-/// An open query.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     question: Question,
@@ -57,7 +53,6 @@ pub(crate) struct Questions {
     due: BTreeMap<(Duration, u64), Question>,
     open: BTreeMap<u64, Asked>,
     next: u64,
-    /// Number of answers.
     pub answered: u64,
 }
 

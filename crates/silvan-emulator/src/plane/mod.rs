@@ -1,5 +1,3 @@
-//! The data plane behind the management plane.
-
 use silvan_cc::dcms::DcmsController;
 use silvan_cc::hooks::{PortVl, SettingChange};
 use silvan_cc::schemes::SchemeName;
@@ -195,7 +193,6 @@ impl DataPlane {
         self.engine.adapter_mut().meter.paths.take_wanted()
     }
 
-    /// Lets a host send on a path.
     pub fn open_path(&mut self, source: HostId, destination: HostId) {
         if self
             .engine
@@ -208,7 +205,6 @@ impl DataPlane {
         }
     }
 
-    /// Polls a host whose traffic may no longer be held back.
     fn poll_again(&mut self, host: HostId) {
         self.engine.load_mut().on_release_moved(host);
         self.engine.wake(host);

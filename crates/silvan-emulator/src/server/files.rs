@@ -38,17 +38,14 @@ const TURN: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     New,
-    /// A umad file of the client.
     Mad {
         client: u16,
         has_p_key: bool,
         has_agents: bool,
     },
-    /// An issm file.
     IsSm {
         client: u16,
     },
-    /// A uverbs file of the process.
     Verbs {
         process: u64,
     },
@@ -111,7 +108,6 @@ impl Files {
         Some(&self.connections.get(&connection)?.socket)
     }
 
-    /// Users without permission receive an error.
     pub fn accept(&mut self, users: &AllowedUsers, notices: &Notices) -> Vec<u32> {
         let mut accepted = Vec::new();
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -413,7 +409,6 @@ fn receive(socket: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
 }
 
 impl Connection {
-    /// Queues a record; false if the program has ended or does not read.
     fn send(&mut self, record: Vec<u8>) -> bool {
         if self.waiting.len() >= MOST_WAITING {
             return false;
@@ -538,7 +533,6 @@ fn remove_abandoned(base: &Path) {
     }
 }
 
-/// Writes a node's files below a folder.
 pub(crate) fn write_tree(files: &mut Sysfs<'_>, root: &Path) -> std::io::Result<()> {
     let class = root.join("sys/class");
     fs::create_dir_all(class.join("infiniband_verbs"))?;

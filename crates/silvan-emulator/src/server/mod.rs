@@ -1,7 +1,4 @@
-//! The server: sockets, time and data plane in one loop.
-//!
-//! One thread handles input, advances the data plane by some tens of microseconds if simulated time is behind, and
-//! sleeps without work. So no datagram waits for longer than a step, and settings need no locks.
+//! The server: one thread handles input, and advances the data plane by some tens of us if it is behind, without locks.
 
 mod files;
 mod notices;
@@ -126,10 +123,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Builds the fabric of a scenario and opens the sockets. Tools that connect now wait until
-    /// [`run`](Self::run).
-    ///
-    /// Errors: [`EmulatorError`]; nothing is left open then.
+    /// Builds a scenario's fabric and opens the sockets, or leaves nothing open; tools wait until [`run`](Self::run).
     pub fn bind(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -138,9 +132,8 @@ impl Server {
         Self::open(engines, scenario, options, None)
     }
 
-    /// [Binds](Self::bind) a server with a driver that sends next to the scenario's load. [`run`](Self::run) notifies
-    /// the driver. A [stop](Request::Stop) ends a step of simulated time; the next step goes on from there. Errors as
-    /// [`bind`](Self::bind).
+    /// [Binds](Self::bind) a server with a driver next to the load, which [`run`](Self::run) notifies; a
+    /// [stop](Request::Stop) ends a step.
     pub fn bind_driven(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -215,14 +208,13 @@ impl Server {
         })
     }
 
-    /// Takes requests of the driver outside a notification; they are moved out. Without a driver they have no effect.
-    /// Errors: [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
+    /// Takes the driver's requests outside a notification; an [`EmulatorError`] for a timer beyond the clock leaves all
+    /// undone.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
     }
 
-    /// Serves until `stop` is set or somebody asks to quit. Errors: [`EmulatorError`] if the data plane cannot go on or
-    /// the sockets fail.
+    /// Serves until `stop`, a request to quit, or an [`EmulatorError`] of data plane or sockets.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
         let simulated = self.clients.subnet.now();
         self.pace.start(Instant::now(), simulated);
@@ -374,7 +366,6 @@ impl Server {
     fn watch_file(&self, file: u32, flags: Option<epoll::EventFlags>) {
         if let (Some(flags), Some(socket)) = (flags, self.files.socket(file)) {
             let data = epoll::EventData::new_u64(FILE | u64::from(file));
-            // Cannot fail: the socket is watched.
             let _ = epoll::modify(&self.epoll, socket, data, flags);
         }
     }
@@ -390,7 +381,6 @@ impl Server {
         if let Some(flags) = self.sessions.serve(session, &mut counter) {
             if let Some(socket) = self.sessions.socket(session) {
                 let data = epoll::EventData::new_u64(SESSION | u64::from(session));
-                // Cannot fail: the socket is watched.
                 let _ = epoll::modify(&self.epoll, socket, data, flags);
             }
         }
@@ -571,7 +561,6 @@ impl Server {
         if let Some(channel) = self.channels.get_mut(&client) {
             if std::mem::replace(&mut channel.watched, flags) != flags {
                 let data = epoll::EventData::new_u64(CHANNEL | u64::from(client));
-                // Cannot fail: the socket is watched.
                 let _ = epoll::modify(&self.epoll, &channel.socket, data, flags);
             }
         }

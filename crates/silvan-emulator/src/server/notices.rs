@@ -1,7 +1,6 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Waiting notices; the oldest are dropped.
 const MOST: usize = 256;
 
 /// Notices of a server, shared with who reads them.

@@ -27,7 +27,6 @@ use process::{Answer, CHUNK, Process};
 
 /// Concurrent chunks of a transfer.
 const WINDOW: usize = 8;
-/// Command of `ib_user_verbs.h` that shows a port.
 const QUERY_PORT: u8 = 2;
 const COMPLETIONS: usize = 1024;
 /// Longest pause of simulated time for copies: a stopped process must not stop all others.
@@ -68,7 +67,6 @@ pub(super) struct RdmaPrograms {
     token: u64,
     devices: BTreeMap<NodeId, DeviceId>,
     nodes: Vec<NodeId>,
-    /// Nodes with programs.
     watched: BTreeSet<NodeId>,
     processes: BTreeMap<u64, Process>,
     next_process: u64,
@@ -284,13 +282,11 @@ impl RdmaPrograms {
         !self.in_flight.is_empty()
     }
 
-    /// True while copies hold simulated time.
     pub fn is_copying(&self) -> bool {
         let mut transfers = self.transfers.values();
         transfers.any(|transfer| transfer.started.elapsed() < PATIENCE)
     }
 
-    /// Reports changes of ports with programs.
     pub fn sync_ports(&mut self, subnet: &Subnet) {
         for &node in &self.watched {
             if let Some(&device) = self.devices.get(&node) {
@@ -464,7 +460,6 @@ impl RdmaPrograms {
         self.transfers.insert(id, transfer);
     }
 
-    /// Continues copies to a process, in order.
     fn go_on_with_copies(&mut self, to: u64, now: Time) {
         while let Some(&id) = self.copies.get(&to).and_then(VecDeque::front) {
             self.go_on(id, now);
@@ -490,7 +485,6 @@ impl RdmaPrograms {
         self.copies.remove(&to);
     }
 
-    /// Requests further parts of a transfer, or ends it.
     fn go_on(&mut self, id: TransferId, now: Time) {
         let Some(transfer) = self.transfers.get_mut(&id) else {
             return;
@@ -581,7 +575,6 @@ impl RdmaPrograms {
         }
     }
 
-    /// Processes an answer of a process.
     fn answered(&mut self, answer: Answer, result: Result<Vec<u8>, Errno>, now: Time) {
         let id = answer.transfer();
         let Some(transfer) = self.transfers.get_mut(&id) else {
@@ -655,7 +648,6 @@ impl RdmaPrograms {
 }
 
 struct CommandRecord<'a> {
-    /// Polled completions by queue.
     polled: Vec<(u32, u32)>,
     command: &'a [u8],
     inline: &'a [u8],

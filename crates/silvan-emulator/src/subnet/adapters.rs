@@ -43,7 +43,6 @@ impl Adapters {
         self.ports(guid).next().map(|(_, node)| node)
     }
 
-    /// Number of the last cabled port.
     pub fn port_count(&self, guid: Guid) -> u8 {
         self.ports(guid).next_back().map_or(1, |(number, _)| number)
     }

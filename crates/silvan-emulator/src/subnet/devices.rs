@@ -1,5 +1,3 @@
-//! The device type of a switch, which defines the tick of counters of time.
-
 use std::str::FromStr;
 
 use silvan_core::{DeviceId, PortId, Span, SwitchId, TickRule};
@@ -92,7 +90,6 @@ impl Subnet {
             .code(link.data_bits_per_second(), link.lanes)
     }
 
-    /// Tick of PortXmitWait and other counters of time.
     pub fn tick(&self, port: PortId) -> Span {
         let link = self.active_link(port);
         let rate = link.data_bits_per_second();

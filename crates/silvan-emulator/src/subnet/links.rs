@@ -35,7 +35,6 @@ impl Subnet {
         true
     }
 
-    /// The link goes down and comes up again.
     pub fn limit_cable(&mut self, port: PortId, limit: CableLimit) {
         for end in [Some(port), self.peer(port)].into_iter().flatten() {
             self.record_mut(end).cable_limit = limit;
@@ -93,7 +92,6 @@ impl Subnet {
         Some(capped.of(kind))
     }
 
-    /// Sets both directions to the enabled width and speed.
     fn run_as_enabled(&mut self, port: PortId) {
         let Some(kind) = self.negotiate(port) else {
             return;
@@ -106,7 +104,6 @@ impl Subnet {
         }
     }
 
-    /// Returns true if the link can be up.
     fn can_link(&self, port: PortId) -> bool {
         let Some(peer) = self.peer(port) else {
             return false;
@@ -170,7 +167,6 @@ impl Subnet {
         }
     }
 
-    /// Opens or closes a port for data, by its state and its neighbour's.
     pub fn sync_port(&mut self, port: PortId, on_wire: OnWire) {
         let Some(peer) = self.peer(port) else {
             return;
@@ -186,7 +182,6 @@ impl Subnet {
         }
     }
 
-    /// Records a change at a switch, and a trap to send.
     fn notify_change(&mut self, node: NodeId) {
         if let Some(switch) = &mut self.state_mut(node).switch {
             switch.info.port_state_change = true;

@@ -81,7 +81,6 @@ pub(crate) struct Subnet {
     adapters: Adapters,
     locations: Locations,
     scenario: Scenario,
-    /// Switches without power, and its return.
     off: BTreeMap<NodeId, Duration>,
     /// By LID, LMC included.
     lids: Vec<Option<NodeId>>,
@@ -95,7 +94,6 @@ pub(crate) struct Subnet {
     pub came_up: Vec<PortId>,
     /// Hosts with RDMA programs that must register again.
     pub reregistered: BTreeSet<NodeId>,
-    /// Switches with a trap to send.
     pub traps: Vec<NodeId>,
     /// Congestion control as set by management.
     pub switch_settings: Vec<SwitchSetting>,
@@ -104,7 +102,6 @@ pub(crate) struct Subnet {
     pub first_switch_settings: Vec<SwitchSetting>,
     pub start: Start,
     devices: SwitchDevices,
-    /// Time since the start.
     pub uptime: Duration,
     /// Last change of data routes, until hosts are notified.
     ways_changed: Option<Duration>,

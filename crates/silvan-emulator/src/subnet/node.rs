@@ -1,5 +1,3 @@
-//! Nodes and ports, and their initial state.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{DeviceId, Guid, Lid, NodeId, PortNumber, SwitchId, Time};
@@ -48,7 +46,6 @@ pub(crate) struct SwitchRecord {
     pub info: SwitchInfo,
     /// In whole blocks of 64; LIDs beyond have no route.
     pub linear: Vec<u8>,
-    /// By position and block.
     pub multicast: BTreeMap<(u32, u32), [u16; 32]>,
     /// For packets from or to port 0, by input and output port.
     pub own_sl_to_vl: BTreeMap<(u8, u8), [u8; 16]>,
@@ -65,7 +62,6 @@ pub(crate) struct PortRecord {
     pub disabled: bool,
     /// In whole blocks of 32.
     pub p_keys: Vec<u16>,
-    /// By block.
     pub vl_arbitration: BTreeMap<u8, VlArbitrationTable>,
     /// Of an adapter's port, or initially between a switch's port 0 and this port.
     pub sl_to_vl: [u8; 16],
@@ -103,7 +99,6 @@ impl SymbolErrors {
         self.exact(now) as u64
     }
 
-    /// Continues at a new rate.
     pub fn at_rate(&self, now: Time, per_second: f64) -> Self {
         Self {
             since: now,
@@ -318,7 +313,6 @@ impl SwitchRecord {
     }
 }
 
-/// A switch has one GUID for all ports.
 fn port_guid(scenario: &Scenario, id: NodeId) -> Guid {
     let fabric = scenario.fabric();
     let node = &fabric.nodes[id];

@@ -10,7 +10,6 @@ use super::{Arrival, Subnet, SwitchRecord};
 /// A LID-routed packet with more hops is in a loop.
 const MOST_HOPS: usize = 64;
 
-/// Requirements on the links of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// Subnet management, on lane 15.
@@ -137,7 +136,6 @@ impl Subnet {
         }
     }
 
-    /// Sends table entries for base LIDs of hosts to the data plane.
     fn route_lids(&mut self, node: NodeId, lids: impl Iterator<Item = Lid>) {
         let switch = self.state(node).switch.as_deref();
         let routes: Vec<_> = lids
@@ -149,13 +147,11 @@ impl Subnet {
         self.set_routes(node, &routes);
     }
 
-    /// Sends a switch's routes to hosts to the data plane.
     pub fn set_routes(&mut self, node: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
         self.plane.engine.set_routes(node, routes);
         self.routes_version += u64::from(!routes.is_empty());
     }
 
-    /// Sends all routes to a host's new LID to the data plane.
     pub fn route_host(&mut self, host: HostId) {
         if !self.has_tables {
             return;

@@ -301,7 +301,6 @@ def _scenario(path: Path, where: str) -> Scenario:
 
 
 def _require_folder_name(name: str, source: str) -> None:
-    """Require a name that names a folder."""
     try:
         Scenario(name=name)
     except ScenarioError as error:

@@ -131,7 +131,6 @@ def _estimate(
 def _counts(
     arena: Arena, case: Case, baseline: Baseline, without: Baseline
 ) -> tuple[int, int, int]:
-    """Count runs with published and tuned settings, and trials."""
     seeds = len(arena.seeds)
     if arena.trials <= 1:
         return seeds, 0, 0

@@ -254,7 +254,6 @@ def _placed(programs: Sequence[int], seed: int) -> dict[str, TomlValue]:
 def _tune(
     runner: Runner, arena: Arena, sides: Mapping[str, Sequence[Baseline]]
 ) -> dict[str, dict[str, tuple[dict[str, TomlValue], dict[str, TomlValue]]]]:
-    """Return settings that beat the published ones, by group and scheme."""
     found: dict[str, dict[str, tuple[dict[str, TomlValue], dict[str, TomlValue]]]] = {}
     for case in arena.cases:
         if not case.is_tuned:

@@ -123,7 +123,6 @@ def _read(path: Path) -> Measured | None:
 
 
 def _measured(read: object) -> Measured:
-    """Check that a file holds what :meth:`Store.keep` writes."""
     match read:
         case {
             "numbers": {

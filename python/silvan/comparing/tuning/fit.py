@@ -207,7 +207,6 @@ def _measured(
     targets: Sequence[FitTarget],
     seeds: Sequence[int],
 ) -> list[list[float | None]]:
-    """Measure targets for several values: the mean over the seeds of each."""
     cases = cases_of(targets)
     wanted = {name for target in targets for name in target.measure.names}
     jobs = [(place, case, seed) for place in range(len(drawn)) for case in cases for seed in seeds]

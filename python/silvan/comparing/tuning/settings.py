@@ -89,7 +89,6 @@ def _scaled(key: str, published: str) -> Parameter:
 
 
 def _in_base_unit(value: Quantity) -> tuple[int, str]:
-    """Return bytes, picoseconds or bit/s, and the unit."""
     readers: Sequence[tuple[Callable[[Quantity], Any], str]] = (
         (lambda one: one.bytes, "B"),
         (lambda one: one.ps, "ps"),

@@ -183,7 +183,6 @@ def _require_effect(scenario: Scenario, parameters: Sequence[Parameter]) -> None
 
 
 def _search(scenario: Scenario, parameters: Sequence[Parameter] | None) -> Search:
-    """Search the given parameters, or those that the scheme declares."""
     scheme = str(scenario.control.scheme)
     is_opensm = scheme_tables(scheme) == [OPENSM]
     limit = len(OpensmSettings.of(scenario).entries) - 1 if is_opensm else 0
@@ -380,7 +379,6 @@ class _Judge:
     def scores(
         self, settings: Sequence[Mapping[str, TomlValue]], seeds: Sequence[int]
     ) -> list[Score]:
-        """Score several settings at once, as means over seeds."""
         every = [dict(OFF), *settings]
         points = [self._runs.point(one, seed) for one in every for seed in seeds]
         measured = self._runs.measure(points)
@@ -491,7 +489,6 @@ def _comparisons(
 def _write(
     out: Path, chosen: Scenario, remarks: Sequence[str], *, is_better: bool
 ) -> tuple[Path, ...]:
-    """Write the settings, or remove outdated ones of a shorter search."""
     is_opensm = scheme_tables(str(chosen.control.scheme)) == [OPENSM]
     files = (out / TUNED, *([out / CONF] if is_opensm else []))
     if not is_better:

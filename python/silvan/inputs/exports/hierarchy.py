@@ -121,7 +121,6 @@ def _joined(fabric: Cabling, names: Sequence[str], below: Sequence[Group]) -> li
 
 
 def _distances(fabric: Cabling, starts: Iterable[str]) -> dict[str, int]:
-    """Return the number of cables from the nearest start to each reached switch."""
     found = dict.fromkeys(starts, 0)
     waiting = deque(found)
     while waiting:

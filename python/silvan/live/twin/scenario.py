@@ -149,8 +149,6 @@ def make_twin(
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A scenario with its traffic; ``demand`` in Gbit/s of payload, infinite if saturating."""
-
     traffic: Traffic
     demand: Values
     scenario: Scenario
@@ -228,7 +226,6 @@ def _packets(moment: Moment, scenario: Scenario) -> float:
 def _twin(
     moment: Moment, traffic: Traffic, demand: Values, fabric: dict[str, Any], name: str
 ) -> tuple[Scenario, list[str]]:
-    """Write the scenario with this traffic; list missing and assumed facts."""
     subnet, report = moment.subnet, moment.report
     missing = list(traffic.notes)
     tables: dict[str, Any] = {
@@ -313,7 +310,6 @@ def _fabric(subnet: Subnet) -> dict[str, Any]:
 
 
 def _link(gbps: float, stated: Sequence[Any] | None) -> tuple[str, str, str | None]:
-    """Return width, speed, and the rate if it differs."""
     if stated is not None:
         return str(stated[0]), str(stated[1]), None
     for (width, speed), rate in _RATES.items():
@@ -447,7 +443,6 @@ def _free_rates(moment: Moment, history: Sequence[Moment]) -> Values:
 
 
 def _throttled(report: Report) -> set[str]:
-    """Hosts that react to notifications."""
     control = report.get("control")
     if not control:
         return set()
@@ -510,14 +505,12 @@ def _slow_hosts(moment: Moment) -> list[TomlInput]:
 
 
 def _duration_ms(subnet: Subnet) -> float:
-    """Choose a duration in which a link carries some thousand packets."""
     rates = subnet.ports[:, 3]
     slowest = float(rates[rates > 0].min())
     return max(_LEAST_DURATION_MS, float(np.ceil(_PACKETS * 4122 * 8 / slowest / 1e6)))
 
 
 def _roles(moment: Moment, traffic: Traffic) -> list[str]:
-    """Classify flows: contributor to a tree, victim, or neither."""
     paths = traffic.paths
     rows = moment.subnet.rows
     roots, branches = np.zeros(paths.ports), np.zeros(paths.ports)

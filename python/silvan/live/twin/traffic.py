@@ -151,7 +151,6 @@ def infer_traffic(moment: Moment, seed: int = 1) -> list[Traffic]:
 def _candidates(
     moment: Moment, router: Router, rates: Values, seed: int
 ) -> tuple[Paths, list[str]]:
-    """Pairs of hosts without an idle port on their path."""
     ports = moment.subnet.ports
     notes = []
     own = router.host_ports
@@ -183,8 +182,6 @@ def _candidates(
 
 
 class _Evidence:
-    """Facts of the diagnosis about flows."""
-
     def __init__(self, moment: Moment, paths: Paths, rates: Values) -> None:
         hosts = {node["name"]: row for row, node in enumerate(moment.subnet.nodes)}
         rows = moment.subnet.rows
@@ -280,8 +277,6 @@ def _unexplained(paths: Paths, rates: Values, found: Values) -> float:
 
 
 class _Programme:
-    """Linear programmes over flows whose sums are the loads."""
-
     def __init__(
         self, paths: Paths, rates: Values, tolerance: Values, used: npt.NDArray[np.bool_]
     ) -> None:
@@ -362,7 +357,6 @@ def _matched(
     highest: Values,
     random: np.random.Generator,
 ) -> Values:
-    """Take flows that explain most ports exactly, until nothing is left."""
     found = np.where(highest - lowest <= 2 * _TOLERANCE * highest, lowest, 0.0)
     residual = np.where(np.isfinite(rates), rates, np.inf)
     residual = np.maximum(residual - paths.loads(found), 0.0)
@@ -419,7 +413,6 @@ def _matched(
 def _entropy(
     paths: Paths, rates: Values, evidence: _Evidence, lowest: Values, highest: Values
 ) -> Values:
-    """Find the flows of largest entropy with these loads."""
     known = np.isfinite(rates)
     typical = float(np.median(rates[known & (rates > 0)])) if (rates[known] > 0).any() else 1.0
     filled = np.where(known, rates, typical)
@@ -435,7 +428,6 @@ def _entropy(
 
 
 def _scaled(paths: Paths, rates: Values, found: Values, lowest: Values, highest: Values) -> Values:
-    """Scale flows until their sums are the loads."""
     known = np.isfinite(rates)
     total = max(float(rates[known].sum()), 1e-9)
     for _ in range(_SCALINGS):

@@ -1,5 +1,3 @@
-//! Conversion between settings of the scheme and fields of management datagrams.
-
 use silvan_cc::schemes::ib_cc::{
     CctEntry, CongestionEntry, EffectivePortSetting, MarkingSetting, PortMask, StarvationSetting,
     SwitchCongestionSetting as Setting, ThresholdWeight,

@@ -25,7 +25,6 @@ const ASYNC_EVENT: u32 = 7;
 const HEADER: usize = 32;
 /// In bytes.
 pub(super) const CHUNK: u64 = 64 << 10;
-/// Several records.
 const SOCKET_ROOM: usize = 4 << 20;
 const COMPLETION: usize = 48;
 
@@ -75,7 +74,6 @@ pub(super) struct Process {
     pub node: NodeId,
     waiting: VecDeque<Vec<u8>>,
     open: VecDeque<Answer>,
-    /// Number of completion records and events.
     notices: u64,
     watched: EventFlags,
     room: Vec<u8>,
@@ -171,7 +169,6 @@ impl Process {
         self.push(ASYNC_EVENT, 0, [0; 2], event);
     }
 
-    /// Returns false if the stream has ended.
     pub fn flush(&mut self) -> bool {
         while let Some(record) = self.waiting.front() {
             match rustix::net::send(&self.stream, record, SendFlags::NOSIGNAL) {
