@@ -11,7 +11,9 @@ pub mod performance_capability {
     pub const EXTENDED_WIDTH: u16 = 0x0200;
     /// IsExtendedWidthSupportedNoIETF: the same without unicast and multicast counters.
     pub const EXTENDED_WIDTH_NO_IETF: u16 = 0x0400;
+    /// SamplesOnlySupported.
     pub const SAMPLES_ONLY: u16 = 0x0800;
+    /// PortCountersXmitWaitSupported.
     pub const XMIT_WAIT: u16 = 0x1000;
 }
 

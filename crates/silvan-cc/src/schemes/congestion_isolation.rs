@@ -137,6 +137,7 @@ impl Scheme for CongestionIsolation {
     }
 }
 
+/// The switches, and what hosts keep of messages.
 #[derive(Clone, Debug)]
 pub struct Isolator {
     set_point: u32,
@@ -151,6 +152,7 @@ pub struct Isolator {
 }
 
 impl Isolator {
+    /// Messages that switches have sent upstream.
     pub const fn messages(&self) -> u64 {
         self.messages
     }

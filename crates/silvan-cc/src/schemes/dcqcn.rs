@@ -159,6 +159,7 @@ struct Limiter {
     next: Time,
 }
 
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct ReactionPoint {
     g: f64,
@@ -173,6 +174,7 @@ pub struct ReactionPoint {
 }
 
 impl ReactionPoint {
+    /// The rate of a flow, as a part of its link's, when it was last read.
     pub fn rate(&self, flow: Flow) -> f64 {
         let known = self.flows[flow.source.index()].get(key(flow));
         known.map_or(1.0, |limiter| limiter.current)

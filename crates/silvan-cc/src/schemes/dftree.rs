@@ -109,6 +109,7 @@ impl Scheme for Dftree {
     }
 }
 
+/// The switches: those that hosts are connected to mark what waits too long for one.
 #[derive(Clone, Debug)]
 pub struct HotspotMarker {
     threshold: u32,
@@ -134,6 +135,7 @@ impl Settings for HotspotMarker {}
 
 impl PerPortVl for HotspotMarker {}
 
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct LaneByHotspot {
     hold: Span,

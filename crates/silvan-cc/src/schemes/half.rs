@@ -51,6 +51,7 @@ impl Scheme for Half {
     }
 }
 
+/// Control of the switches.
 #[derive(Clone, Debug)]
 pub struct Marker {
     threshold: u64,

@@ -135,6 +135,7 @@ struct State {
     links: u32,
 }
 
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct Windows {
     eta: f64,

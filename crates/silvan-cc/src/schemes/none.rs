@@ -1,3 +1,5 @@
+//! No congestion control.
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

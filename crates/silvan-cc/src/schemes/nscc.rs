@@ -155,6 +155,7 @@ struct State {
     ignored: f64,
 }
 
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct Windows {
     base_rtt: f64,
@@ -173,6 +174,7 @@ struct Scale {
 }
 
 impl Windows {
+    /// The window of a flow that has sent something, in bytes of payload.
     pub fn window(&self, flow: Flow) -> Option<f64> {
         self.senders.get(flow).map(|state| state.window)
     }

@@ -135,6 +135,7 @@ impl Scheme for PairBackpressure {
     }
 }
 
+/// The switches.
 #[derive(Clone, Debug)]
 pub struct LastHop {
     threshold: u64,
@@ -170,6 +171,7 @@ struct Pair {
     rtt: Span,
 }
 
+/// The hosts: windows of pairs that have sent something.
 #[derive(Clone, Debug)]
 pub struct Pairs {
     most: f64,

@@ -466,6 +466,7 @@ impl Receiver {
     }
 }
 
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct Credits {
     rules: Rules,
@@ -474,6 +475,7 @@ pub struct Credits {
 }
 
 impl Credits {
+    /// Returns the credit of a flow that has sent packets, in bytes of payload.
     pub fn credit(&self, flow: Flow) -> Option<i64> {
         self.senders.get(flow).map(|state| state.credit)
     }

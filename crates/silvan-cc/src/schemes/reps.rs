@@ -71,6 +71,7 @@ fn among_paths(variant: Variant) -> Variant {
         .unless(|facts| facts.lacks_choice(|routes| routes.ecmp_base_rtt_s().is_some()))
 }
 
+/// The variants of NSCC with REPS.
 pub fn with_nscc(facts: &FabricFacts<'_>) -> Vec<Variant> {
     let cost = Cost::new(14, 0, 53 + 19, "acknowledgements");
     let base_rtt = ns(nearest(ecmp_rtt_s(facts) * 1e9));
@@ -79,6 +80,7 @@ pub fn with_nscc(facts: &FabricFacts<'_>) -> Vec<Variant> {
     vec![among_paths(variant)]
 }
 
+/// The variants of Swift with REPS.
 pub fn with_swift(facts: &FabricFacts<'_>) -> Vec<Variant> {
     let cost = Cost::new(14, 0, 28 + 19, "acknowledgements");
     let summary = "swift as it is above, paths by the marks of reps";
@@ -182,6 +184,7 @@ impl Kept {
     }
 }
 
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct Recycling {
     entropies: u32,

@@ -223,6 +223,7 @@ fn takes(bytes: f64, byte_time: f64) -> Span {
     Span::from_ps((bytes * byte_time).round() as u64)
 }
 
+/// The switches.
 #[derive(Clone, Debug)]
 pub struct Discarder {
     protocol: Protocol,
@@ -238,6 +239,7 @@ pub struct Discarder {
 }
 
 impl Discarder {
+    /// Speculative packets that have been discarded instead of leaving by this port.
     pub fn discarded(&self, port: usize) -> u64 {
         self.discarded[port]
     }
@@ -337,6 +339,7 @@ impl Receiver {
     }
 }
 
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct Reservations {
     protocol: Protocol,

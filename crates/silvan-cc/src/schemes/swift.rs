@@ -189,6 +189,7 @@ impl State {
     }
 }
 
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct Windows {
     base_target: f64,

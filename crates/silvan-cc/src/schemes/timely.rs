@@ -176,6 +176,7 @@ struct State {
     next: Time,
 }
 
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct Rates {
     patched: bool,

@@ -1,3 +1,5 @@
+//! Variants of schemes: published settings on a fabric, what they cost, and fabrics that do not suit them.
+
 use std::fmt::Debug;
 
 use serde::Serialize;

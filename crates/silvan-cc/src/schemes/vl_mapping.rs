@@ -212,6 +212,7 @@ fn lane_in_tree(destination: usize, ways_up: usize, lanes: u8) -> u8 {
     (sum % lanes) as u8
 }
 
+/// The switches.
 #[derive(Clone, Debug)]
 pub struct LaneByOutput {
     /// By port; empty if the destination decides.
@@ -239,6 +240,7 @@ impl Settings for LaneByOutput {}
 
 impl PerPortVl for LaneByOutput {}
 
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct LaneOf {
     /// By host; empty if the output decides.

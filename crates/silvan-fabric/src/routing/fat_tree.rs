@@ -29,6 +29,7 @@ pub struct FatTree {
 }
 
 impl FatTree {
+    /// Checks that the cables form a tree for this routing. Errors as [`fat_tree`].
     pub fn check(&self, fabric: &Fabric) -> Result<(), RoutingError> {
         Tree::new(fabric, &SwitchGraph::new(fabric), self).map(|_| ())
     }

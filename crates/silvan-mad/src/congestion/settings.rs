@@ -89,10 +89,15 @@ attribute! {
 
 /// Bits of SwitchCongestionSetting.Control_Map: which parts a Set changes.
 pub mod switch_control_map {
+    /// Victim_Mask.
     pub const VICTIM_MASK: u32 = 1;
+    /// Credit_Mask.
     pub const CREDIT_MASK: u32 = 2;
+    /// Threshold and Packet_Size.
     pub const THRESHOLD: u32 = 4;
+    /// CS_Threshold and CS_ReturnDelay.
     pub const CREDIT_STARVATION: u32 = 8;
+    /// Marking_Rate.
     pub const MARKING_RATE: u32 = 16;
 }
 

@@ -113,13 +113,19 @@ pub mod link_speed_ext2 {
 pub mod capability {
     /// IsSM: a subnet manager runs here.
     pub const IS_SM: u32 = 1 << 1;
+    /// IsNoticeSupported.
     pub const IS_NOTICE_SUPPORTED: u32 = 1 << 2;
+    /// IsTrapSupported.
     pub const IS_TRAP_SUPPORTED: u32 = 1 << 3;
+    /// IsAutomaticMigrationSupported.
     pub const IS_AUTOMATIC_MIGRATION_SUPPORTED: u32 = 1 << 5;
+    /// IsSLMappingSupported.
     pub const IS_SL_MAPPING_SUPPORTED: u32 = 1 << 6;
+    /// IsSystemImageGUIDSupported.
     pub const IS_SYSTEM_IMAGE_GUID_SUPPORTED: u32 = 1 << 11;
     /// IsExtendedSpeedsSupported: the LinkSpeedExt fields count.
     pub const IS_EXTENDED_SPEEDS_SUPPORTED: u32 = 1 << 14;
+    /// IsCapabilityMask2Supported.
     pub const IS_CAPABILITY_MASK2_SUPPORTED: u32 = 1 << 15;
 }
 

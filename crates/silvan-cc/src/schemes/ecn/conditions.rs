@@ -30,6 +30,7 @@ impl Condition {
         Self::RecoveryCurve,
     ];
 
+    /// A short name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Range => "range",
@@ -40,6 +41,7 @@ impl Condition {
         }
     }
 
+    /// Returns the guarantee of the condition.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Range => "rates move the right way and stay between Rmin and Rmax",
@@ -51,8 +53,10 @@ impl Condition {
     }
 }
 
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Diagnosis {
+    /// The checked condition.
     pub condition: Condition,
     /// True if the condition holds at every checked rate.
     pub holds: bool,

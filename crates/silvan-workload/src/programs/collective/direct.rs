@@ -1,6 +1,9 @@
+//! All messages at once, each straight to the rank that needs it.
+
 use super::{Collective, CollectiveAlgorithm, Operation, receive, send};
 use crate::programs::op::{Group, Op};
 
+/// The algorithm.
 #[derive(Debug)]
 pub struct Direct;
 
@@ -58,23 +61,28 @@ fn with_all(
     }
 }
 
+/// Every rank sends each other one its part of the vector.
 pub fn reduce_scatter(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     with_all(out, group, me, part, |_| part(me));
 }
 
+/// Every rank sends its part to all others.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     with_all(out, group, me, |_| part(me), part);
 }
 
+/// All-to-all; `bytes` gives the size of the message from one place to another.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: &dyn Fn(u32, u32) -> u64) {
     with_all(out, group, me, |to| bytes(me, to), |from| bytes(from, me));
 }
 
+/// All notify place 0, which then notifies all.
 pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     incast(out, group, me, 0, 0);
     scatter(out, group, me, 0, 0);
 }
 
+/// Every rank sends `bytes` to place `root` at once.
 pub fn incast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
     let root = root % group.size;
     if me == root {
@@ -87,6 +95,7 @@ pub fn incast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
     out.push(Op::Wait);
 }
 
+/// Place `root` sends `bytes` to every other rank at once.
 pub fn scatter(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
     let root = root % group.size;
     if me == root {

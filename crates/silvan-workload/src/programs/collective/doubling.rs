@@ -7,6 +7,7 @@ use super::{
 };
 use crate::programs::op::{Group, Op};
 
+/// The algorithm.
 #[derive(Debug)]
 pub struct Doubling;
 
@@ -91,6 +92,7 @@ pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     }
 }
 
+/// Every rank starts with the part of its own place; what it has doubles with each step.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     let n = group.size;
     let sum = |first: u32, count: u32| (first..first + count).map(|place| part(place % n)).sum();
@@ -108,6 +110,7 @@ pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) ->
     }
 }
 
+/// Every rank ends with the sum of the part of its own place; what it cares for halves with each step.
 pub fn reduce_scatter(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     reversed(out, |out| allgather(out, group, me, part));
 }

@@ -1,6 +1,9 @@
+//! An allreduce of a reduce-scatter and an allgather with partners at distances that are powers of two.
+
 use super::{Collective, CollectiveAlgorithm, Operation, doubling, rounds};
 use crate::programs::op::{Group, Op};
 
+/// The algorithm.
 #[derive(Debug)]
 pub struct Halving;
 

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::programs::op::{Group, Op};
 
+/// The algorithm.
 #[derive(Debug)]
 pub struct Hierarchical;
 
@@ -82,6 +83,7 @@ pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, local: u32, bytes: u6
     ring::allgather(out, level.local, level.index, &part);
 }
 
+/// An allgather between servers, then one in the server of all that its ranks have.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, local: u32, part: &dyn Fn(u32) -> u64) {
     let level = levels(group, me, local);
     let (size, servers) = (level.local.size, level.across.size);
@@ -93,6 +95,7 @@ pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, local: u32, part: &dy
     });
 }
 
+/// The reverse of [`allgather`].
 pub fn reduce_scatter(
     out: &mut Vec<Op>,
     group: Group,
@@ -103,6 +106,8 @@ pub fn reduce_scatter(
     reversed(out, |out| allgather(out, group, me, local, part));
 }
 
+/// First the ranks of a server exchange what each other's index needs, then ranks of an index exchange it between
+/// servers.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, local: u32, bytes: u64) {
     let level = levels(group, me, local);
     let (size, servers) = (level.local.size, level.across.size);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{Collective, CollectiveAlgorithm, Operation, exchange};
 use crate::programs::op::{Group, Op};
 
+/// The algorithm.
 #[derive(Debug)]
 pub struct Pairwise;
 
@@ -76,29 +77,35 @@ fn steps(
     }
 }
 
+/// All-to-all with messages of `bytes`.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     alltoall_steps(out, group, me, bytes, 0..alltoall_length(group));
 }
 
+/// Steps of [`alltoall`].
 pub fn alltoall_length(group: Group) -> u32 {
     group.size - 1
 }
 
+/// Some steps of [`alltoall`], counted from 0.
 pub fn alltoall_steps(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64, range: Range<u32>) {
     steps(out, group, me, range, |_| bytes, |_| bytes);
 }
 
+/// All-to-all; `bytes` gives the size of the message from one place to another.
 pub fn alltoallv(out: &mut Vec<Op>, group: Group, me: u32, bytes: &dyn Fn(u32, u32) -> u64) {
     let all = 0..alltoall_length(group);
     let (sent, received) = (|to| bytes(me, to), |from| bytes(from, me));
     steps(out, group, me, all, sent, received);
 }
 
+/// Every rank ends with the sum of the part of its own place.
 pub fn reduce_scatter(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     let all = 0..alltoall_length(group);
     steps(out, group, me, all, part, |_| part(me));
 }
 
+/// Every rank starts with the part of its own place.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u32) -> u64) {
     let all = 0..alltoall_length(group);
     steps(out, group, me, all, |_| part(me), part);

@@ -1,8 +1,11 @@
+//! Rings: every rank sends to its right neighbour and receives from its left one.
+
 use std::ops::Range;
 
 use super::{Collective, CollectiveAlgorithm, Operation, exchange, receive, send, split};
 use crate::programs::op::{Group, Op};
 
+/// The algorithm.
 #[derive(Debug)]
 pub struct Ring;
 
@@ -73,6 +76,7 @@ pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     }
 }
 
+/// Steps of an allreduce.
 pub fn allreduce_length(group: Group) -> u32 {
     2 * (group.size - 1)
 }
@@ -100,6 +104,7 @@ fn pass_on(out: &mut Vec<Op>, group: Group, me: u32, sent: u32, part: Parts<'_>)
     exchange(out, right, left, part(sent), part(received));
 }
 
+/// Every rank ends with the sum of the part of its own place.
 pub fn reduce_scatter(out: &mut Vec<Op>, group: Group, me: u32, part: Parts<'_>) {
     let n = group.size;
     for step in 1..n {
@@ -107,6 +112,7 @@ pub fn reduce_scatter(out: &mut Vec<Op>, group: Group, me: u32, part: Parts<'_>)
     }
 }
 
+/// Every rank starts with the part of its own place.
 pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: Parts<'_>) {
     let n = group.size;
     for step in 0..n - 1 {
@@ -124,6 +130,7 @@ pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     }
 }
 
+/// A chain from place `root` on.
 pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
     let n = group.size;
     let place = (me + n - root % n) % n;

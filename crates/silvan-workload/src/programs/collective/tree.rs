@@ -1,6 +1,9 @@
+//! Binomial trees.
+
 use super::{Collective, CollectiveAlgorithm, Operation, receive, reversed, rounds, send};
 use crate::programs::op::{Group, Op};
 
+/// The algorithm.
 #[derive(Debug)]
 pub struct Tree;
 
@@ -27,6 +30,7 @@ impl CollectiveAlgorithm for Tree {
     }
 }
 
+/// Broadcast from place `root`.
 pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
     let n = group.size;
     let place = (me + n - root % n) % n;
@@ -50,6 +54,7 @@ pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64
     }
 }
 
+/// A reduction to place 0, and a broadcast from there.
 pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     reversed(out, |out| broadcast(out, group, me, 0, bytes));
     broadcast(out, group, me, 0, bytes);

@@ -32,6 +32,7 @@ pub struct Chakra {
 }
 
 impl Chakra {
+    /// The default keys.
     pub const DEFAULT: Self = Self {
         control_dependencies: ControlDependencies::Existing,
     };

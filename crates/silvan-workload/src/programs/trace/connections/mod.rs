@@ -29,6 +29,7 @@ pub struct Connections {
 }
 
 impl Connections {
+    /// The default keys.
     pub const DEFAULT: Self = Self { start_unit: None };
 }
 
