@@ -1,5 +1,3 @@
-//! Amounts of data: bytes, and the 64-byte blocks that flow control counts in.
-
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};

@@ -1,5 +1,3 @@
-//! Ticks of PortXmitWait that a user states, in place of what devices say.
-
 use std::collections::BTreeMap;
 use std::fmt;
 

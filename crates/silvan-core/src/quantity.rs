@@ -1,5 +1,3 @@
-//! Quantities as text: one parser and one printer for all dimensions.
-
 use std::fmt;
 
 use thiserror::Error;

@@ -1,5 +1,3 @@
-//! Identifiers as they are in InfiniBand packets and tables, with their legal ranges.
-
 use std::fmt;
 use std::str::FromStr;
 

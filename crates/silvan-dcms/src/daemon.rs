@@ -18,7 +18,6 @@ use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
 use crate::settings::ManagerSettings;
 
-/// Time between looks at another instance's lease.
 const NAP: Duration = Duration::from_millis(100);
 /// First and longest time between tries to open a port.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -249,7 +248,6 @@ impl Daemon {
         Ok(journal.changes().len())
     }
 
-    /// Waits until in charge, stopped, or sure of another instance.
     fn await_lease(&mut self, task: Task, stop: &AtomicBool) -> Result<LeaseOutcome, StartError> {
         let Some((candidate, length)) = self.candidate.as_ref().zip(self.settings.lease) else {
             return Ok(LeaseOutcome::InCharge);

@@ -13,7 +13,6 @@ use silvan_subnet::transport::{Transport, TransportError};
 
 use crate::journal::{Change, Disk, Journal, JournalError, Setting, Target};
 
-/// Ports per block of SwitchPortCongestionSetting.
 const BLOCK_PORTS: usize = 48;
 
 /// Location of a change.

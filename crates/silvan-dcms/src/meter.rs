@@ -15,7 +15,6 @@ use crate::watch::WatchedPort;
 
 /// Part of an interval by which a port's readings may lie apart, and which an answer may take.
 const SKEW_SHARE: u64 = 10;
-/// Skew that is always allowed.
 const LEAST_SKEW: Span = Span::from_ms(100);
 
 /// A sweep of watched ports.

@@ -25,7 +25,6 @@ const UNEXPLAINED: f64 = 100.0;
 const HOT: f64 = 4.0;
 const COLD: f64 = 0.7;
 const COOLED: f64 = 0.7;
-/// Sets drawn of each search.
 const DRAWN: usize = 4;
 const MOST_EXCHANGES: usize = 4000;
 /// Links that an exchange changes, about.
@@ -51,7 +50,6 @@ pub(crate) struct Candidates<'a> {
 struct Switch {
     start: usize,
     columns: usize,
-    /// Rows of inputs that wait.
     waiting: Vec<usize>,
     busy: Vec<usize>,
 }
@@ -61,7 +59,6 @@ pub(crate) struct State {
     active: Vec<usize>,
     place: Vec<usize>,
     left: IdVec<PortId, Option<f64>>,
-    /// Rates from inputs to outputs.
     turns: Vec<f64>,
     /// Missing parts of the reasons of each switch's waiting ports.
     lacks: Vec<f64>,
@@ -69,7 +66,6 @@ pub(crate) struct State {
 }
 
 impl<'a> Candidates<'a> {
-    /// `open` says which flows are possible.
     pub fn new(
         fabric: &Fabric,
         waiting: &Waiting,

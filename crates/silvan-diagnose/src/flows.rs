@@ -32,7 +32,6 @@ const IDLE: f64 = 0.002;
 const MOST_HOPS: usize = 64;
 /// Up to so many steps of all possible flows, sets of them are searched for.
 const FEW_STEPS: usize = 100_000;
-/// Searches of sets, each from another start.
 const SEARCHES: usize = 32;
 /// A set is about as likely as the likeliest if its cost is larger by no more than this.
 const NEARLY_AS_LIKELY: f64 = 2.0;
@@ -162,7 +161,6 @@ impl Flows {
         flows
     }
 
-    /// A dropped flow makes the rest incomplete.
     fn retain(&mut self, keep: impl Fn(&[PortId]) -> bool) {
         let all = std::mem::take(&mut self.flows);
         let old = std::mem::take(&mut self.steps);
@@ -204,7 +202,6 @@ impl Flows {
         unexplained / total
     }
 
-    /// Certain flows first, then the likeliest.
     fn solve(
         &mut self,
         fabric: &Fabric,
@@ -344,7 +341,6 @@ impl Flows {
         }
     }
 
-    /// Likeliest sets of uncertain flows, from guesses.
     fn search<'g>(
         &self,
         candidates: &Candidates<'_>,

@@ -31,7 +31,6 @@ pub(crate) struct Peeling<'a> {
 }
 
 impl<'a> Peeling<'a> {
-    /// All `count` flows are possible but the `excluded`.
     pub fn new(
         residual: IdVec<PortId, Option<f64>>,
         count: usize,
@@ -93,7 +92,6 @@ impl<'a> Peeling<'a> {
         }
     }
 
-    /// Assigns certain flows until none is left.
     pub fn run(&mut self) {
         loop {
             self.close_idle();

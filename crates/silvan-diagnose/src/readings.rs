@@ -24,7 +24,6 @@ pub(crate) struct ReadingOptions<'a> {
 pub(crate) struct SubnetReadings {
     pub readings: IdVec<PortId, TrafficReading>,
     pub answers: Option<IdVec<PortId, PortAnswers>>,
-    /// Nodes that answered no request for counters.
     pub silent: Vec<NodeId>,
     /// Nodes whose LID has moved; their readings are empty.
     pub moved: Vec<NodeId>,

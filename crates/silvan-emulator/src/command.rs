@@ -1,5 +1,3 @@
-//! Commands of the control channel, and the answers: a line of JSON each.
-
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,3 @@
-//! Lost management datagrams.
-
 use std::collections::VecDeque;
 use std::time::Duration;
 

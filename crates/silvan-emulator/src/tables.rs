@@ -1,5 +1,3 @@
-//! Forwarding tables as text in the form of `dump_lfts`, with service levels and SL to VL tables.
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,5 +1,3 @@
-//! Data of the browser page of a live fabric: nodes and cables once, counters, trees and limits per sample.
-
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};

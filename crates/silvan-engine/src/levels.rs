@@ -1,5 +1,3 @@
-//! Service levels and virtual lanes, reconfigured while packets move.
-
 use silvan_cc::hooks::{Flow, LaneView, SourceControl, SwitchControl};
 use silvan_core::{HostId, NodeId, PortId, PortNumber, Sl, Vl};
 use silvan_model::InvariantError;

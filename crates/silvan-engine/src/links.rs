@@ -1,5 +1,3 @@
-//! Notification of a scheme about every packet that starts on a link, for schemes that count them.
-
 use silvan_cc::hooks::{LinkView, PortVl, SourceControl, SwitchControl};
 use silvan_core::{HostId, Span};
 

@@ -1,5 +1,3 @@
-//! Hooks that a scheme uses.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::Span;
 use silvan_model::BuildError;

@@ -1,5 +1,3 @@
-//! Readings of a running engine.
-
 use silvan_cc::hooks::{FlowLimit, PortVl, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Span, Time, Vl};
 use silvan_model::{FlowProgress, HostCounters, Latencies, PortReading};

@@ -1,5 +1,3 @@
-//! Recording of packets hop by hop, in the variant [`Traced`](crate::variant::Traced).
-
 use std::collections::{BTreeMap, VecDeque};
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};

@@ -1,5 +1,3 @@
-//! The packets that wait in the switches, one by one.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortId, Sl, Vl};
 

@@ -5,7 +5,6 @@ use silvan_fabric::LinkKind;
 
 use crate::config::{HostParams, PacketParams, SwitchParams};
 
-/// Bytes of a credit.
 const BLOCK: u64 = 64;
 /// Largest input buffer.
 pub const MOST_BUFFER: Bytes = Bytes::from_bytes(16 << 20);
@@ -24,7 +23,6 @@ pub struct CreditLoop {
 }
 
 impl CreditLoop {
-    /// Round trips that a buffer covers by default.
     const ROUND_TRIPS: u128 = 2;
     /// Packets beyond the round trips by default.
     const SPARE_PACKETS: u64 = 4;

@@ -1,5 +1,3 @@
-//! Configurations that cannot be simulated.
-
 use silvan_core::document::{KeyPath, Refusal};
 use silvan_core::{Credits, Span};
 

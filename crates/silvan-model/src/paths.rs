@@ -7,7 +7,6 @@ struct Knowledge {
     /// A bit per destination requested since the last invalidation; empty if there was none.
     wanted: Vec<u64>,
     open: Vec<u64>,
-    /// True if the host holds back traffic to closed destinations.
     holds: bool,
 }
 

@@ -1,5 +1,3 @@
-//! Packets recorded hop by hop.
-
 use silvan_core::{Bytes, HostId, PortId, Sl, Span, Time, Vl};
 
 /// Filter for recorded packets: packets that leave one of the ports, and packets of one of the flows.

@@ -1,5 +1,3 @@
-//! Reports are JSON text.
-
 #[cfg(target_os = "linux")]
 use std::net::{SocketAddr, ToSocketAddrs};
 #[cfg(target_os = "linux")]

@@ -1,5 +1,3 @@
-//! Errors of the crates as exceptions of the module `silvan.errors`.
-
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyType;

@@ -1,5 +1,3 @@
-//! The class `Network`: a session whose driver is a Python program.
-
 // The session of a scenario without callbacks is moved between threads.
 #![allow(unsafe_code)]
 

@@ -1,5 +1,3 @@
-//! Building the model of a fabric.
-
 use std::collections::{BTreeMap, VecDeque};
 
 use silvan_core::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, SwitchId, Time, Vl};
@@ -164,7 +162,6 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// A port's crossbar output, or host.
     fn crossbar_location(&self, port: PortId) -> Location {
         let node = self.fabric.ports[port].node;
         match switch_of(self.fabric, port) {

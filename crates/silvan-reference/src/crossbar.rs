@@ -21,11 +21,9 @@ pub(crate) struct Crossbar {
     pub(crate) queueing: Queueing,
     /// Packets by input and lane, in the order of their heads.
     pub(crate) arrived: Vec<Vec<VecDeque<PacketId>>>,
-    /// Inputs in the order of their ports.
     pub(crate) inputs: Vec<ReceiverId>,
     /// For each input, the output that is tried first when a read of it ends.
     pub(crate) read_turns: Vec<usize>,
-    /// Outputs in the order of their ports.
     pub(crate) outputs: Vec<Output>,
     /// Virtual lanes by input, output and service level; if empty, packets keep their lanes.
     pub(crate) vls: Vec<Vec<Vls>>,
@@ -153,7 +151,6 @@ impl Crossbar {
         self.queueing == Queueing::Fifo && !lanes.any(|lane| lane.front() == Some(&packet))
     }
 
-    /// A packet has begun to leave an input buffer.
     pub(crate) fn leaves(&mut self, input: usize, packet: PacketId) {
         for lane in &mut self.arrived[input] {
             lane.retain(|&other| other != packet);

@@ -1,5 +1,3 @@
-//! Hosts: flows that take turns at the link, and a sink that takes one packet after the other.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{Bytes, HostId, Sl, Span, Time, Vl};
@@ -16,9 +14,7 @@ pub(crate) struct Host {
     pub(crate) first: usize,
     /// By lane the place in `flows` whose packet was chosen and waits for credits.
     pub(crate) chosen: BTreeMap<Vl, usize>,
-    /// The injection rate's next start.
     pub(crate) paced_until: Time,
-    /// The end of packets in the sink.
     pub(crate) sink_free: Time,
 }
 

@@ -26,7 +26,6 @@ pub(crate) struct Packet {
     pub(crate) sl: Sl,
     pub(crate) lanes: BTreeMap<TransmitterId, Vl>,
     pub(crate) payload: Bytes,
-    /// Payload and header.
     pub(crate) wire: Bytes,
     pub(crate) injected: Time,
     /// First chance to leave each crossbar output.
@@ -38,7 +37,6 @@ impl Packet {
         self.lanes[&on]
     }
 
-    /// Blocks of buffer that it needs.
     pub(crate) fn blocks(&self) -> Credits {
         self.wire.credits()
     }

@@ -1,5 +1,3 @@
-//! The model: its parts, and what each event does to them.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Add;
 
@@ -407,7 +405,6 @@ impl FlitModel {
         }
     }
 
-    /// Output and space are free.
     fn finish(&mut self, output: TransmitterId, id: PacketId) {
         let transmitter = &mut self.transmitters[output];
         let transmission = transmitter.current.take().expect("a packet was being sent");
@@ -623,7 +620,6 @@ impl FlitModel {
         }
     }
 
-    /// No credit or packet is missing.
     fn audit(&self) {
         for transmitter in &self.transmitters {
             let peer = &self.receivers[transmitter.peer];

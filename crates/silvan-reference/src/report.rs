@@ -1,5 +1,3 @@
-//! Results of a run.
-
 use silvan_core::{Bytes, Credits, PortId, Span, Time, Vl};
 
 /// A delivered packet.

@@ -1,5 +1,3 @@
-//! The effective scenario: every default spelled out, as TOML, and its hash.
-
 use silvan_core::{Bytes, Span};
 use toml_edit::visit_mut::VisitMut;
 use toml_edit::{DocumentMut, Item, Table, Value};

@@ -36,7 +36,6 @@ pub(crate) fn with_places(error: ScenarioError) -> ScenarioError {
     }
 }
 
-/// Full keys that end with `name`.
 fn places(name: &str) -> Vec<String> {
     let root = json_schema();
     let mut found = BTreeSet::new();

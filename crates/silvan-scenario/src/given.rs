@@ -160,7 +160,6 @@ impl Origins<'_> {
     }
 }
 
-/// The document with all values that are not given as comments.
 pub(crate) fn to_toml(document: &Table, given: &Given, origins: &Origins<'_>) -> String {
     let mut writer = Writer {
         text: String::new(),
@@ -176,7 +175,6 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// `path` is that of the table's header.
     fn table(&mut self, table: &Table, path: &str, given: Option<&Given>) {
         for (key, item) in table {
             if let Item::Value(value) = item {

@@ -1,5 +1,3 @@
-//! The first steps from a text to a scenario: defaults, fabric and routes, and published settings of the scheme.
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! The reference of scenario keys, generated from the schema.
-
 use std::fmt::Write;
 
 use serde_json::Value;

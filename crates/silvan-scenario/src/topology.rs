@@ -1,5 +1,3 @@
-//! The topology and the routing of `[fabric]`: their keys stand among those of the section.
-
 use std::marker::PhantomData;
 
 use schemars::Schema;

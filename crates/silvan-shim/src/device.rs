@@ -11,7 +11,6 @@ use crate::{fail, real};
 /// Longer ones are carried by a file in memory.
 const LONGEST_RECORD: usize = 64 << 10;
 const MAJOR: u32 = 231;
-/// The shortest header and datagram.
 const LEAST_WRITTEN: usize = 56 + 24;
 
 pub(crate) fn open(operation: u32, number: u8, flags: c_int) -> Result<c_int, c_int> {
@@ -89,7 +88,6 @@ fn fill(fd: c_int, text: &[u8]) {
     }
 }
 
-/// Replaces the text of a file of sysfs by that of now.
 pub(crate) fn refresh(fd: c_int) {
     let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok();
     let name = link.as_ref().and_then(|link| link.to_str());
@@ -102,7 +100,6 @@ pub(crate) fn refresh(fd: c_int) {
     }
 }
 
-/// `None` if it is no umad file.
 pub(crate) fn name_of(fd: c_int) -> Option<Vec<u8>> {
     // SAFETY: all bits zero are a valid address, and its length is given.
     let (address, length) = unsafe {
@@ -122,7 +119,6 @@ pub(crate) fn name_of(fd: c_int) -> Option<Vec<u8>> {
     name.starts_with(NAME).then_some(name)
 }
 
-/// Returns true if the number is that of an ioctl of umad files.
 pub(crate) fn is_umad_ioctl(request: c_ulong) -> bool {
     request >> 8 & 0xff == 0x1b
 }

@@ -15,7 +15,6 @@ const READ: u32 = 5;
 pub(crate) const OPEN_VERBS: u32 = 6;
 
 pub(crate) const NAME: &[u8] = b"silvan-file-";
-/// Ranks in launchers of MPI.
 const RANKS: [&str; 4] = [
     "OMPI_COMM_WORLD_RANK",
     "PMIX_RANK",

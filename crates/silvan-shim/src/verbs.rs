@@ -45,7 +45,6 @@ const EXTENDED: u32 = 1 << 31;
 
 const HEADER: usize = 8;
 const ANSWER_HEADER: usize = 16;
-/// A command's response is shorter.
 const ANSWER: usize = 16 << 10;
 pub(crate) const COMPLETION: usize = 48;
 const SEND_INLINE: u32 = 8;
@@ -384,7 +383,6 @@ impl Context {
 }
 
 struct Answer {
-    /// Completions and events sent so far.
     notices: u64,
     response: Vec<u8>,
 }

@@ -9,7 +9,6 @@ use crate::RunError;
 use crate::assemble::assemble_alone;
 use crate::programs::{ProgramState, program_state};
 
-/// Time between checks for the end.
 const STEP: Span = Span::from_us(100);
 
 /// Completion times alone of jobs in `completed`; `observer` is called at every step and may end all.

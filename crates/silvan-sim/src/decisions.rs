@@ -22,7 +22,6 @@ fn evidence(reason: &Reason) -> [u64; 3] {
     }
 }
 
-/// A row per decision, by time.
 pub(crate) fn table(scenario: &Scenario, controller: &DcmsController) -> Table {
     let fabric = scenario.fabric();
     let log = controller.log();

@@ -12,7 +12,6 @@ pub(crate) struct RunFaults {
     times: FaultTimes,
     end: Time,
     fabric: Arc<Fabric>,
-    /// Faults that keep each link down.
     down: HashMap<PortId, u32>,
 }
 

@@ -19,7 +19,6 @@ struct Stage {
     free: u64,
 }
 
-/// The outputs on a path, and the sink.
 struct Chain<'a> {
     config: &'a EngineConfig,
     stages: Vec<Stage>,

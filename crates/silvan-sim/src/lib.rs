@@ -454,7 +454,6 @@ impl<'a> Run<'a> {
         Ok(RunOutput { tables, summary })
     }
 
-    /// Ends a run whose scheme is no longer called.
     fn check_callbacks(&self) -> Result<(), RunError> {
         match self.callbacks.as_ref().and_then(Callbacks::stopped) {
             None => Ok(()),
@@ -472,7 +471,6 @@ impl<'a> Run<'a> {
         audited.map_err(|error| RunError::Engine(EngineError::Invariant { at, error }))
     }
 
-    /// Names the first unfinished program.
     fn check_finished(&self) -> Result<(), RunError> {
         let Some(programs) = self.engine.programs() else {
             return Ok(());

@@ -29,7 +29,6 @@ pub struct Schedule<C> {
     controller: Option<C>,
     /// Time of the controller's next sweep; [`Time::MAX`] for never.
     sweep_at: Time,
-    /// Switch ports that the controller reads.
     ports: Vec<PortId>,
     applied: Vec<SettingChange>,
     /// `None` if the owner brings faults about itself.

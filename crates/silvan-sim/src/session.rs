@@ -1,5 +1,3 @@
-//! A simulation whose driver requests messages and timers at run time.
-
 use silvan_cc::dcms::DcmsController;
 use silvan_core::{HostId, Span, Time};
 use silvan_fabric::Fabric;
@@ -15,7 +13,6 @@ use crate::schedule::{EndCheck, Schedule};
 
 const CHECK: Span = Span::from_ms(1);
 
-/// Stalled after this time without movement.
 const STALLED: Span = Span::from_secs(1);
 
 /// Why a call that runs the simulation has returned.

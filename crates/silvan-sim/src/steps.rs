@@ -16,7 +16,6 @@ const CHECK_PROGRAMS: Span = Span::from_us(100);
 pub(crate) struct RunStep {
     pub until: Time,
     pub sample: bool,
-    /// Pairs of all samples so far.
     pub merge: bool,
     pub trees: bool,
     pub warm: bool,
@@ -74,7 +73,6 @@ impl Samples {
     }
 }
 
-/// The next sample of a [`Spread`].
 #[derive(Debug)]
 struct SpreadTicks {
     spread: Spread,
@@ -97,7 +95,6 @@ impl SpreadTicks {
         self.spread.instant(self.number, self.level)
     }
 
-    /// Returns true if pairs merge.
     fn advance(&mut self) -> bool {
         let merges = self.level > 0 && self.number == self.spread.capacity();
         if merges {
@@ -204,7 +201,6 @@ impl RunSteps {
         matches!(self.sample, Samples::Spread(_))
     }
 
-    /// No further sample of trees is due.
     pub fn is_last_tree_sample(&self) -> bool {
         self.trees.is_none_or(|trees| trees.next > self.end)
     }

@@ -73,7 +73,6 @@ pub(crate) struct TableSchema {
     pub rows: &'static str,
     /// Columns with one meaning, and the meaning in Markdown.
     pub columns: &'static [(&'static [&'static str], &'static str)],
-    /// Counters of a port are further columns.
     pub has_counters: bool,
 }
 

@@ -13,7 +13,6 @@ use crate::table::{Table, TableSchema};
 use silvan_model::LatencyStats;
 use silvan_model::Simulation;
 
-/// Deliveries per probe interval and host or class.
 pub(super) struct Series {
     schema: &'static TableSchema,
     column: &'static str,
@@ -80,7 +79,6 @@ impl Series {
     }
 }
 
-/// Counters per probe interval and port.
 pub(super) struct PortSeries {
     times: Vec<Time>,
     /// By counter of the table; the ports of one sample after the other.

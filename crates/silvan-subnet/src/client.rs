@@ -223,7 +223,6 @@ struct NodeQueue {
 /// Queries nodes by management datagrams.
 pub struct Client<T> {
     transport: T,
-    /// The latest reading of the clock.
     read: MonotonicTime,
     /// Number of backward jumps of the clock.
     jumps: u64,

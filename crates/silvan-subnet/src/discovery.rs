@@ -309,7 +309,6 @@ impl Discovery {
         Ok(())
     }
 
-    /// Queries name, LID and ports.
     fn inspect<T: Transport>(
         &mut self,
         client: &mut Client<T>,
@@ -382,7 +381,6 @@ impl Discovery {
         })
     }
 
-    /// Drops contradictions, and sorts.
     fn finish(mut self, local: LocalPort) -> Subnet {
         let ends: BTreeSet<(Guid, PortNumber, Guid, PortNumber)> = self
             .switches

@@ -18,7 +18,6 @@ use silvan_mad::{Class, MAD_LEN, Packet};
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
 const LIBRARY: &str = "libibumad.so.3";
-/// The file that is there if the kernel has the interface.
 const INTERFACE: &str = "/sys/class/infiniband_mad/abi_version";
 const MOST_FILES: u32 = 64;
 /// `struct ib_user_mad` before the datagram (umad.h, ABI 5 with P_Key index), in bytes.
@@ -78,7 +77,6 @@ pub fn clock() -> MonotonicTime {
 pub struct UmadTransport {
     functions: Functions,
     port: c_int,
-    /// The kernel's agents, in the order of [`CLASSES`].
     agents: [c_int; CLASSES.len()],
 }
 

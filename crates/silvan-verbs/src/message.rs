@@ -104,6 +104,5 @@ pub(crate) enum Acknowledge {
     Positive(u32),
     NotReady(u32, u8),
     Sequence(u32),
-    /// This request failed.
     Failed(u32, Status),
 }

@@ -65,7 +65,6 @@ pub struct Verbs {
     pub(crate) last_number: u32,
     pub(crate) transfers: BTreeMap<TransferId, Transfer>,
     pub(crate) last_transfer: u64,
-    /// Times at which queue pairs have timers, with their numbers.
     pub(crate) timers: BTreeSet<(Time, u32)>,
     pub(crate) overflowed: Vec<CqKey>,
     pub(crate) actions: VecDeque<Action>,

@@ -61,7 +61,6 @@ const REFERENCE_RTT_PS: f64 = 12e6;
 const LARGEST: f64 = 1.5;
 /// Queueing delay below which a packet has not waited.
 const NO_DELAY_PS: f64 = 1e6;
-/// Weight of a delay in the smoothed delay.
 const DELAY_WEIGHT: f64 = 0.0125;
 /// Part of the excess by which the window falls, and the smallest remaining part.
 const GAMMA: f64 = 0.8;

@@ -1,5 +1,3 @@
-//! The scheme `python`: functions of a Python file.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

@@ -223,7 +223,6 @@ struct Receiver {
     spare: Span,
     /// Receive time of a byte of payload in ps, by the fullest packet.
     byte_time: f64,
-    /// Part of the pull rate that marks leave.
     marks: marks::PullRate,
 }
 
@@ -235,7 +234,6 @@ impl Receiver {
         }
     }
 
-    /// Time of `bytes` on the schedule.
     fn takes(&self, rules: &Rules, bytes: i64) -> Span {
         let takes = bytes as f64 * self.byte_time / rules.pull_rate;
         Span::from_ps(takes.round() as u64)

@@ -8,7 +8,6 @@ use silvan_core::{Bytes, Rate, Span};
 
 /// Virtual lanes of most ports.
 const MOST_LANES: u64 = 8;
-/// Smallest room of a lane, in packets.
 const LANE_PACKETS: u64 = 3;
 
 /// Other routes of a fabric. An answer may take as long as building them.

@@ -17,7 +17,6 @@ use super::error::{DocumentError, suggest};
 use super::path::{KeyPath, PathStep};
 use crate::advice;
 
-/// Characters of the longest abbreviation.
 const ABBREVIATION: usize = 3;
 
 /// The error has a key path but no place.
@@ -41,7 +40,6 @@ pub(super) fn read_item<'de, T: DeserializeSeed<'de>>(
 #[derive(Debug)]
 struct DeError(DocumentError, Shape);
 
-/// Completed once the key path is known.
 #[derive(Debug)]
 enum Shape {
     Finished,

@@ -1,5 +1,3 @@
-//! The error about the text of a document.
-
 use std::fmt;
 
 use super::path::KeyPath;

@@ -1,5 +1,3 @@
-//! A value that may be unlimited.
-
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,5 +1,3 @@
-//! Key paths: how a value of a scenario is named in errors, overrides and sweeps.
-
 use std::fmt;
 
 use toml_edit::Value;

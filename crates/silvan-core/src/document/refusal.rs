@@ -1,5 +1,3 @@
-//! A value that is refused, as data, before its place in a text is known.
-
 use super::error::DocumentError;
 use super::path::KeyPath;
 

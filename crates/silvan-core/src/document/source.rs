@@ -1,5 +1,3 @@
-//! A scenario's text with its overrides, and where in it each value stands.
-
 use std::ops::Range;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
@@ -9,7 +7,6 @@ use super::de;
 use super::error::DocumentError;
 use super::path::{KeyPath, PathStep};
 
-/// Most values of a text in TOML.
 const VALUES: usize = 2_000_000;
 
 /// One `--set key=value`, kept as written for messages.

@@ -8,7 +8,6 @@ use crate::journal::{Change, Disk, JournalError, Target};
 use crate::marking::{ChangeError, Location, Lowered, Marker, Restored};
 use crate::metrics::ActionLabels;
 
-/// Time between two tries to restore at the end.
 const LAST_PAUSE: Span = Span::from_ms(250);
 
 impl<T: Transport, D: Disk> Manager<T, D> {

@@ -31,13 +31,11 @@ const UNSETTLED_REST: Span = Span::from_secs(5);
 pub(super) enum SmPresence {
     Awaited,
     Found,
-    /// No master has answered for too long.
     Lost,
 }
 
 #[derive(Debug)]
 pub(super) struct SmWatch {
-    /// Time of the last answer of a master.
     seen: MonotonicTime,
     check_at: MonotonicTime,
     lids: Option<(Lid, Lid)>,
@@ -282,7 +280,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         tick.unwrap_or(self.settings.dcms.tick)
     }
 
-    /// Releases ports that the state machine has released.
     fn release_vanished(&mut self) {
         let machine = &self.machine;
         let registry = &self.registry;

@@ -35,9 +35,7 @@ struct Totals {
     /// Bytes that the link could have carried in this time.
     lost_bytes: f64,
     congested_s: f64,
-    /// Time as the root of a congestion tree.
     root_s: f64,
-    /// Time as a branch of one.
     branch_s: f64,
 }
 
@@ -68,10 +66,8 @@ struct DeviceRow {
 struct PortRow {
     device: Device,
     labels: Labels,
-    /// The port at the other end of its cable.
     uplink: Labels,
     counters: [Option<u64>; EXPORTED.len()],
-    /// Bytes per second that its link can carry.
     rate: u64,
     totals: Totals,
 }

@@ -132,7 +132,6 @@ impl Turns {
 }
 
 impl Flows {
-    /// Flows of hosts that send to many or to one.
     pub(super) fn spread(
         mut self,
         waiting: &Waiting,
@@ -289,7 +288,6 @@ fn choose(
 
 struct Sender {
     rate: f64,
-    /// Possible flows, in all and by output.
     count: f64,
     outputs: BTreeMap<PortId, f64>,
     /// By output, the largest of its flows through a root.

@@ -1,5 +1,3 @@
-//! Time for which packets of hosts wait at branches.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{HostId, PortId};

@@ -1,5 +1,3 @@
-//! The ways of data messages: to a node's agent, to a subnet manager, back, or nowhere.
-
 use silvan_core::NodeId;
 use silvan_mad::smp::{DirectedRoute, Notice};
 use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet};

@@ -83,7 +83,6 @@ impl<'f> Paths<'f> {
         }
     }
 
-    /// Arrivals at intermediate switches.
     fn arrivals_at_waypoints(&mut self, from_hosts: &[Start]) -> Vec<Start> {
         let mut starts = from_hosts.to_vec();
         if self.routes.choice == PathChoice::Par {

@@ -55,7 +55,6 @@ pub(super) struct DestinationTree<'f> {
     sources: IdVec<SwitchId, u64>,
     /// A missing entry ends a route instead of being an error.
     pub(super) allow_missing: bool,
-    /// First missing entry.
     pub(super) first_missing: Option<RouteError>,
 }
 

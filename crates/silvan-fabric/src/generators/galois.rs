@@ -3,7 +3,6 @@
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     prime: usize,
-    /// Powers of a primitive element.
     powers: Vec<usize>,
     /// By element except 0.
     exponents: Vec<usize>,

@@ -1,5 +1,3 @@
-//! Assembly of a fabric from records: cables matched, adapters split into hosts, names made unique.
-
 use std::collections::HashMap;
 
 use silvan_core::{DeviceId, Guid, Lid, PortNumber};
@@ -37,7 +35,6 @@ pub(crate) struct RecordPort {
     pub guid: Option<Guid>,
     /// Of an adapter's port.
     pub lid: Option<Lid>,
-    /// Id of the node at the other end.
     pub peer: String,
     pub peer_port: u8,
     pub width: Option<Width>,
@@ -312,7 +309,6 @@ fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashM
     (make_names_unique(nodes), positions)
 }
 
-/// Appends a distinction to shared names.
 fn make_names_unique(nodes: Vec<(ImportedNode, &str)>) -> Vec<ImportedNode> {
     let mut count: HashMap<String, usize> = HashMap::with_capacity(nodes.len());
     for (node, _) in &nodes {

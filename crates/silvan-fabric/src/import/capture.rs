@@ -1,5 +1,3 @@
-//! Text around a tool's output: terminals, prompts, headers of recorders, other tools.
-
 use std::borrow::Cow;
 
 use crate::import::{ImportError, ImportWarning};

@@ -1,5 +1,3 @@
-//! Shared pieces of lines, as winnow parsers.
-
 use silvan_core::{Guid, Lid};
 use winnow::Parser;
 use winnow::ascii::{dec_uint, hex_digit1, space0};

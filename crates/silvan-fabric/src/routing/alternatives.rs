@@ -1,5 +1,3 @@
-//! Adaptive routing.
-
 use std::collections::HashMap;
 
 use silvan_core::{HostId, IdVec, PortNumber, SwitchId};

@@ -1,5 +1,3 @@
-//! Routes computed from hierarchical addresses, without a table entry per host.
-
 use std::collections::HashMap;
 
 use silvan_core::{HostId, PortNumber, SwitchId};

@@ -1,5 +1,3 @@
-//! d-mod-k for fat trees.
-
 use std::collections::HashMap;
 
 use schemars::JsonSchema;

@@ -1,5 +1,3 @@
-//! Dimension-order routing.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, SwitchId};

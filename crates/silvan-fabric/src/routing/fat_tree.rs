@@ -1,5 +1,3 @@
-//! Fat-tree routing for irregular trees.
-
 use std::cmp::Reverse;
 
 use schemars::JsonSchema;

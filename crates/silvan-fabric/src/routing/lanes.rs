@@ -1,5 +1,3 @@
-//! Virtual lanes that change along the path, by service level.
-
 use silvan_core::{HostId, IdVec, PortNumber, Sl, SwitchId};
 
 use super::{PathServiceLevels, SlToVlTables, Vls};

@@ -1,5 +1,3 @@
-//! Shortest paths on virtual lanes without deadlock.
-
 use std::collections::HashSet;
 
 use schemars::JsonSchema;

@@ -1,5 +1,3 @@
-//! SL to VL tables, as a subnet manager writes them.
-
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,3 @@
-//! Up towards a root, then down: no deadlock in any fabric.
-
 use std::cmp::Reverse;
 
 use schemars::JsonSchema;

@@ -102,7 +102,6 @@ fn over_waypoints(
     on_steps(file, fabric, routes, steps)
 }
 
-/// Lanes that go up on the way, if they suffice.
 fn on_steps(
     file: &ScenarioFile,
     fabric: &Fabric,

@@ -1,5 +1,3 @@
-//! Service levels where the routes take some of their bits.
-
 use silvan_core::Sl;
 use silvan_fabric::routing::PathLanes;
 

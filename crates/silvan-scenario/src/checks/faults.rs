@@ -15,7 +15,6 @@ pub(crate) struct FabricFaults {
     pub later: Vec<PlannedFault>,
 }
 
-/// Builds the faults of the whole run into the fabric.
 pub(crate) fn build_in(
     file: &ScenarioFile,
     fabric: &mut Fabric,

@@ -103,7 +103,6 @@ pub(super) fn encode_levels(
     rows
 }
 
-/// The levels that the text means; 0 where it says none.
 fn decode_levels(
     rows: &BTreeMap<String, String>,
     fabric: &Fabric,
@@ -147,7 +146,6 @@ fn decode_levels(
     }))
 }
 
-/// The tables as text, by the name of the switch or host.
 pub(super) fn encode_tables(
     fabric: &Fabric,
     tables: &SlToVlTables,
@@ -267,7 +265,6 @@ pub(super) fn on_lane(lane: u8) -> String {
     "VL 15 carries no data: use another service level, or change the table".to_owned()
 }
 
-/// A switch or host, where paths start.
 fn source_named(fabric: &Fabric, name: &str, key: KeyPath) -> Result<NodeKind, ScenarioError> {
     node_named(fabric, name, key, "switch or host", |node| Some(node.kind))
 }

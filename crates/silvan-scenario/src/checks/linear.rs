@@ -10,7 +10,6 @@ use crate::ScenarioError;
 
 const NO_ROUTE: u8 = 255;
 
-/// The tables as text, by switch name.
 pub(crate) fn encode(fabric: &Fabric, tables: &ForwardingTables) -> BTreeMap<String, String> {
     let rows = fabric.switch_ids().map(|switch| {
         let lids = 0..=fabric.max_lid().as_u16();

@@ -641,7 +641,6 @@ pub(super) fn span(span: Option<Span>, key: &KeyPath) -> Result<Span, ScenarioEr
     }
 }
 
-/// Every class of the statistics has a name of its own.
 fn check_names(plan: &Plan, traffic: &TrafficSection) -> Result<(), ScenarioError> {
     let mut taken: Vec<&str> = traffic.names().collect();
     for (index, job) in plan.jobs.iter().enumerate() {

@@ -1,5 +1,3 @@
-//! Congestion control.
-
 use std::fmt;
 
 use schemars::JsonSchema;

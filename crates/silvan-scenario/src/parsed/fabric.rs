@@ -1,5 +1,3 @@
-//! Switches, hosts and cables, generated or listed, and the routes through them.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

@@ -1,5 +1,3 @@
-//! Measurement, duration, and values to vary.
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -167,7 +167,6 @@ impl Server {
         }
     }
 
-    /// Returns the data's length.
     fn receive(
         &self,
         header: &mut [u8; HEADER],

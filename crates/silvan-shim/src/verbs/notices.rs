@@ -191,7 +191,6 @@ impl Notices {
         self.changed.notify_all();
     }
 
-    /// Descriptors of events end.
     pub fn end(&self) {
         let mut state = lock(&self.state);
         state.has_ended = true;

@@ -61,7 +61,6 @@ pub struct World {
     pub now: MonotonicTime,
     /// Offset of the manager's clock from `now`, in nanoseconds.
     pub clock_ns: i64,
-    /// Number of jumps of the manager's clock.
     jumps: u64,
     /// Switches and hosts.
     pub nodes: Vec<FakeNode>,

@@ -144,7 +144,6 @@ impl Verbs {
         Ok(DestroyQpResponse { events_reported }.to_bytes())
     }
 
-    /// Removes a queue pair. Its messages in flight have no effect.
     pub(super) fn remove_qp(&mut self, key: QpKey) {
         self.count_users(key, false);
         let Some(qp) = self.qps.remove(key) else {

@@ -7,10 +7,8 @@ use crate::errno::Errno;
 use crate::message::Destination;
 use crate::verbs::ContextId;
 
-/// First LID of multicast groups.
 pub(crate) const FIRST_MULTICAST: u16 = 0xc000;
 
-/// Queue pair number of multicast messages.
 pub(crate) const MULTICAST_QP: u32 = 0xff_ffff;
 
 #[derive(Debug)]

@@ -22,7 +22,6 @@ pub(crate) enum Notify {
 pub(crate) struct Added {
     /// False if the queue was full.
     pub(crate) is_stored: bool,
-    /// True for the first overflow.
     pub(crate) overflows: bool,
     pub(crate) notifies: bool,
     /// True if nothing waited to be taken before.

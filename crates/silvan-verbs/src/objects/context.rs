@@ -27,7 +27,6 @@ pub(crate) enum Object {
     Ah(AhKey),
 }
 
-/// Object whose destruction removes an event that was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
     Cq(CqKey),
@@ -36,7 +35,6 @@ pub(crate) enum EventSource {
     Port,
 }
 
-/// One open device file of a process.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) device: DeviceId,

@@ -1,5 +1,3 @@
-//! Objects that commands create: what they hold, and which values they accept.
-
 pub(crate) mod address;
 pub(crate) mod completion;
 pub(crate) mod context;

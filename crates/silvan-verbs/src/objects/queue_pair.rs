@@ -90,7 +90,6 @@ pub(crate) struct SendQueue {
     pub(crate) next_psn: u32,
     pub(crate) retries_left: u8,
     pub(crate) rnr_retries_left: u8,
-    /// Time until which the receiver asked to wait.
     pub(crate) rnr_until: Option<Time>,
     /// Time of the latest progress: an acknowledgement or response.
     pub(crate) progress: Time,
@@ -150,7 +149,6 @@ impl SendQueue {
 pub(crate) struct Execution {
     pub(crate) id: TransferId,
     pub(crate) message: Message,
-    /// Receive request that it uses.
     pub(crate) request: Option<ReceiveRequest>,
 }
 
@@ -181,10 +179,8 @@ pub(crate) struct QueuePair {
     pub(crate) srq: Option<SrqKey>,
     pub(crate) number: u32,
     pub(crate) kind: QpType,
-    /// Sizes and `sq_sig_all`, as CREATE_QP states them.
     pub(crate) created: CreateQp,
     pub(crate) state: QpState,
-    /// Attributes that MODIFY_QP has set.
     pub(crate) attributes: ModifyQp,
     pub(crate) address: Option<Address>,
     pub(crate) send: SendQueue,

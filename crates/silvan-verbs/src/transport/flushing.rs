@@ -38,7 +38,6 @@ impl Verbs {
         }
     }
 
-    /// Forgets all work and all attributes, without completions.
     fn reset(&mut self, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;

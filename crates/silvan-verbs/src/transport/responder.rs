@@ -422,7 +422,6 @@ impl Verbs {
         id
     }
 
-    /// Copies data, then concludes; without data at once.
     fn copy(
         &mut self,
         now: Time,
@@ -485,7 +484,6 @@ impl Verbs {
         self.execute_arrivals(now, key);
     }
 
-    /// Acts on memory that is registered but not there.
     fn fault(
         &mut self,
         now: Time,

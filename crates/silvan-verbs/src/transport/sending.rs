@@ -30,9 +30,7 @@ pub(crate) const LONGEST: u64 = 1 << 30;
 const MOST_PSNS: u32 = 1 << 23;
 
 enum Step {
-    /// Nothing can start now.
     Wait,
-    /// The request needs no transmission.
     Skip,
     Fail(Status),
     Read,

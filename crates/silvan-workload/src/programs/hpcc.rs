@@ -368,7 +368,6 @@ impl Rank {
         out.push(Op::Wait);
     }
 
-    /// Each round is a random ring.
     fn access(&self, out: &mut Vec<Op>) {
         let (bytes, tag) = (self.spec.access_bytes(), 5);
         let keys = &self.spec.keys;

@@ -3,11 +3,9 @@ use silvan_core::Time;
 /// Stage of a message; a handshake has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The whole message, without a request.
     Eager,
     RequestToSend,
     ClearToSend,
-    /// The requested message.
     Data,
     /// Bytes for another rank's memory.
     Put,
@@ -51,7 +49,6 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Sending and receiving rank of the stage.
     pub fn way(&self) -> (u32, u32) {
         if self.stage.is_backward() {
             (self.target, self.source)

@@ -1,5 +1,3 @@
-//! Kinds of programs, and repeated collective operations.
-
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -138,7 +136,6 @@ impl Bursts {
     }
 }
 
-/// Steps that a rank makes at a time.
 const AT_A_TIME: u32 = 32;
 
 pub(crate) fn parts(length: u32) -> u64 {

@@ -25,7 +25,6 @@ pub(crate) struct Rank {
     pub unmet: BTreeMap<u32, u32>,
     /// End of the last copy within the host.
     pub copies_end: Time,
-    /// End of all started computations.
     pub computes_until: Time,
     pub done_at: Option<Time>,
     pub totals: RankTotals,
@@ -127,9 +126,7 @@ pub(crate) struct Sequence {
     pub taken: u32,
     pub state: State,
     pub outstanding: u32,
-    /// Unpaid overhead of received messages.
     pub unpaid: Span,
-    /// Time of its payment.
     pub paid_at: Time,
     pub waiting_since: Time,
     pub begun: Time,
@@ -209,7 +206,6 @@ pub(crate) struct ScheduleRun {
 pub(crate) struct Rounds {
     /// Including the current round; `None` means endless.
     pub left: Option<u64>,
-    /// Number and start of the current round.
     pub number: u32,
     pub begun: Time,
 }

@@ -572,7 +572,6 @@ impl Programs {
         }
     }
 
-    /// Reads or writes another rank's memory.
     pub(crate) fn access(
         &mut self,
         rank: u32,
@@ -669,7 +668,6 @@ impl Programs {
         self.jobs[job as usize].running -= 1;
     }
 
-    /// Checks if a job is done, or stuck.
     fn check_job(&mut self, job: u32, now: Time) {
         let state = &mut self.jobs[job as usize];
         if state.pending > 0 || state.done_at.is_some() {

@@ -67,7 +67,6 @@ struct Pair {
     /// Congestion control's last answer.
     release: Time,
     class: u16,
-    /// Bytes left in all messages.
     left: u64,
 }
 

@@ -1,5 +1,3 @@
-//! Open-loop messages in a time, independent of delivery.
-
 use silvan_core::{Bytes, Time};
 
 use crate::traffic::hosts::{Source, Traffic};

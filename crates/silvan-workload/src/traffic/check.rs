@@ -1,5 +1,3 @@
-//! Checks and conversions shared by entries. Errors name the key.
-
 use silvan_core::document::Limit;
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 

@@ -13,7 +13,6 @@ pub(crate) struct ClosedLoopPlan {
     pub(crate) class: u16,
     pub(crate) message: u32,
     pub(crate) mtu: u32,
-    /// From a delivery to the next start.
     pub(crate) pause: Span,
     pub(crate) window: Window,
 }
@@ -22,7 +21,6 @@ pub(crate) struct ClosedLoopPlan {
 pub(crate) struct ClosedLoop {
     plan: ClosedLoopPlan,
     place: usize,
-    /// Unsent bytes of the message.
     left: u32,
     /// Undelivered bytes; 0 without a message.
     awaited: u32,

@@ -87,7 +87,6 @@ impl Incasts {
         }
     }
 
-    /// Expected number per sender.
     pub(crate) fn expected(&self, span: Span) -> u64 {
         let all = u128::from(self.pace.expected(span)) * u128::from(self.fan_in);
         (all / self.senders.len().max(1) as u128) as u64

@@ -27,7 +27,6 @@ pub(crate) struct Message {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Append {
-    /// Nothing is held on the queue pair.
     NoQueue,
     Held,
     Full,
@@ -41,7 +40,6 @@ struct Queue {
     known: Time,
     /// Rest of a started message in bytes; it goes first.
     started: u32,
-    /// Whole messages behind it.
     whole: u16,
     /// The lane for whose credits it waits, if it takes no other.
     lane: Option<Vl>,

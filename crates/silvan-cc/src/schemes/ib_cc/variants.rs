@@ -1,5 +1,3 @@
-//! Published settings of InfiniBand's congestion control.
-
 use serde_json::{Value, json};
 
 use silvan_core::Rate;
@@ -22,7 +20,6 @@ const TABLE_1_RATE: Rate = match Rate::from_bits_per_sec(16_000_000_000) {
 const MOST_DELAY: usize = 16_383;
 
 const DCMS_SWEEPS: u64 = 50;
-/// Most sweeps with a low Marking_Rate.
 const DCMS_LOW_SWEEPS: u64 = 12;
 /// Counters of waiting have ticks of 22 ns; a threshold of one tick must be below their growth.
 const LEAST_INTERVAL_NS: u64 = 44;

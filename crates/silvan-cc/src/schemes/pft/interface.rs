@@ -19,9 +19,7 @@ pub(super) struct Interface {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ready {
-    /// Exactly this cycle.
     At(u64),
-    /// Not earlier; perhaps later.
     NotBefore(u64),
     /// Not before the credits change.
     Never,

@@ -186,7 +186,6 @@ impl Output {
         }
     }
 
-    /// Known packets on a lane to an output.
     pub fn passed(&mut self, lane: usize, to: PortId) -> &mut Passed {
         let known = (self.totals.iter()).position(|known| (known.0, known.1) == (lane, to));
         let place = known.unwrap_or_else(|| {

@@ -40,7 +40,6 @@ impl Places {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
 
-    /// Moves places of `chosen` before `end`.
     pub fn transfer(&mut self, to: &mut Self, chosen: &Self, end: usize) {
         if to.0.len() < self.0.len() {
             to.0.resize(self.0.len(), 0);

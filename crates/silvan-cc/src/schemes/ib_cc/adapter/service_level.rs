@@ -5,7 +5,6 @@ use silvan_core::stream::SplitMix64;
 
 const TIMER_UNIT: Span = Span::from_ps(1_024_000);
 
-/// A throttled flow at its last read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowState {
     pub(super) release: Time,
@@ -43,7 +42,6 @@ impl ServiceLevel {
         self.phase = Time::from_ps(u64::from(self.offset) * timer);
     }
 
-    /// Expiries before `now`.
     #[inline]
     pub(super) fn expiries(&self, now: Time) -> u64 {
         if self.period.is_zero() {

@@ -10,7 +10,6 @@ const PACKET_SIZE_UNIT: u16 = 64;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortVlRecord {
     pub(super) since: Time,
-    /// Earlier time in the congestion state.
     pub(super) congested: Span,
     /// Queued bytes from which on the port is congested, lower by the hysteresis in the congestion state; [`NEVER`] if
     /// marking is off.

@@ -1,5 +1,3 @@
-//! AICB's lists: comma-separated values, one operation per line, in a section per range of ranks.
-
 use std::collections::BTreeMap;
 
 use silvan_core::Span;

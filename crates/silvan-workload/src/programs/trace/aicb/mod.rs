@@ -106,7 +106,6 @@ pub(crate) struct CollectiveStep {
     pub bytes: u64,
     pub root: u32,
     pub groups: Groups,
-    /// Step that waits for it.
     pub waiter: Waiter,
     /// Additional time at its end.
     pub then: Span,
@@ -186,13 +185,11 @@ struct Writer<'a> {
     kinds: &'a [Groups],
     groups: &'a mut Members,
     draft: Draft,
-    /// Operations that the next step waits for.
     last: Vec<u32>,
     /// Receives that the next step waits for, with the sender's distance.
     received: Vec<(i64, u32)>,
     /// Collective operations that the next join waits for.
     pending: Vec<u32>,
-    /// Next tag by kind.
     tags: Vec<u32>,
 }
 
@@ -383,7 +380,6 @@ fn messages(section: &Section) -> Messages {
     counts
 }
 
-/// Checks that every message has both ends.
 fn check_partners(sections: &[Section]) -> Result<(), TraceError> {
     let messages: Vec<Messages> = sections.iter().map(messages).collect();
     for (section, ours) in sections.iter().zip(&messages) {

@@ -79,7 +79,6 @@ struct Reader<'a> {
     has_graph: bool,
     /// A mistake that JSON allows.
     wrong: Option<Wrong>,
-    /// Error for a value of another type.
     expected: String,
 }
 

@@ -1,5 +1,3 @@
-//! Chakra traces in protobuf: messages, each behind its length.
-
 use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, int32, message, skip_field, string, uint64,
 };
