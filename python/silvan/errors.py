@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any
 
 LONGEST_TEXT = 300
-"""Longest text of another exception in an error."""
 
 _LONGEST_OWN_TEXT = 10_000
 

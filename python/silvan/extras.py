@@ -14,7 +14,6 @@ EXTRAS = {
     "twin": ("scipy",),
     "tune": ("optuna",),
 }
-"""Modules of each extra."""
 
 
 def require_extra(extra: str, purpose: str) -> None:

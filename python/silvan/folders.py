@@ -26,7 +26,6 @@ from silvan.scratch import lock_folder, remove_unlocked
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 MANIFEST = "manifest.json"
-"""Marks a finished result."""
 
 _SWEEP = "sweep.json"
 _ORIGIN = "origin.json"
@@ -40,7 +39,6 @@ _UNFINISHED = ".unfinished"
 """In folders that are not yet, or no longer, complete results."""
 
 _WORK = re.compile(r"\..+-[a-z0-9_]{8}")
-"""Names of such folders."""
 
 
 WRITING = threading.RLock()

@@ -16,7 +16,6 @@ from pathlib import Path
 from silvan.child_processes import DeferredSignals, Once
 
 _START = "silvan-scratch-"
-"""Prefix of folders."""
 
 _MOUNT = "silvan-mount-"
 """Prefix of folders for mounts in a separate namespace."""

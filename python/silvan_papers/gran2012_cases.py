@@ -8,10 +8,8 @@ from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.experiment import Case
 
 STUDY = "table2"
-"""The parameter set of every case."""
 
 CONTROLS = ("off", "on")
-"""Every point is run with both."""
 
 CONTROL: Mapping[str, Mapping[str, TomlValue]] = {"off": {"control.scheme": "none"}, "on": {}}
 

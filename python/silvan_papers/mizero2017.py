@@ -63,7 +63,6 @@ _DROPPED_GBPS = 4.0
 """X-Y drops from 7.9 to 2.6 Gbit/s."""
 
 _BETWEEN_GBPS = 32.0
-"""Cable between the switches."""
 
 _ABOUT_THE_SAME = 0.8
 """Congestion times of Marking_Rates from 8 to 128 are this close."""

@@ -184,7 +184,6 @@ def _contending(result: Result) -> npt.NDArray[np.bool_]:
 def _groups(
     result: Result, gbps: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """In the order of :class:`Shares`."""
     names = _names(result)
 
     def share(kind: str, *, is_dynamic: bool = False) -> FloatArray:

@@ -27,7 +27,6 @@ Measures = Annotated[
 ]
 
 _WIDEST = 100
-"""Width of a table of default measures."""
 
 
 def chosen_measures(

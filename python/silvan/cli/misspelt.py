@@ -7,7 +7,6 @@ from difflib import SequenceMatcher, get_close_matches
 from typing import Any
 
 _MOST_KEYS = 3
-"""Scenario keys that a suggestion names."""
 
 _SIMILAR = 0.75
 """Least similarity of an option to a scenario key; words of options differ less."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 MOST_HOPS = 10_000_000
 
 _OPTIONS = {"ports": "--pcap", "flows": "--trace"}
-"""Options by the key that they set."""
 
 LONGEST_PACKET = 2047 * 4 + 2
 """PktLen has 11 bits and counts words without the VCRC (IBA specification, volume 1, 7.7)."""

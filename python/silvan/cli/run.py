@@ -59,7 +59,6 @@ _TREND = 2.878
 """Largest t of a stationary run: the 99.5 % quantile with 18 degrees of freedom."""
 
 _MOST_LINES = 20
-"""Printed lines of a table."""
 
 _LATENCIES = {
     "latency_mean_ns": "mean",
@@ -328,7 +327,6 @@ def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
 
 
 _WITHOUT_FLOWS = ("uniform", "permutation", "sequence", "program", "collective")
-"""Traffic entries without finite flows."""
 
 
 def _require_flows(scenario: Scenario) -> None:

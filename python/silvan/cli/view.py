@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from silvan.viewer.report import Report
 
 SOCKNAME = "sim"
-"""Default name of a live fabric."""
 
 BIND = "127.0.0.1:0"
-"""Loopback, at any free port."""
 
 MOST_RUNS = 12
 """Each run adds its data to the page."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from silvan.planning.whatif import WhatIfRow
 
 DURATION = "4 ms"
-"""Simulated time of each row."""
 
 DATA_VLS = 8
 """Data virtual lanes if a file states none."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario
 
 _LIVE_ONLY = ("symbol-errors", "lose")
-"""Faults of the live fabric alone."""
 
 _UNITS_PS = {"start_s": 12, "start_ms": 9, "start_us": 6, "start_ns": 3, "start_ps": 0}
 """Start columns of flow lists, and their power of ten in picoseconds."""

@@ -55,7 +55,6 @@ COMPARED: Sequence[Measure] = tuple(
         "control_packets",
     )
 )
-"""Measures of tables and figures, in order."""
 
 
 @dataclass(frozen=True, slots=True)

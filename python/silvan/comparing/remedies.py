@@ -24,7 +24,6 @@ from silvan.planning.whatif import ANY_ROUTES
 from silvan.scratch import scratch_folder
 
 AS_IS = "as it is"
-"""The twin without a change."""
 
 SEEDS = 3
 """Runs of each change, with different seeds."""

@@ -31,7 +31,6 @@ KINDS = (
     "host new",
     "host sends less",
 )
-"""Most disturbing kinds first."""
 
 _MORE = 1.5
 _LESS = 0.5

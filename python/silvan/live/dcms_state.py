@@ -15,7 +15,6 @@ from silvan.errors import ManagerError
 from silvan.inputs.input_files import read_text
 
 LOG_BYTES = 1 << 30
-"""Largest log."""
 
 _STATUS_BYTES = 64 << 20
 NO_RECORD = (

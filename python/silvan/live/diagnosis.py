@@ -15,10 +15,8 @@ from silvan.interruptible import interruptible
 from silvan.live.moments import Moment, Report, Subnet
 
 DUMP_BYTES = 1 << 30
-"""Largest dump."""
 
 Ticks = str | Sequence[str] | None
-"""Ticks stated by a user."""
 
 LINK_PERCENT = 1.0
 """Maximum part of a management link for requests, in percent."""

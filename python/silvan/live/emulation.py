@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario
 
 DEFAULT_SOCKNAME = "sim"
-"""Default name of tools."""
 
 _CREDENTIALS = struct.Struct("iII")
 """SO_PEERCRED: process, user and group."""
@@ -55,7 +54,6 @@ _HINTS = {
     "scale": "give a factor above 0",
     "query-paths": "start a subnet manager, e.g. with silvan emulate --opensm",
 }
-"""Advice by refused command."""
 
 _LIBRARIES = (
     "/usr/lib/*/umad2sim/libumad2sim.so",

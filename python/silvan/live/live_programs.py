@@ -18,7 +18,6 @@ PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 """The user's path, and the folders of Debian's tools."""
 
 INSTALL = "apt-get install opensm infiniband-diags"
-"""Installs OpenSM and the tools."""
 
 SUBNET_UP = "SUBNET UP"
 """OpenSM's log has this when all ports are set up."""

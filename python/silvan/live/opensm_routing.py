@@ -39,10 +39,8 @@ MAPPED = ("torus-2QoS", "dfsssp", "nue")
 """Engines whose service levels need SL to VL tables."""
 
 ROOTED = ("updn", "ftree")
-"""Engines with a file of roots."""
 
 WITH_COMPUTE_NODES = ("ftree", "sssp", "dfsssp")
-"""Engines with a file of compute nodes."""
 
 _SECONDS = 3600
 
@@ -53,7 +51,6 @@ _LOG_OPTIONS = {"file": ("-D", "0x07")}
 """Makes OpenSM log its actual routing."""
 
 _NO_FILE = "LFTs file name is not given; using default routing algorithm"
-"""Line of that log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ _GUIDS = 0x0253_5600_0000_0100
 """First made-up GUID; others follow in steps of 256."""
 
 End = tuple[str, int]
-"""Node and port number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from silvan.results.measures import finite
 from silvan.results.receive_rates import measured_ps
 
 _LEAST_LOAD = 1 / 256
-"""Smallest load."""
 
 _MESSAGES = 10
 """Messages in flight that the tolerance must cover, besides one for each busy sender."""

@@ -48,7 +48,6 @@ _PATIENCE_S = 1.0
 """Seconds that Ctrl-C waits for jobs in other threads."""
 
 AS_IS = "as is"
-"""Unchanged fabric."""
 
 
 @dataclass(frozen=True, slots=True)

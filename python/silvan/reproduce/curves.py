@@ -13,7 +13,6 @@ from silvan.reproduce.experiment import PointTable
 from silvan.results.receive_rates import FloatArray
 
 Row = Mapping[str, float | str]
-"""A row of points by column."""
 
 _MOST_POINTS = 100
 """Points of a curve over time."""

@@ -21,7 +21,6 @@ from silvan.reproduce.experiment import Experiment
 from silvan.reproduce.targets import Target, Unmeasured
 
 GROUP = "silvan.papers"
-"""Entry points of papers."""
 
 # Prefix of experiments without a paper's numbers.
 _BEYOND = "beyond."

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 END_NOW = signal.SIGUSR1
-"""Signal of the caller."""
 
 _ignores = False
 

@@ -25,7 +25,6 @@ Grid: TypeAlias = Mapping[str, Sequence[object] | SupportsToList]
 """Values by dotted key."""
 
 MOST_POINTS = 100_000
-"""Runs of a sweep or command."""
 
 _SEED = "run.seed"
 

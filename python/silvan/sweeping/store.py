@@ -36,10 +36,8 @@ from silvan.sweeping.plan import Point, SweepPlan
 from silvan.sweeping.table import SweepRow, from_table, to_table
 
 MANIFEST = "sweep.json"
-"""Describes a folder's sweep."""
 
 POINTS = "points.parquet"
-"""All finished points."""
 
 DIGESTS = "points_sha256"
 """Key of the digests of this file: two while it is replaced."""

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 SLURM_JOBS = 4
-"""Default number of Slurm jobs."""
 
 LAST_PORT = 65535
 

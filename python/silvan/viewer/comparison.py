@@ -27,7 +27,6 @@ from silvan.viewer.shapes import DAMAGED, read_json, readable
 Courses = Mapping[tuple[str, str], tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
 
 COMPARISON = "compare.json"
-"""Describes a comparison."""
 
 
 def write_comparison(

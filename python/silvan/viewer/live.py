@@ -28,7 +28,6 @@ from websockets.protocol import State
 from silvan.viewer.page import live_html
 
 SAMPLES = "samples"
-"""Below the page's address."""
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # A slow page misses samples, so that they do not pile up.

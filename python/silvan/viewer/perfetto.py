@@ -26,12 +26,10 @@ from silvan.viewer.operations import operations_of
 from silvan.viewer.shapes import readable
 
 MOST_PORTS = 32
-"""Ports with the longest queues."""
 
 TraceEvent = dict[str, Any]
 
 TRACE_START = '{"displayTimeUnit": "ns", "traceEvents": ['
-"""First part of every trace."""
 
 _PS_PER_US = 1e6
 

@@ -26,7 +26,6 @@ MOST_RUN_BYTES = 12_000_000
 """Bytes of runs in a report; others have their command only."""
 
 MOST_CELLS_OF_RUN = 1_000_000
-"""Samples of all ports of a run."""
 
 MOST_UNREADABLE = 20
 """Named unreadable runs; more are counted."""

@@ -20,7 +20,6 @@ REPRODUCTIONS = "reproduction*.json"
 _STEADY = "_steady"
 
 _UNITS = {"gbps": "Gbit/s", "ms": "ms", "us": "µs", "ns": "ns", "s": "s", "bytes": "B"}
-"""Units by suffix of a column."""
 
 
 def reproduction_report(manifest: Path) -> Report:

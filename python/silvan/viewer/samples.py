@@ -46,7 +46,6 @@ _TREES = (
 )
 _LIMITS = ("limit_source", "limit_destination", "limit_sl", "limit_ccti")
 NO_LIMITS = {name: np.empty(0, np.uint32) for name in _LIMITS}
-"""Columns of a message without limited flows."""
 
 # Equal to those of viewer/src/live/history.ts.
 _LEAST_KEPT, _MOST_KEPT = 20, 300

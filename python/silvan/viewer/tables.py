@@ -35,10 +35,8 @@ MOST_EVENTS = 2000
 """Events; only the first are kept."""
 
 LARGEST_LATENCY = "latency_max_ns"
-"""Column of runs with recorded latencies."""
 
 NO_ROW = 2**32 - 1
-"""Peer of an unconnected port."""
 
 Matrix = npt.NDArray[np.float64]
 

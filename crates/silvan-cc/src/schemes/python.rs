@@ -1,3 +1,5 @@
+//! The scheme `python`: functions of a Python file.
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

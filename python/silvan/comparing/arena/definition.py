@@ -33,7 +33,6 @@ _OF_ARENA = {
 _GUIDE = 'the guide\'s page "Schemes side by side" has an arena with all keys'
 
 LINKS = ("credits", "pfc")
-"""Values of ``link.flow-control``."""
 
 
 @dataclass(frozen=True, slots=True)

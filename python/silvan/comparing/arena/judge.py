@@ -18,7 +18,6 @@ from silvan.comparing.comparison import Sampled
 from silvan.results.measures import CLEARED, MEASURES
 
 BEST = 0.95
-"""Smallest share of a best scheme."""
 
 # Two-sided 95 % quantiles of Student's t with 1, 2, ... degrees of freedom; then of the normal
 # distribution.

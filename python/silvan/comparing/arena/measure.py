@@ -12,7 +12,6 @@ from silvan.results.measures import MEASURES
 from silvan.results.result import Result
 
 MEASURE = "silvan.comparing.arena.measure:numbers"
-"""Name of :func:`numbers`, for workers."""
 
 _SERIES = ("times_ms", "tree_ports")
 

@@ -13,7 +13,6 @@ from silvan.inputs.toml_text import TomlValue
 from silvan.planning.changes import FabricLists
 
 MOST_ENTRIES = 128
-"""Longest Congestion Control Table of OpenSM."""
 
 _SERVICE_LEVELS = 16
 _ALL_PORTS = 2**255 - 2

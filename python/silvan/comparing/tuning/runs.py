@@ -24,7 +24,6 @@ Measures = Mapping[str, float | None]
 """By name with unit."""
 
 STUDY = "study.json"
-"""File that describes a folder's search."""
 
 OFF: Mapping[str, TomlValue] = {"control.scheme": "none"}
 
