@@ -216,7 +216,7 @@ def _measure_fig5(results: Results) -> list[Measurement | Verdict]:
     values, steady = factors(results), factors(results, steady=True)
     winner = best(values)
     note = (
-        f"the paper's configuration, {PAPERS_BEST}; the best of {len(values)} here, {winner}, "
+        f"the paper's configuration, {PAPERS_BEST}. The best of {len(values)} here, {winner}, "
         f"has {_in_words(values[winner])}, chosen with the results in view"
     )
     own, own_steady = (tuple(one[PAPERS_BEST].tolist()) for one in (values, steady))

@@ -62,8 +62,7 @@ silvan compare --arena --trials 1 --cases NAME
 ```
 
 The first command made this page with silvan {version}: {made},
-{seeds}; {tuning}. The second runs one case with published settings; the viewer has the command that
-also tunes them.
+{seeds}; {tuning}. The second runs one case; the viewer has the command that also tunes.
 
 ## Cases
 
@@ -152,7 +151,7 @@ def _cases(facts: Mapping[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys(map(plain, cases)):
         same = {one["link"]: one for one in cases if plain(one) == name}
         first = next(iter(same.values()))
-        title = first["title"].removesuffix(", PFC")
+        title = first["title"].removesuffix(", PFC").removesuffix(", reduced")
         best = (_best(facts, same[link]) if link in same else "" for link in links)
         yield f"| `{name}` | {title} | `{first['objective']}` | {' | '.join(best)} |"
 
@@ -365,10 +364,9 @@ def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
         "",
         "## Means",
         "",
-        f"Mean shares over the {len(first.common)} cases that all schemes take part in, the best "
-        f"first. *Best in* counts cases with a share of at least {BEST:g}, *smallest* is the "
-        "smallest share with its case, both with tuned settings where there are any. Empty: no "
-        "part on such links, or no settings to tune.",
+        f"Mean shares over the {len(first.common)} cases of all schemes, the best first. *Best in* "
+        f"counts cases with a share of at least {BEST:g}, *smallest* is the smallest share. Both "
+        "are with tuned settings, if any. Empty: no part on such links, or no settings to tune.",
         "",
         *_means(by_link),
         "",
@@ -450,9 +448,9 @@ def _correlation(by_link: Mapping[str, Shares]) -> Iterator[str]:
     if found:
         least = min(found, key=lambda one: found[one])
         yield (
-            "**The order of schemes with PFC and with credits:** the rank correlation (Spearman) "
-            f"has a median of {statistics.median(found.values()):.2f} over the cases, and is "
-            f"smallest in `{least}`, {found[least]:.2f}."
+            "**The orders of schemes with PFC and with credits** have a rank correlation "
+            f"(Spearman) of {statistics.median(found.values()):.2f} in the median over the cases. "
+            f"The smallest is {found[least]:.2f} in `{least}`."
         )
 
 
@@ -484,7 +482,7 @@ def _means(by_link: Mapping[str, Shares]) -> Iterator[str]:
             f"`{scheme}`",
             f"{first.mean(scheme):.2f}",
             *(["" if tuned is None else f"{tuned:.2f}"] if has_tuned else []),
-            f"{sum(share >= BEST for share in of.values())} of {len(of)}",
+            f"{sum(share >= BEST for share in of.values())}/{len(of)}",
             f"{min(of.values()):.2f}" + (f" `{worst}`" if worst else ""),
             *(
                 f"{by_link[link].mean(scheme):.2f}" if scheme in by_link[link].published else ""

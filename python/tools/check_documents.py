@@ -16,7 +16,7 @@ _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$", re.MULTILINE)
 _QUOTED = re.compile(r"`([^`\s]+)`")
 _WEB = ("http://", "https://", "mailto:")
 
-MOST_WORDS = 70_500
+MOST_WORDS = 60_000
 """Only lower it."""
 SLACK = 2_000
 """Words below the ceiling from which on it has to be lowered."""

@@ -15,6 +15,7 @@ import threading
 import urllib.request
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import sa_client
@@ -531,9 +532,14 @@ def main() -> int:
             )
             check_tools(checks, RunningFabric(emulation, folder))
         check_opensm(checks, folder)
-    print("| program | outcome |\n|---|---|")
+    passed = [program for program, outcome in checks.rows if outcome == "pass"]
+    print("These pass:\n")
+    for _, programs in groupby(passed, key=lambda program: program.split()[0].strip(",")):
+        print("-", ", ".join(f"`{program}`" for program in programs))
+    print("\n| program | outcome |\n|---|---|")
     for program, outcome in checks.rows:
-        print(f"| `{program}` | {outcome} |")
+        if outcome != "pass":
+            print(f"| `{program}` | {outcome} |")
     return int(any(outcome.startswith("FAIL") for _, outcome in checks.rows))
 
 

@@ -107,16 +107,18 @@ def page() -> str:
         "| paper | statement | paper's number | silvan | tolerance |",
         "|---|---|---|---|---|",
     ]
+    named = ""
     for one in every:
         if not one.is_within:
             target = one.target
             cells = (
-                one.paper,
+                "" if one.paper == named else one.paper,
                 f"`{target.id}`: {target.what}" if target.value is not None else f"`{target.id}`",
                 "" if target.value is None else f"{target.value:.4g}",
                 _measured(one),
                 "" if target.tol is None else f"{target.tol:.0%}",
             )
+            named = one.paper
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -6,7 +6,7 @@ use silvan_workload::programs::draft::Pipeline;
 use silvan_workload::programs::section::{MethodEntry, ProgramEntry};
 use silvan_workload::programs::trace::{MethodRule, TraceSettings};
 use silvan_workload::programs::{
-    Burst, JobPlan, KindWork, Messaging, Placement, Plan, Work, loops,
+    Burst, JobPlan, KindWork, Messaging, Placement, Plan, Straggler, Work, loops,
 };
 use silvan_workload::traffic::rng::{Purpose, shuffle, stream};
 use silvan_workload::traffic::{HostRef, Selection};
@@ -27,6 +27,9 @@ const LARGEST: Bytes = Bytes::from_bytes(1 << 40);
 const MOST_CHANNELS: u32 = 64;
 
 const MOST_OPS: u64 = 1 << 25;
+
+/// Factors of the computations of a slow rank: the longest one stays within 64 bits.
+const FACTORS: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
 /// Largest cost of a byte: with a hundred of the largest messages, still within 64 bits.
 const MOST_PER_BYTE: Span = Span::from_ns(100);
@@ -308,6 +311,7 @@ fn job(
             return Err(error.with_hint("add hosts, or more ranks per host"));
         }
     }
+    let stragglers = stragglers(entry, &work, places, key)?;
     Ok(JobPlan {
         name: entry.name.clone().unwrap_or_default(),
         hosts,
@@ -317,6 +321,7 @@ fn job(
         work,
         background: entry.background,
         sl: entry.sl,
+        stragglers,
     })
 }
 
@@ -458,6 +463,54 @@ fn repeated(
         iterations,
         start,
     })
+}
+
+fn stragglers(
+    entry: &ProgramEntry,
+    work: &Work,
+    places: usize,
+    key: &KeyPath,
+) -> Result<Vec<Straggler>, ScenarioError> {
+    let ranks = match work {
+        Work::Collective { .. } => places,
+        Work::Schedules { schedules, .. } | Work::Loops { schedules, .. } => schedules.len(),
+        Work::Stream { stream, .. } => stream.ranks as usize,
+    };
+    let mut is_slow = vec![false; ranks];
+    let mut stragglers = Vec::new();
+    for (index, slow) in entry.straggler.iter().enumerate() {
+        let key = key.key("straggler").index(index);
+        if !FACTORS.contains(&slow.compute_factor) {
+            let message = format!("{} is not from 0.01 to 100", slow.compute_factor);
+            let error = ScenarioError::new(key.key("compute-factor"), message);
+            return Err(error.with_hint("write e.g. 1.5, half as long again"));
+        }
+        let delay = span(Some(slow.delay), &key.key("delay"))?;
+        for (place, &rank) in slow.ranks.iter().enumerate() {
+            let (message, hint) = match is_slow.get(rank as usize) {
+                Some(false) => {
+                    is_slow[rank as usize] = true;
+                    stragglers.push(Straggler {
+                        rank,
+                        delay,
+                        compute_factor: slow.compute_factor,
+                    });
+                    continue;
+                }
+                Some(true) => (
+                    format!("rank {rank} is listed twice"),
+                    "list each rank once".to_owned(),
+                ),
+                None => (
+                    format!("there is no rank {rank}"),
+                    format!("the ranks are 0 to {}", ranks.saturating_sub(1)),
+                ),
+            };
+            let error = ScenarioError::new(key.key("ranks").index(place), message);
+            return Err(error.with_hint(hint));
+        }
+    }
+    Ok(stragglers)
 }
 
 fn burst_of(entry: &ProgramEntry, key: &KeyPath) -> Result<Option<Burst>, ScenarioError> {

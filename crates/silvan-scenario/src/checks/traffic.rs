@@ -95,6 +95,7 @@ pub(crate) fn import_flows(section: &mut TrafficSection, base: &Path) -> Result<
                 .at(&name, Some((error.line, 1)))
         })?;
         entry.list = Some(text);
+        entry.read_from = Some(name);
     }
     Ok(())
 }

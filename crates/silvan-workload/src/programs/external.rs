@@ -97,6 +97,7 @@ impl Programs {
             sl,
             start: Time::ZERO,
             background: true,
+            stragglers: Vec::new(),
             ranks: hosts.map(|host| (host, Script::External)).collect(),
             rails: Vec::new(),
             labels: Vec::new(),

@@ -149,6 +149,7 @@ impl Gpcnet {
             },
             start: Time::ZERO,
             background: !tests,
+            stragglers: Vec::new(),
             ranks: ranks.collect(),
             rails: Vec::new(),
             labels: labels.map(|test| test.label().to_owned()).collect(),

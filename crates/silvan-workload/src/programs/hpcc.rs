@@ -105,6 +105,7 @@ impl Hpcc {
             sl: self.keys.sl,
             start: Time::ZERO,
             background: false,
+            stragglers: Vec::new(),
             ranks: ranks.collect(),
             rails: Vec::new(),
             labels: TESTS.map(str::to_owned).to_vec(),

@@ -50,5 +50,5 @@ pub use record::{JobRecord, Mark, OpTimes, RankRecord};
 pub use schedule::{Action, Dependency, Schedule, ScheduleOp};
 pub use section::{Messaging, Rendezvous, Striping};
 pub use senders::Payload;
-pub use spec::{JobSpec, Script};
+pub use spec::{JobSpec, Script, Straggler};
 pub use stream::{Stream, StreamAction, StreamRank, StreamStep};

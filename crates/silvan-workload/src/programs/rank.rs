@@ -28,6 +28,10 @@ pub(crate) struct Rank {
     pub computes_until: Time,
     pub done_at: Option<Time>,
     pub totals: RankTotals,
+    /// Time from the job's start to the rank's.
+    pub delay: Span,
+    /// Factor of the length of each computation; `None` is 1.
+    pub compute_factor: Option<f64>,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +58,14 @@ pub struct RankTotals {
 impl Rank {
     pub fn adapter(&self, rail: usize) -> HostId {
         self.rails.get(rail).copied().unwrap_or(self.host)
+    }
+
+    /// To the nearest picosecond.
+    pub fn computing(&self, span: Span) -> Span {
+        match self.compute_factor {
+            None => span,
+            Some(factor) => Span::from_ps((span.as_ps() as f64 * factor).round() as u64),
+        }
     }
 
     /// Overlapping computations count once.

@@ -169,12 +169,21 @@ impl Programs {
                 computes_until: Time::ZERO,
                 done_at: None,
                 totals: RankTotals::default(),
+                delay: Span::ZERO,
+                compute_factor: None,
             });
+        }
+        let ranks = self.ranks.len() - size as usize;
+        for slow in spec.stragglers {
+            let rank = &mut self.ranks[ranks + slow.rank as usize];
+            rank.delay = slow.delay;
+            rank.compute_factor = Some(slow.compute_factor);
         }
     }
 
     fn start_rank(&mut self, rank: u32) {
-        let start = self.jobs[self.ranks[rank as usize].job as usize].start;
+        let state = &self.ranks[rank as usize];
+        let start = self.jobs[state.job as usize].start + state.delay;
         match self.ranks[rank as usize].work {
             Work::External => {}
             Work::Sequence(_) if start == Time::ZERO => self.go_on(rank, start),

@@ -143,7 +143,8 @@ impl Programs {
             Task::Receive(_, span) => span,
             Task::Leave(..) => unreachable!("a send goes on to this task by itself"),
             Task::Do(op) => match run.schedule.ops()[op as usize].action {
-                Action::Calc(span) | Action::Delay(span) => span,
+                Action::Calc(span) => self.ranks[rank as usize].computing(span),
+                Action::Delay(span) => span,
                 Action::Send { .. } | Action::Receive { .. } | Action::Put { .. } => overhead,
             },
         };

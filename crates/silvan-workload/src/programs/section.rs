@@ -264,6 +264,9 @@ pub struct ProgramEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub start: Option<Span>,
+    /// Ranks that start later or compute longer than the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub straggler: Vec<StragglerEntry>,
     /// True if the run may end before the program.
     #[serde(default)]
     pub background: bool,
@@ -271,6 +274,26 @@ pub struct ProgramEntry {
     #[serde(default)]
     #[schemars(with = "schema::SlNumber")]
     pub sl: Sl,
+}
+
+/// Ranks of a program that are slower than the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct StragglerEntry {
+    /// Numbers of the ranks. A rank is in one entry at most.
+    pub ranks: Vec<u32>,
+    /// Time from the start of the program to the start of these ranks.
+    #[serde(default)]
+    #[schemars(with = "schema::SpanText")]
+    pub delay: Span,
+    /// Factor of the length of their computations, 0.01 to 100.
+    #[serde(default = "unchanged")]
+    #[schemars(range(min = 0.01, max = 100.0))]
+    pub compute_factor: f64,
+}
+
+fn unchanged() -> f64 {
+    1.0
 }
 
 /// The benchmark GPCNeT (Chunduri et al., SC 2019). The example `gpcnet` runs all its parts.

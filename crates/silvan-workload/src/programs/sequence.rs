@@ -31,6 +31,7 @@ impl Programs {
             }
             let takes_time = match op {
                 Op::Compute(span) => {
+                    let span = self.ranks[rank as usize].computing(span);
                     self.ranks[rank as usize].start_computing(now, span);
                     self.sequence(rank).advance();
                     self.be_busy(rank, now, span, TimerKind::GoOn)

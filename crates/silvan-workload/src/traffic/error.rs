@@ -268,14 +268,18 @@ pub enum Reason {
     #[error("missing key")]
     NoFlowFile,
     /// A line of a list that is no flow.
-    #[error("line {line}: {0}", line = .0.line)]
-    FlowLine(Box<FlowLineError>),
+    #[error("{file}line {line}: {0}", file = of_file(.1.as_deref()), line = .0.line)]
+    FlowLine(Box<FlowLineError>, Option<String>),
     /// Two entries with the same name in the statistics.
     #[error("the name {0:?} is taken")]
     NameTaken(String),
     /// More classes than the statistics can distinguish.
     #[error("more than 65,536 traffic classes")]
     TooManyClasses,
+}
+
+fn of_file(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!("{name}, "))
 }
 
 impl Reason {
@@ -338,7 +342,7 @@ impl Reason {
             Self::Cdf(error) => error.hint,
             Self::UnreadFile(_) => "give its contents in the scenario",
             Self::NoFlowFile => "name the file of the flows, or write its lines as list",
-            Self::FlowLine(error) => error.hint,
+            Self::FlowLine(error, _) => error.hint,
             Self::NameTaken(_) => "choose another name, or leave it out",
             Self::TooManyClasses => "use fewer entries",
         };

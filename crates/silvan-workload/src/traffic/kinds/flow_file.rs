@@ -31,6 +31,9 @@ pub struct FlowFile {
     /// The lines, in place of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
+    /// The file that `list` was read from, for errors.
+    #[serde(skip)]
+    pub read_from: Option<String>,
     /// Format of the lines.
     #[serde(default)]
     pub format: FlowFormat,
@@ -59,7 +62,10 @@ impl FlowFile {
             let lines = lines.iter().map(|line| self.flow(check, line));
             lines.collect::<Result<Vec<_>, _>>()
         });
-        let read = read.or_else(|error| check.fail("list", Reason::FlowLine(Box::new(error))))?;
+        let read = read.or_else(|error| {
+            let file = self.read_from.clone();
+            check.fail("list", Reason::FlowLine(Box::new(error), file))
+        })?;
         let mut flows = vec![Vec::new(); check.hosts()];
         for (from, flow) in read {
             flows[from.index()].push(flow);
