@@ -102,15 +102,7 @@ _DIGITS = 4
 
 
 def page(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
-    """Write the page: the cases, and the best scheme of each.
-
-    Parameters
-    ----------
-    facts : Mapping
-        The content of arena.json.
-    made : tuple of int and float
-        Number of runs, and their hours of processor time.
-    """
+    """Write the page: the cases, and the best scheme of each."""
     return PAGE.format(
         viewer=VIEWER,
         data=DATA,
@@ -151,7 +143,7 @@ def _tuning(tuning: Mapping[str, Any]) -> str:
 
 
 def _cases(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Write a table of the cases; both kinds of links have the same title and objective."""
+    """Both kinds of links have the same title and objective."""
     cases: Sequence[Case] = facts["cases"]
     links = list(dict.fromkeys(one["link"] for one in cases))
     yield f"| case | traffic | objective | {' | '.join(map(link_title, links))} |"
@@ -177,7 +169,6 @@ def plain(case: Case) -> str:
 
 
 def _best(facts: Mapping[str, Any], case: Case) -> str:
-    """Write the best scheme of a case as a link to all of them."""
     best = max(_entries(facts, case), key=lambda one: one["share_of_best"], default=None)
     found = "none" if best is None else f"`{best['scheme']}`{_mark(best)} {_reached(best)}"
     return f"[{found}]({VIEWER}#case={case['name']})"
@@ -226,17 +217,7 @@ def _rounded(value: Any, digits: int) -> Any:
 def data(
     facts: Mapping[str, Any], made: tuple[int, float], notes: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Collect all numbers, rounded, with each case's own columns.
-
-    Parameters
-    ----------
-    facts : Mapping
-        The content of arena.json.
-    made : tuple of int and float
-        Number of runs, and their hours of processor time.
-    notes : Mapping
-        By case a note for readers of its numbers.
-    """
+    """Collect all numbers, rounded, with each case's columns and note."""
     columns: dict[str, dict[str, Any]] = {
         "objective": _column("reached", "", _REACHED),
         "share_of_best": _column("share of the best", "", "reached, relative to the best", "more"),
@@ -340,15 +321,7 @@ def _json(value: Any) -> str:
 
 
 class Shares:
-    """Shares of the best by scheme and case, on links of one kind.
-
-    Parameters
-    ----------
-    facts : Mapping
-        The content of arena.json.
-    link : str
-        Kind of links.
-    """
+    """Shares of the best by scheme and case, on links of one kind."""
 
     def __init__(self, facts: Mapping[str, Any], link: str) -> None:
         names = {one["name"]: plain(one) for one in facts["cases"]}
@@ -377,15 +350,7 @@ class Shares:
 
 
 def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
-    """Write how all schemes did, and what follows from it.
-
-    Parameters
-    ----------
-    facts : Mapping
-        The content of arena.json.
-    made : tuple of int and float
-        Number of runs, and their hours of processor time.
-    """
+    """Write how all schemes did, and what follows from it."""
     links = list(dict.fromkeys(one["link"] for one in facts["cases"]))
     by_link = {link: Shares(facts, link) for link in links}
     first = by_link[links[0]]
@@ -442,7 +407,6 @@ def findings(by_link: Mapping[str, Shares]) -> Iterator[str]:
 
 
 def _lost(shares: Shares) -> Iterator[str]:
-    """Name the largest losses by tuning on other traffic."""
     changes = [
         (shares.tuned[scheme][case] - shares.published[scheme][case], scheme, case)
         for scheme in shares.tuned

@@ -22,19 +22,7 @@ MACHINES = ("leonardo2025",)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A number or a shape that a paper states, and its reproduction.
-
-    Attributes
-    ----------
-    paper : str
-        Short name of the paper.
-    target : Target
-        The statement.
-    is_within : bool
-        The reproduction is within the tolerance in the paper's averaging window.
-    measured : float, optional
-        The reproduced number; None for a shape, and for a number that no experiment reproduces.
-    """
+    """A paper's statement and its reproduction in the paper's averaging window."""
 
     paper: str
     target: Target

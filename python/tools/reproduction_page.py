@@ -140,7 +140,7 @@ def _shape_row(row: dict[str, Any]) -> str:
 
 
 def _notes(targets: list[dict[str, Any]]) -> Iterator[str]:
-    """List the notes, each once with all of its targets."""
+    """Each note once, with all of its targets."""
     for note in dict.fromkeys(row["note"] for row in targets if row.get("note")):
         names = ", ".join(f"`{row['id']}`" for row in targets if row.get("note") == note)
         yield f"- {names}: {note}."
@@ -151,7 +151,6 @@ def _bold_if(text: str, *, wrong: bool) -> str:
 
 
 def _unmeasured(paper: str) -> Iterator[str]:
-    """List the paper's numbers that no simulation gives."""
     stated = find_paper(paper).unmeasured
     if stated:
         yield from ("", "| stated, not measured | why |", "|---|---|")
@@ -183,22 +182,7 @@ def image_name(paper: str, figure: str) -> str:
 
 
 def write_page(paper: str, folder: Path, root: Path = ROOT) -> list[Path]:
-    """Write what a paper's reproduction has measured and drawn into the documents.
-
-    Parameters
-    ----------
-    paper : str
-        The paper's short name.
-    folder : Path
-        Folder of the reproduction.
-    root : Path
-        Folder of README and docs.
-
-    Returns
-    -------
-    list of Path
-        The files written. Of the figures only those are copied whose image is there already.
-    """
+    """Write a paper's reproduction into the documents; only existing images are replaced."""
     reproduction = json.loads((folder / "reproduction.json").read_text("utf-8"))
     texts = {root / "docs" / "reproductions" / f"{paper}.md": numbers(reproduction)}
     if paper == "gran2012":

@@ -1,5 +1,3 @@
-//! Programs as a scenario asks for them: jobs can be made of it for any seed.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;

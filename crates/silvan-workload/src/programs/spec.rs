@@ -1,5 +1,3 @@
-//! Specification of the programs before a run.
-
 use std::sync::Arc;
 
 use silvan_core::{HostId, Sl, Span, Time};

@@ -1,5 +1,3 @@
-//! Faults of a traffic description.
-
 use std::fmt;
 
 use silvan_core::document::{KeyPath, Refusal};
@@ -285,7 +283,6 @@ fn of_file(name: Option<&str>) -> String {
 }
 
 impl Reason {
-    /// Returns the text to write instead.
     fn hint(&self) -> String {
         let hint = match self {
             Self::OutsideFabric { .. } => "name a host of the fabric",
@@ -353,7 +350,6 @@ impl Reason {
     }
 }
 
-/// Adds the key in a scenario and the text to write there.
 impl From<&TrafficError> for Refusal {
     fn from(error: &TrafficError) -> Self {
         let TrafficError {
@@ -364,7 +360,7 @@ impl From<&TrafficError> for Refusal {
         } = error;
         let at = match *key {
             "" => entry.key(),
-            // The traffic checks the MTU too, whose key stands elsewhere.
+            // The traffic checks the MTU, whose key is elsewhere.
             "mtu" => "packet.mtu".into(),
             key => entry.key().key(key),
         };

@@ -1,5 +1,3 @@
-//! Flows of a file: who sends how many bytes to whom, and when.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -53,7 +51,6 @@ pub struct FlowFile {
 }
 
 impl FlowFile {
-    /// The flows of each host by start.
     fn flows(&self, check: &Checker) -> Result<Vec<Vec<ListedFlow>>, TrafficError> {
         let Some(text) = &self.list else {
             return match &self.file {
@@ -73,7 +70,7 @@ impl FlowFile {
         for (from, flow) in read {
             flows[from.index()].push(flow);
         }
-        // Stable: flows of one instant start in the order of the file.
+        // Stable: flows of one instant keep the file's order.
         flows
             .iter_mut()
             .for_each(|flows| flows.sort_by_key(|(start, ..)| *start));
