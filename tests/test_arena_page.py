@@ -78,10 +78,10 @@ def test_the_summary_has_means_counts_and_losses() -> None:
     means = text.partition("## Means")[2]
     (none, *_) = cells(means, "`none`")
     # No control has no settings to tune, and one of its two cases is common to all schemes.
-    assert none == ["`none`", "0.50", "", "0 of 2", "0.00 `forest`", "1.00"]
+    assert none == ["`none`", "0.50", "", "0/2", "0.00 `forest`", "1.00"]
     (pft, *_) = cells(means, "`pft`")
     # Published settings count where none were tuned, and the best everywhere loses nowhere.
-    assert pft == ["`pft`", "0.25", "1.00", "2 of 2", "1.00", ""]
+    assert pft == ["`pft`", "0.25", "1.00", "2/2", "1.00", ""]
     # By the common case: shares in other cases do not count.
     assert means.index("`pft`") < means.index("`reps`") < means.index("`none`")
 

@@ -96,9 +96,9 @@ def test_mistakes_name_file_and_line(folder: Path) -> None:
     with pytest.raises(ScenarioError, match=r"flow.txt:2: .ten. is no size of a flow"):
         silvan.Scenario.from_file(folder / "listed.toml")
     for flow, message in [
-        ("1 7 3 100 10 2", "line 2: there is no host 7; hosts are 0 to 3"),
-        ("1 1 3 100 10 2", "line 2: the flow ends at its sender"),
-        ("1 0 3 100 10 1.5", "line 2: the flow starts at 1.5 s, before the origin"),
+        ("1 7 3 100 10 2", r"flow\.txt, line 2: there is no host 7; hosts are 0 to 3"),
+        ("1 1 3 100 10 2", r"flow\.txt, line 2: the flow ends at its sender"),
+        ("1 0 3 100 10 1.5", r"flow\.txt, line 2: the flow starts at 1.5 s, before the origin"),
     ]:
         (folder / "flow.txt").write_text(f"1\n{flow}\n")
         with pytest.raises(ScenarioError, match=message):

@@ -1,5 +1,4 @@
-//! Builds the preload library of the live fabric, which the extension module carries: it is loaded into
-//! other programs, so it is a library of its own.
+//! Builds the preload library of the live fabric, which is loaded into other programs, so it is a library of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Public names load on first use: `silvan --help` and `import silvan` stay fast, because
-# Arrow and NumPy are imported only by the code that needs them.
+# Public names load on first use, so that `silvan --help` and `import silvan` need no Arrow or
+# NumPy.
 _HOME = {
     "NEVER": "silvan.schemes.callbacks",
     "Callbacks": "silvan.schemes.callbacks",
@@ -133,7 +133,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from the module it lives in, once."""
     if name == "__version__":
         value: Any = importlib.import_module("silvan._silvan").version()
     elif name in _HOME:
@@ -145,5 +144,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the public names."""
     return sorted(__all__)

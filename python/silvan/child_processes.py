@@ -1,7 +1,7 @@
 """Child processes that end with their use: a block's end, an interrupt, or the parent's death.
 
-All programs that silvan starts end here: a signal, a short wait, SIGKILL, and a wait for the end.
-:class:`subprocess.Popen` alone waits for a quarter of a second after Ctrl-C and leaves the child.
+After a signal and a short wait, SIGKILL ends them. :class:`subprocess.Popen` alone leaves the child
+behind after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import IO
 _PR_SET_PDEATHSIG = 1
 
 GRACE_S = 5.0
-"""Time between SIGTERM and SIGKILL, and after that until what cannot be ended is left."""
+"""Time between SIGTERM and SIGKILL, and after that until a process is left."""
 
 _NAP_S = 0.02
 
@@ -34,13 +34,8 @@ _Handler = Callable[[int, FrameType | None], object] | int
 class DeferredSignals:
     """Holds SIGINT, SIGTERM and SIGHUP back during a block, then delivers them.
 
-    Without it, an interrupt between a child's start and the code that ends it leaves the child
-    behind. Only the main thread runs handlers, so a block in another thread changes nothing.
-
-    Attributes
-    ----------
-    pending : list of int
-        The signals that were sent so far.
+    An interrupt between a child's start and the code that ends it would leave the child behind.
+    Only the main thread runs handlers.
     """
 
     def __init__(self) -> None:
@@ -77,7 +72,7 @@ class DeferredSignals:
                 signal.signal(number, self._before[number])
                 del self._before[number]
         finally:
-            # A handler that is restored may have raised an exception.
+            # A restored handler may have raised an exception.
             if self._before:
                 self._restore()
 
@@ -86,15 +81,10 @@ class DeferredSignals:
 
 
 class Once:
-    """Does an action once although signals come; what their handlers raise is raised at the end.
+    """Does an action once although signals come; their exceptions are raised at the end.
 
-    A signal at the very call raises its exception before the action has begun. So a block that must
-    end with the action calls it a second time: ``try: undo()``, ``finally: undo()``.
-
-    Parameters
-    ----------
-    action : callable
-        Function to call once.
+    A signal at the call raises its exception before the action begins. So a block that must end
+    with the action calls it twice: ``try: undo()``, ``finally: undo()``.
     """
 
     def __init__(self, action: Callable[[], object]) -> None:
@@ -102,7 +92,7 @@ class Once:
         self._is_begun = False
 
     def __call__(self) -> None:
-        """Do it, unless a call before has begun with it."""
+        """Do the action unless an earlier call has begun it."""
         raised: BaseException | None = None
         while not self._is_begun:
             try:
@@ -119,23 +109,10 @@ class Once:
 def ends_with_parent(
     number: signal.Signals = signal.SIGKILL, *, is_waited_for: bool = False
 ) -> Callable[[], None] | None:
-    """Give what ``preexec_fn`` of :class:`subprocess.Popen` is, so that the child ends, too.
+    """Return a ``preexec_fn`` of :class:`subprocess.Popen` that ends the child with its parent.
 
-    Without it, SIGKILL of the parent leaves the child behind. The kernel ends the child with the
-    *thread* that has started it, so children of other threads than the main one are bound only if
-    the thread waits for them. On systems without prctl(2) none is.
-
-    Parameters
-    ----------
-    number : Signals
-        The signal that ends the child.
-    is_waited_for : bool
-        True if the thread that starts the child waits until it has ended.
-
-    Returns
-    -------
-    callable, optional
-        The function, or ``None`` where there is none.
+    The kernel ends the child with the *thread* that has started it, so children of other threads
+    than the main one are bound only if the thread waits for them. None without prctl(2).
     """
     is_main = threading.current_thread() is threading.main_thread()
     if sys.platform != "linux" or not (is_main or is_waited_for):
@@ -167,31 +144,11 @@ def child(
     signal_of_parent: signal.Signals = signal.SIGKILL,
     grace_s: float = GRACE_S,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Let a program run until a block ends; it has always ended after the block.
+    """Run a program until a block ends; arguments are those of :class:`subprocess.Popen`.
 
-    Parameters
-    ----------
-    words : sequence of str
-        The program and its arguments.
-    cwd, env, stdin, stdout, stderr, process_group, start_new_session
-        As for :class:`subprocess.Popen`, but without input by default.
-    is_waited_for : bool
-        True if the thread that enters the block leaves it, too. Only then, or if it is the main
-        thread, the kernel ends the program with this process.
-    signal_of_parent : Signals
-        The signal by which it does.
-    grace_s : float
-        Seconds between SIGTERM and SIGKILL after the block.
-
-    Yields
-    ------
-    Popen
-        The process.
-
-    Raises
-    ------
-    OSError
-        The program cannot be started.
+    ``is_waited_for`` states that the thread that enters the block leaves it, too. Only then, or in
+    the main thread, ``signal_of_parent`` ends the program with this process. Seconds between
+    SIGTERM and SIGKILL after the block: ``grace_s``.
     """
     with DeferredSignals() as signals:
         process = subprocess.Popen(
@@ -226,22 +183,7 @@ def run_child(
     stderr: int | IO[str] | None = subprocess.PIPE,
     timeout_s: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, as :func:`subprocess.run` does, and end it after an interrupt.
-
-    Parameters
-    ----------
-    words, cwd, env, stdout, stderr
-        As for :func:`child`; what it prints is returned by default.
-    timeout_s : float, optional
-        Seconds that it may take; by default any time.
-
-    Raises
-    ------
-    OSError
-        The program cannot be started.
-    subprocess.TimeoutExpired
-        It has not ended in time.
-    """
+    """Run a program as :func:`subprocess.run` does, and end it after an interrupt."""
     with child(
         words, cwd=cwd, env=env, stdout=stdout, stderr=stderr, is_waited_for=True
     ) as process:
@@ -276,25 +218,10 @@ def end(
     grace_s: float = GRACE_S,
     again_s: float | None = None,
 ) -> int:
-    """End processes in order, or by force if they do not end, and those that they start meanwhile.
+    """End processes in order, or by force, and those that they start meanwhile.
 
-    A second signal, such as Ctrl-C, ends them by force at once; it is delivered afterwards.
-
-    Parameters
-    ----------
-    running : callable
-        Gives the ids of those that still run.
-    number : Signals
-        The signal that asks them to end.
-    grace_s : float
-        Seconds until SIGKILL.
-    again_s : float, optional
-        Seconds after which the signal is sent again; by default it is sent once.
-
-    Returns
-    -------
-    int
-        Number of processes that got a signal.
+    A second signal, such as Ctrl-C, ends them by force at once. Returns their number. Without
+    ``again_s``, the signal is sent once.
     """
     terminated: dict[int, float] = {}
     started = time.monotonic()

@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any
 
 LONGEST_TEXT = 300
-"""Characters of an exception's text that an error shows, if the exception is not silvan's."""
 
 _LONGEST_OWN_TEXT = 10_000
 
@@ -46,19 +45,13 @@ def shown(value: object, longest: int = LONGEST_TEXT) -> str:
         text = str(value)
     except (Exception, SystemExit, GeneratorExit) as error:
         text = f"(its text cannot be made: {type(error).__name__})"
-    # Escapes are longer than what they mean.
+    # Escapes are longer than their characters.
     line = one_line(text[: longest + 1])
     return line if len(line) <= longest else f"{line[:longest]}..."
 
 
 def checked_argument(name: str, value: object, kind: Any, wanted: str) -> None:
-    """Make sure that an argument of a function is of some type.
-
-    Raises
-    ------
-    SilvanError
-        It is of another one.
-    """
+    """Make sure that an argument of a function is of some type."""
     # True and False are numbers for Python alone.
     number = kind in {Integral, Real} and isinstance(value, bool)
     if number or not isinstance(value, kind):
@@ -191,7 +184,7 @@ class SchemeError(ScenarioError):
         time_ps: int | None = None,
     ) -> None:
         super().__init__(message, source, line, hint)
-        # Pickling rebuilds an exception from its arguments, and the others from its state.
+        # Pickling rebuilds an exception from its arguments, other attributes from its state.
         self.args = (self.message, source, line, self.hint)
         self.hook = hook
         self.time_ps = time_ps

@@ -20,15 +20,7 @@ _FOLDER = Path(__file__).parent / "examples"
 
 @dataclass(frozen=True)
 class Example:
-    """A scenario or a program that is shipped.
-
-    Attributes
-    ----------
-    name : str
-        The name of its file, without the ending.
-    path : Path
-        The scenario file, or the program.
-    """
+    """A shipped scenario or program; its name is the file's without the ending."""
 
     name: str
     path: Path
@@ -46,7 +38,7 @@ class Example:
             return (ast.get_docstring(ast.parse(text)) or "").splitlines()
         lines = []
         for line in text.splitlines():
-            # An editor finds the schema by the line that begins with "#:".
+            # Editors find the schema by the line that begins with "#:".
             if not line.startswith("#") or line.startswith("#:"):
                 break
             lines.append(line.removeprefix("#").removeprefix(" "))
@@ -75,7 +67,7 @@ class Example:
         words = [word for call in self.commands for word in call.split()]
         if self.is_scenario:
             words += _strings(tomllib.loads(self.path.read_text("utf-8")))
-        # Each rank of a program has a separate trace file.
+        # Each rank of a program has a trace file.
         words += [path.name for word in words for path in folder.glob(f"{word}.[0-9]*.json")]
         named = {folder / word for word in words} - {self.path}
         companions = sorted(path.relative_to(folder) for path in named if path.is_file())
@@ -83,7 +75,6 @@ class Example:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Give all strings in a TOML document."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -97,7 +88,7 @@ def _strings(value: Any) -> Iterator[str]:
 def examples() -> list[Example]:
     """List all examples, by name.
 
-    A program that a scenario names, or that belongs to one, is part of that scenario's example.
+    A program of a scenario is part of that scenario's example.
     """
     scenarios = [Example(path.stem, path) for path in _FOLDER.rglob("*.toml")]
     parts = {one.path.parent / file for one in scenarios for file in one.files()}
@@ -106,13 +97,7 @@ def examples() -> list[Example]:
 
 
 def example(name: str) -> Example:
-    """Return the example of a name.
-
-    Raises
-    ------
-    SilvanError
-        No example has this name.
-    """
+    """Return the example of a name."""
     known = {one.name: one for one in examples()}
     wanted = name.removesuffix(".toml").removesuffix(".py")
     if wanted in known:
@@ -125,26 +110,7 @@ def example(name: str) -> Example:
 
 
 def copy_example(one: Example, folder: Path) -> list[Path]:
-    """Copy an example with the files that it names.
-
-    Parameters
-    ----------
-    one : Example
-        Example to copy.
-    folder : Path
-        Destination folder; a missing folder is made.
-
-    Returns
-    -------
-    list of Path
-        The files that were written, the one that gives the name first.
-
-    Raises
-    ------
-    OutputError
-        A file of this name is there already, or the folder cannot be written to. Nothing is
-        written.
-    """
+    """Copy an example with its files; the named one is first. Nothing is overwritten."""
     files = one.files()
     for file in files:
         if os.path.lexists(folder / file):

@@ -14,24 +14,10 @@ EXTRAS = {
     "twin": ("scipy",),
     "tune": ("optuna",),
 }
-"""The modules that each extra installs."""
 
 
 def require_extra(extra: str, purpose: str) -> None:
-    """Check that an extra is installed.
-
-    Parameters
-    ----------
-    extra : str
-        A key of `EXTRAS`.
-    purpose : str
-        Feature that needs the extra, as the subject of a sentence in the plural.
-
-    Raises
-    ------
-    MissingExtraError
-        A module of the extra is missing.
-    """
+    """Check that an extra is installed; ``purpose`` is the subject of the error, in the plural."""
     missing = [module for module in EXTRAS[extra] if not _is_installed(module)]
     if missing:
         raise MissingExtraError(

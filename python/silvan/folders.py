@@ -26,40 +26,27 @@ from silvan.scratch import lock_folder, remove_unlocked
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 MANIFEST = "manifest.json"
-"""File that marks a folder as a finished result."""
 
 _SWEEP = "sweep.json"
 _ORIGIN = "origin.json"
 _RESULTS = ("run", "seed-*", "point-*/seed-*", "isolated", "congestors", "congested")
-"""Places of results in the output folder of a command."""
+"""Results in the output folder of a command."""
 
 LOCK = ".lock"
-"""File that a command locks while it writes into a folder."""
+"""Locked while a command writes into a folder."""
 
 _UNFINISHED = ".unfinished"
-"""File in folders that become results, or that were results, until all of it is in order."""
+"""In folders that are not yet, or no longer, complete results."""
 
 _WORK = re.compile(r"\..+-[a-z0-9_]{8}")
-"""Names of such folders."""
 
 
 WRITING = threading.RLock()
-"""Held while something is written: a process that ends itself waits for it."""
+"""Held during writes: a process that ends itself waits for it."""
 
 
 def require_writable(directory: Path) -> None:
-    """Make a folder, and make sure that it can be written to.
-
-    Parameters
-    ----------
-    directory : Path
-        The folder; it and its parents are made where they are missing.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be made or written to.
-    """
+    """Make a folder, and make sure that it can be written to."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
@@ -69,18 +56,7 @@ def require_writable(directory: Path) -> None:
 
 
 def require_replaceable(target: Path) -> None:
-    """Make sure that a result may be put where something else may be already.
-
-    Parameters
-    ----------
-    target : Path
-        The folder of the result. It may be missing, empty, or a result.
-
-    Raises
-    ------
-    OutputError
-        The folder holds something else.
-    """
+    """Check that a result may replace a target: missing, empty, or a result."""
     if target.exists() and not target.is_dir():
         raise OutputError(
             f"{target}: it is no folder",
@@ -94,37 +70,13 @@ def require_replaceable(target: Path) -> None:
 
 
 def require_regular(path: Path) -> None:
-    """Refuse to read what has no end, or waits for another program: devices and pipes.
-
-    Parameters
-    ----------
-    path : Path
-        The file, in a folder that silvan has written.
-
-    Raises
-    ------
-    OSError
-        There is no such file.
-    ValueError
-        It is something else than a file.
-    """
+    """Refuse devices and pipes, which may have no end."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError(f"its {path.name} is no regular file")
 
 
 def require_writable_file(path: Path) -> None:
-    """Make sure that a file can be written, before work whose outcome it is to hold.
-
-    Parameters
-    ----------
-    path : Path
-        The file, or a pipe or a character device.
-
-    Raises
-    ------
-    OutputError
-        It cannot be written.
-    """
+    """Check that a file can be written, before the work for it."""
     try:
         if not _is_stream(path):
             with tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent):
@@ -134,22 +86,9 @@ def require_writable_file(path: Path) -> None:
 
 
 def results_below(folder: Path, pattern: str = "**") -> list[Path]:
-    """Find the results in a folder, without what a command that was killed has left behind.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-    pattern : str
-        Pattern of paths, as for :meth:`pathlib.Path.glob`; by default at any depth.
-
-    Returns
-    -------
-    list of Path
-        The folders of the results, sorted.
-    """
+    """Find the results in a folder, without what a command that was killed has left behind."""
     found = (path.parent for path in sorted(folder.glob(f"{pattern}/{MANIFEST}")))
-    # Half-written and replaced results have names that begin with a dot until they are renamed.
+    # Unfinished and replaced results have names that begin with a dot.
     return [
         path
         for path in found
@@ -158,17 +97,9 @@ def results_below(folder: Path, pattern: str = "**") -> list[Path]:
 
 
 def run_folders(folders: Iterable[Path]) -> list[Path]:
-    """Find the results that folders are or hold.
+    """Find the results in folders of one or several runs.
 
-    Parameters
-    ----------
-    folders : iterable of Path
-        Folders of results, or of runs with several seeds.
-
-    Returns
-    -------
-    list of Path
-        The folders of the results. A folder without any result is itself in the list.
+    A folder without any result is itself in the list.
     """
     found = []
     for folder in folders:
@@ -179,17 +110,7 @@ def run_folders(folders: Iterable[Path]) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Scenario and version that results come from.
-
-    Attributes
-    ----------
-    name : str
-        The scenario's name.
-    scenario_hash : str
-        The scenario's hash.
-    version : str
-        Version of silvan.
-    """
+    """Scenario and version of results."""
 
     name: str
     scenario_hash: str
@@ -200,23 +121,10 @@ class Origin:
 def claimed_results(
     root: Path | None, planned: Mapping[Path, Origin], *, overwrite: bool
 ) -> Iterator[None]:
-    """Keep a folder for the results of one command, and for one scenario and version.
+    """Claim a folder for one command, scenario and version.
 
-    Parameters
-    ----------
-    root : Path, optional
-        The output folder. It is made if it is missing. Without one, nothing happens.
-    planned : Mapping
-        Place of each result, and its origin. Other seeds of one scenario lie side by side.
-    overwrite : bool
-        Whether to remove results and figures of another origin instead of refusing.
-
-    Raises
-    ------
-    OutputError
-        The folder holds results or figures of another origin or that cannot be read, a sweep, or
-        something else where a result goes; another command writes there; or it cannot be written.
-        Or, at the end, a result is gone that was written.
+    ``planned`` has place and origin of each result. ``overwrite`` removes results and figures of
+    other origins. Refuses folders of sweeps, of other commands, or with other files.
     """
     if root is None:
         yield
@@ -259,20 +167,7 @@ def _remove_others(root: Path, planned: Mapping[Path, Origin], *, overwrite: boo
 
 @contextmanager
 def exclusive(root: Path, kind: str) -> Iterator[None]:
-    """Keep other commands out of a folder; the system takes the lock from a process that ends.
-
-    Parameters
-    ----------
-    root : Path
-        The folder; it exists.
-    kind : str
-        Noun for the other one in the error, such as "sweep".
-
-    Raises
-    ------
-    OutputError
-        Another process holds the folder, or it cannot be written.
-    """
+    """Lock a folder; the system unlocks it when the process ends. ``kind`` is for the error."""
     path = root / LOCK
     while True:
         try:
@@ -288,21 +183,20 @@ def exclusive(root: Path, kind: str) -> Iterator[None]:
                     hint="wait for it, or name another folder with --out",
                 ) from None
             if not _is_at(file, path):
-                # The command before has removed the file that was opened.
+                # The command before has removed the opened file.
                 continue
             for parent in (root, *root.glob("point-*")):
                 _remove_unfinished(parent)
             try:
                 yield
             finally:
-                # Without the lock the file means nothing, and what the block raises is worth more.
+                # Without the lock the file means nothing, and the block's exception matters more.
                 with suppress(OSError):
                     path.unlink()
             return
 
 
 def _is_at(file: TextIOWrapper, path: Path) -> bool:
-    """Tell whether an open file is the one that has the path now."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -310,13 +204,7 @@ def _is_at(file: TextIOWrapper, path: Path) -> bool:
 
 
 def claim_result(target: Path, origin: Origin, *, overwrite: bool) -> None:
-    """Make sure that a folder holds no result of another scenario or version.
-
-    Raises
-    ------
-    OutputError
-        It does, and ``overwrite`` is false.
-    """
+    """Make sure that a folder holds no result of another scenario or version."""
     found = _origin(target / MANIFEST)
     if found != origin and (target / MANIFEST).exists() and not overwrite:
         raise another_origin(target, found, origin)
@@ -325,25 +213,9 @@ def claim_result(target: Path, origin: Origin, *, overwrite: bool) -> None:
 def claim_figures(
     folder: Path, pattern: str, origin: Origin, *, overwrite: bool, what: str = "scenario"
 ) -> None:
-    """Note in a folder of figures where they come from, if no others are there.
+    """Note the origin of figures in a folder, or refuse figures of another origin.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder. It is made if it is missing.
-    pattern : str
-        Names of the figures' files, as for :meth:`pathlib.Path.glob`.
-    origin : Origin
-        Scenario and version of the figures.
-    overwrite : bool
-        Whether to remove figures of another origin instead of refusing.
-    what : str
-        Noun that the error uses for the origin.
-
-    Raises
-    ------
-    OutputError
-        The folder holds figures of another origin, or cannot be written.
+    ``pattern`` are the figures' names; ``overwrite`` removes others.
     """
     _remove_figures(folder, origin, overwrite=overwrite, what=what)
     require_writable(folder)
@@ -354,22 +226,9 @@ def claim_figures(
 def require_origin(
     folder: Path, wanted: Origin, *, overwrite: bool, what: str = "scenario"
 ) -> bool:
-    """Refuse figures of another origin in a folder as :func:`claim_figures`, and write nothing.
+    """Refuse figures of another origin as :func:`claim_figures`, without writing.
 
-    Parameters
-    ----------
-    folder, wanted, overwrite, what
-        As for :func:`claim_figures`.
-
-    Returns
-    -------
-    bool
-        True if there are such figures, which may be overwritten.
-
-    Raises
-    ------
-    OutputError
-        The folder holds figures of another origin.
+    Returns true if there are such figures, which may be overwritten.
     """
     path = folder / _ORIGIN
     found = _origin(path)
@@ -382,11 +241,10 @@ def require_origin(
 def _remove_figures(
     folder: Path, wanted: Origin, *, overwrite: bool, what: str = "scenario"
 ) -> None:
-    """Remove the figures of another origin from a folder, or refuse."""
     if not require_origin(folder, wanted, overwrite=overwrite, what=what):
         return
     path = folder / _ORIGIN
-    # A damaged note names no files; then those are found by the new figures' names.
+    # A damaged note names no files: the new figures' names find them.
     with suppress(OSError, ValueError, TypeError, KeyError):
         pattern = json.loads(path.read_text(encoding="utf-8"))["figures"]
         for figure in folder.glob(Path(pattern).name):
@@ -413,7 +271,7 @@ def another_origin(
 
 
 def _origin(manifest: Path) -> Origin | None:
-    """Read where a result comes from; None if there is none, or one that cannot be read."""
+    """None if there is no readable result."""
     try:
         values = json.loads(manifest.read_text(encoding="utf-8"))
         return Origin(*(str(values[key]) for key in ("name", "scenario_hash", "version")))
@@ -432,25 +290,11 @@ def _remove_result(folder: Path, root: Path) -> None:
 
 @contextmanager
 def replaced_folder(target: Path) -> Iterator[Path]:
-    """Fill a new folder, then put it in the place of the target in one step.
+    """Fill a new folder, then replace the target in one step.
 
-    Parameters
-    ----------
-    target : Path
-        The folder that appears when the block ends well. A finished result there is
-        replaced; anything else is left alone and refused.
-
-    Yields
-    ------
-    Path
-        An empty folder next to the target. It is removed if the block fails.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be written, or holds something else than a result.
+    Only a finished result is replaced. The new folder is removed if the block fails.
     """
-    # A link stays, and the folder that it names is replaced.
+    # A link stays, and its folder is replaced.
     target = Path(os.path.realpath(target))
     require_replaceable(target)
     require_writable(target.parent)
@@ -463,7 +307,7 @@ def _fill(target: Path) -> Iterator[Path]:
     with ExitStack() as folders:
         try:
             work = folders.enter_context(_work_folder(target, ""))
-            # A private folder is what mkdtemp makes; results are for everyone who may list it.
+            # mkdtemp makes a private folder; results are for everyone who may list it.
             work.chmod(0o777 & ~_umask())
             yield work
             old = None
@@ -476,7 +320,7 @@ def _fill(target: Path) -> Iterator[Path]:
 
 
 def _swap(work: Path, target: Path, old: Path | None) -> None:
-    """Put a folder in the place of another one, which moves, or comes back if that fails."""
+    """Replace a folder, which comes back after a failure."""
     if old is not None:
         target.rename(old)
     try:
@@ -490,7 +334,7 @@ def _swap(work: Path, target: Path, old: Path | None) -> None:
 
 @contextmanager
 def _work_folder(target: Path, kind: str) -> Iterator[Path]:
-    """Make a locked folder beside a result, and remove it after the block if it is there then."""
+    """Make a locked folder beside a result, and remove it after the block."""
     start = f".{target.name}-{kind}"
     lock: int | None = None
     with DeferredSignals() as signals:
@@ -500,7 +344,7 @@ def _work_folder(target: Path, kind: str) -> Iterator[Path]:
                 (work / _UNFINISHED).touch()
                 lock = lock_folder(work)
             except (FileNotFoundError, BlockingIOError):
-                # Another process has taken it for an abandoned one.
+                # Another process has taken it for abandoned.
                 continue
             except OSError:
                 # A file system without locks.
@@ -522,7 +366,7 @@ def _remove_unfinished_once(parent: Path) -> None:
 
 
 def _remove_unfinished(parent: Path) -> None:
-    """Remove half-written results that killed processes of this user have left in a folder."""
+    """Remove unfinished results of this user's killed processes."""
     with suppress(OSError):
         for path in parent.glob(".*"):
             if _WORK.fullmatch(path.name) and (path / _UNFINISHED).is_file():
@@ -530,7 +374,7 @@ def _remove_unfinished(parent: Path) -> None:
 
 
 def _remove_or_restore(path: Path) -> None:
-    """Remove a half-written result. A replaced result without a successor comes back."""
+    """Remove an unfinished result, or restore one without a successor."""
     for before in path.iterdir():
         place = path.parent / before.name
         if path.name.startswith(f".{before.name}-old-") and not place.exists():
@@ -539,61 +383,21 @@ def _remove_or_restore(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one step: it is there whole, or as it was before.
-
-    Parameters
-    ----------
-    path : Path
-        The file, in a folder that exists.
-    text : str
-        Text to write, as UTF-8.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-    """
+    """Write a text file as UTF-8 in one step: complete, or unchanged."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file in one step, as :func:`write_text` does; it survives a power cut, too.
-
-    Parameters
-    ----------
-    path : Path
-        The file, in a folder that exists.
-    data : bytes
-        Bytes to write.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-    """
+    """Write a file in one step; it survives a power cut."""
     with written_file(path) as file:
         file.write(data)
 
 
 @contextmanager
 def written_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file piece by piece: it is there whole after the block, or as it was before.
+    """Write a file in pieces: complete after the block, or unchanged.
 
-    Parameters
-    ----------
-    path : Path
-        The file, in a folder that exists. A link stays, and the file that it names is written. A
-        pipe that somebody reads, or a character device, is written into.
-
-    Yields
-    ------
-    BinaryIO
-        File to write to.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
+    A link's target is written. Pipes with a reader and character devices are written into.
     """
     try:
         if _is_stream(path):
@@ -606,12 +410,12 @@ def written_file(path: Path) -> Iterator[BinaryIO]:
             with work.open("wb") as file:
                 yield file
                 file.flush()
-                # Without this a power cut may leave the new name with nothing behind it.
+                # Without it a power cut may leave an empty file with the new name.
                 os.fsync(file.fileno())
             work.replace(target)
             _sync_folder(target.parent)
         finally:
-            # In a file system that is read-only it fails although there is no such file.
+            # Read-only file systems fail also for a missing file.
             with suppress(OSError):
                 work.unlink()
     except OSError as error:
@@ -619,7 +423,7 @@ def written_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _is_stream(path: Path) -> bool:
-    """Tell pipes and character devices, which keep nothing, from files; refuse the rest."""
+    """Return true for pipes and character devices; refuse anything else but files."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -634,29 +438,14 @@ def _is_stream(path: Path) -> bool:
 
 
 def _opened_stream(path: Path) -> BinaryIO:
-    # A pipe without a reader would keep the program waiting.
+    # A pipe without a reader would block the program.
     handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     os.set_blocking(handle, True)
     return os.fdopen(handle, "wb")
 
 
 def require_own_kind(path: Path, start: bytes, what: str) -> None:
-    """Refuse to replace a file that is something else than what is to be written.
-
-    Parameters
-    ----------
-    path : Path
-        The file. It may be missing or empty.
-    start : bytes
-        First bytes of silvan's files of the kind.
-    what : str
-        Name of the kind in the error.
-
-    Raises
-    ------
-    OutputError
-        The file is of another kind, or the path is that of a folder.
-    """
+    """Refuse to replace a file, unless it begins with ``start``, is missing or empty."""
     try:
         if path.exists() and _is_stream(path):
             return

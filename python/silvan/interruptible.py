@@ -18,32 +18,22 @@ Result = TypeVar("Result")
 _NAP_S = 0.05
 
 LONGEST_WAIT_S = 5.0
-"""For how long the end of the interpreter waits for calls that were left."""
+"""Seconds that the interpreter waits for abandoned calls."""
 
 _left: list[threading.Event] = []
-"""The ends of calls that were left."""
+"""Ends of abandoned calls."""
 
 
 def interruptible(call: Callable[[], Result]) -> Result:
-    """Return what a call returns, which Ctrl-C does not wait for.
+    """Return the value of a call, which Ctrl-C does not wait for.
 
-    A call that is left goes on in its thread. The interpreter waits for it before it ends: a thread
-    that returns to Python afterwards is ended by Python in the midst of compiled code, which aborts
-    the process. A command does not wait: :func:`leave_calls`.
-
-    Parameters
-    ----------
-    call : callable
-        The call. It must not depend on its thread, and writes no files.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        On Ctrl-C, at once.
+    An abandoned call continues in its thread. The interpreter waits for it, because a thread that
+    returns to Python later is ended in compiled code, which aborts the process. A command does not
+    wait: :func:`leave_calls`. The call must not depend on its thread or write files.
     """
     done: list[Result] = []
     failed: list[BaseException] = []
-    # A thread that is being joined counts as ended after Ctrl-C, in Python 3.11; an event does not.
+    # In Python 3.11, a joined thread counts as ended after Ctrl-C; an event does not.
     ended = threading.Event()
 
     def run() -> None:
@@ -68,14 +58,9 @@ def interruptible(call: Callable[[], Result]) -> Result:
 
 
 def leave_calls(status: int) -> None:
-    """End the process at once if calls go on that were left; otherwise do nothing.
+    """End the process at once if abandoned calls continue.
 
     Writes of other threads into a folder are finished first.
-
-    Parameters
-    ----------
-    status : int
-        The exit status.
     """
     if all(ended.is_set() for ended in _left):
         return

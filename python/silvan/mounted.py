@@ -1,13 +1,10 @@
-"""Run a program that sees a fabric's files of sysfs without the preload library.
+"""Run a program with a fabric's sysfs files without the preload library.
 
-Programs that call the kernel without libc (static ones, and those of Go) do not load the library.
-For them this module makes a mount namespace in which ``/sys/class/infiniband`` and
-``/sys/class/infiniband_mad`` are a file system of FUSE (filesystem in userspace, see the kernel's
-``Documentation/filesystems/fuse``), whose files have the text of the instant of opening. No other
-program sees the mounts, and they end with the program.
+Static programs and those of Go call the kernel without libc. For them this module makes a mount
+namespace in which ``/sys/class/infiniband`` and others are a FUSE file system (kernel's
+``Documentation/filesystems/fuse``). Only this program sees the mounts, which end with it.
 
-``python -m silvan.mounted COMMAND ...`` runs a command so, in the environment of an attached
-program.
+``python -m silvan.mounted COMMAND ...`` runs a command in an attached environment.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ from silvan.errors import EmulationError
 from silvan.scratch import mount_point
 
 CLASSES = ("infiniband", "infiniband_mad", "infiniband_verbs")
-"""Folders below ``/sys/class`` to mount."""
+"""Below ``/sys/class``."""
 
 _CLASS = Path("/sys/class")
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -63,13 +60,7 @@ _NO_REPLY = {2, 36, 42}
 
 
 def ask(operation: int, data: bytes = b"") -> bytes:
-    """Send a request to the server of the fabric that the environment names.
-
-    Raises
-    ------
-    OSError
-        The server cannot be reached, or refuses.
-    """
+    """Send a request to the server of the fabric that the environment names."""
     name = os.environ.get("IBSIM_SOCKNAME", "sim")
     node = os.environ.get("SIM_HOST", "").encode()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
@@ -85,8 +76,6 @@ def ask(operation: int, data: bytes = b"") -> bytes:
 
 @dataclass(slots=True)
 class _Node:
-    """A file or folder; the server knows a file by its name."""
-
     name: str
     parent: int
     children: dict[str, int] = field(default_factory=dict)
@@ -94,15 +83,7 @@ class _Node:
 
 
 class FileSystem:
-    """The files of a node of the fabric, as FUSE has them.
-
-    Parameters
-    ----------
-    root : Path
-        A folder with the same files.
-    read : callable
-        Gives the text of a file, by its path below the root.
-    """
+    """The files of a node of the fabric, as FUSE has them."""
 
     def __init__(self, root: Path, read: Callable[[str], bytes]) -> None:
         self._read = read
@@ -156,7 +137,7 @@ class FileSystem:
     def _packed(self, number: int) -> bytes:
         node = self._nodes[number]
         mode = stat.S_IFDIR | 0o755 if node.is_folder else stat.S_IFREG | 0o444
-        # As in sysfs, files have the size of a page, independent of their text.
+        # As in sysfs, files have the size of a page.
         return _ATTRIBUTES.pack(number, 4096, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
     def _look_up(self, number: int, data: bytes) -> bytes:
@@ -226,7 +207,6 @@ class FileSystem:
 
 
 def _call(what: str, result: int) -> None:
-    """Check what a function of libc has returned."""
     if result:
         error = ctypes.get_errno()
         raise EmulationError(
@@ -244,7 +224,7 @@ def _mount(source: str, target: Path, kind: str, flags: int = 0, options: str = 
 
 
 def _own_namespace() -> None:
-    """Give this process separate mounts, as root or by a namespace for users."""
+    """As root, or by a user namespace."""
     user, group = os.geteuid(), os.getegid()
     if user == 0:
         _call("a mount namespace", _LIBC.unshare(_CLONE_NEWNS))
@@ -257,7 +237,7 @@ def _own_namespace() -> None:
 
 
 def _serve_apart(files: FileSystem, device: int) -> None:
-    """Serve mounted files from a separate process, which ends with this one."""
+    """Serve files in a process that ends with this one."""
     parent = os.getpid()
     if os.fork() == 0:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -265,20 +245,12 @@ def _serve_apart(files: FileSystem, device: int) -> None:
             os.setsid()
             files.serve(device)
         os._exit(0)
-    # If the other process ends, files are errors: no program waits for it.
+    # If the other process ends, reads fail and do not wait.
     os.close(device)
 
 
 def mount_fabric() -> None:
-    """Mount the fabric that the environment names over ``/sys/class``, for this process.
-
-    A process of its own serves the files, and ends with this one.
-
-    Raises
-    ------
-    EmulationError
-        The fabric cannot be reached, or this user may not mount anything.
-    """
+    """Mount the fabric of the environment over ``/sys/class``, for this process."""
     try:
         root = Path(os.fsdecode(ask(_TREE)), "sys/class")
     except OSError as error:

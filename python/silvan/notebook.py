@@ -1,7 +1,4 @@
-"""HTML that notebooks show: tables and small figures.
-
-The figures are SVG in data URIs, so they need no package for figures.
-"""
+"""HTML that notebooks show: tables and small figures, as SVG in data URIs."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROWS = 20
-"""Rows that a table shows."""
 
 WIDTH, _HEIGHT = 360.0, 150.0
 _LEFT, _TOP, _BOTTOM = 48.0, 18.0, 24.0
@@ -46,7 +42,6 @@ def more(count: int, what: str) -> str:
 
 
 def _text(value: object) -> str:
-    """Give a value as text that HTML shows as it is."""
     if value is None:
         return ""
     return escape(number_text(value) if isinstance(value, float) else str(value))

@@ -1,7 +1,6 @@
-"""Folders for temporary files; one that a killed process has left is removed by the next.
+"""Folders for temporary files, which the next process removes if their own was killed.
 
-The process that uses a folder holds a lock on it, which the system takes away when the process
-ends. A process id would not tell: it may belong to another process by then.
+A process locks its folder; the system unlocks it at the process's end.
 """
 
 from __future__ import annotations
@@ -17,52 +16,23 @@ from pathlib import Path
 from silvan.child_processes import DeferredSignals, Once
 
 _START = "silvan-scratch-"
-"""Prefix of the names of the folders."""
 
 _MOUNT = "silvan-mount-"
-"""Prefix of folders on which a process mounts file systems in a separate namespace."""
+"""Prefix of folders for mounts in a separate namespace."""
 
 
 @contextmanager
 def scratch_folder(purpose: str) -> Iterator[Path]:
-    """Make a folder for temporary files, and remove it after the block.
-
-    Folders that killed processes of this user have left are removed, too.
-
-    Parameters
-    ----------
-    purpose : str
-        A word for the folder's name.
-
-    Yields
-    ------
-    Path
-        The folder.
-
-    Raises
-    ------
-    OSError
-        The folder cannot be made.
-    """
+    """Make a folder, and remove it and folders of this user's killed processes after the block."""
     with _folder(f"{_START}{purpose}-", _remove_tree) as path:
         yield path
 
 
 @contextmanager
 def mount_point() -> Iterator[Path]:
-    """Make a folder to mount file systems on, and remove it after the block if it is empty then.
+    """Make a folder to mount on, and remove it after the block if it is empty.
 
-    A mount there that nothing has unmounted outlives the block, and is never removed.
-
-    Yields
-    ------
-    Path
-        The folder.
-
-    Raises
-    ------
-    OSError
-        The folder cannot be made.
+    A mount that nothing has unmounted stays.
     """
     with _folder(_MOUNT, _remove_empty) as path:
         yield path
@@ -101,30 +71,20 @@ def _remove_empty(path: Path) -> None:
 
 
 def _made(base: Path, start: str) -> tuple[Path, int | None]:
-    """Make a folder and lock it; no lock where the file system has none, as some NFS."""
+    """Make and lock a folder; no lock without support, as on some NFS."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=start, dir=base))
         try:
             return path, lock_folder(path)
         except (FileNotFoundError, BlockingIOError):
-            # Another process has taken it for an abandoned one.
+            # Another process has taken it for abandoned.
             continue
         except OSError:
             return path, None
 
 
 def lock_folder(path: Path) -> int:
-    """Lock a folder, until the descriptor that is returned is closed or the process ends.
-
-    Raises
-    ------
-    FileNotFoundError
-        The folder is gone.
-    BlockingIOError
-        Another process has locked it.
-    OSError
-        It cannot be locked.
-    """
+    """Lock a folder until the returned descriptor is closed or the process ends."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,7 +97,7 @@ def lock_folder(path: Path) -> int:
 
 
 def _remove_abandoned(base: Path) -> None:
-    """Remove this user's folders that no process has locked."""
+    """Remove this user's folders without a lock."""
     for start, remove in ((_START, _remove_tree), (_MOUNT, _remove_empty)):
         for path in base.glob(f"{start}*"):
             remove_unlocked(path, remove)

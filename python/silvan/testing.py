@@ -90,7 +90,7 @@ class RunningFabric:
         """
         command = [str(word) for word in words]
         name = descendants.mark(next(_NUMBERS))
-        # Noted first: Ctrl-C may come before the program's process is known here.
+        # Noted first: Ctrl-C may come before the process is known here.
         self._started[name] = None
         try:
             process = subprocess.Popen(
@@ -228,14 +228,14 @@ def _orderly_termination() -> Iterator[None]:
     def terminate(number: int, _frame: object) -> None:
         nonlocal is_ending
         if is_ending:
-            # Another one would interrupt the end.
+            # Another would interrupt the end.
             return
         is_ending = True
         pytest.exit(f"terminated by {signal.Signals(number).name}", 128 + number)
 
     is_main = threading.current_thread() is threading.main_thread()
     kinds = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
-    # Handlers that are set already stay, and so do signals that nohup ignores.
+    # Existing handlers stay, and so do signals that nohup ignores.
     own = [kind for kind in kinds if signal.getsignal(kind) is signal.SIG_DFL]
     for kind in own:
         signal.signal(kind, terminate)
@@ -273,7 +273,7 @@ def fabric(tmp_path: Path) -> Iterator[FabricFactory]:
             stack.callback(running.end)
             return running
 
-        # Processes of a test run that was killed.
+        # Processes of a killed test run.
         end(descendants.orphans)
         stack.enter_context(_orderly_termination())
         yield start

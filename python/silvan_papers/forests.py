@@ -28,24 +28,11 @@ FORESTS: Mapping[str, Mapping[str, TomlValue]] = {
     },
     "moving every 5 ms": {"traffic.nodes.hotspot-lifetime": "5 ms"},
 }
-"""Settings of each forest of the study, whose default is the traffic of Table II."""
+"""Settings of each forest; the study has the traffic of Table II."""
 
 
 def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> tuple[Case, ...]:
-    """List a run of every scheme on every forest.
-
-    Parameters
-    ----------
-    study : str
-        A study of the paper with the silent forest.
-    schemes : Mapping
-        Changes for each scheme, by the scheme's name.
-
-    Returns
-    -------
-    tuple of Case
-        One per forest and scheme, one seed each.
-    """
+    """List a run of every scheme on every forest, one seed each."""
     return tuple(
         Case(_label(forest, scheme), study, 1, {**traffic, **control})
         for forest, traffic in FORESTS.items()
@@ -56,22 +43,9 @@ def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> 
 def tabulate_forests(
     results: Results, schemes: Mapping[str, Mapping[str, TomlValue]], *, whole: bool = False
 ) -> PointTable:
-    """Compare the schemes.
+    """Compare the schemes by receive rates in Gbit/s and Jain's index of other hosts.
 
-    Parameters
-    ----------
-    results : Results
-        Runs of `forest_cases`.
-    schemes : Mapping
-        Schemes of :func:`forest_cases`.
-    whole : bool, default False
-        Average over the whole run, not only over its second half.
-
-    Returns
-    -------
-    PointTable
-        Receive rates in Gbit/s and Jain's index of those that are no hotspots. If hotspots
-        move, every host is one in its turn: all count as others, and none as a hotspot.
+    Moving hotspots count as others. ``whole`` averages the whole run, not its second half.
     """
     rows = [
         (forest, scheme, *_rates(results[_label(forest, scheme)][0], whole=whole))

@@ -35,7 +35,7 @@ _OFF: Final = "b) congestion, CC off"
 _ON: Final = "c) congestion, CC on"
 _SEEDS = 3
 
-# The contributors of the parking lot, and its victim.
+# Contributors of the parking lot, and its victim.
 CONTRIBUTORS = ("C1-H", "C2-H", "C3-H")
 VICTIM = "V1-V2"
 _CONGESTION: Mapping[str, TomlValue] = {
@@ -44,7 +44,7 @@ _CONGESTION: Mapping[str, TomlValue] = {
 _SINK_GBPS = 13.6
 _INJECTION_GBPS = 12.8
 _STEADY_MS = 30
-# Tolerance of a share around its fraction, and of the victim's rate around its whole rate.
+# Tolerance of a share, and of the victim's rate.
 _CLOSE = 0.05
 
 
@@ -62,8 +62,8 @@ _FITTED = (
     "random_access",
     "fft",
 )
-# The tolerances are silvan's. With congestion control nearly all ratios lie within 5 % of 1, so a
-# wider one would accept a simulation without any effect.
+# silvan's tolerances. With congestion control nearly all ratios are within 5 % of 1, so a wider one
+# would accept a simulation without any effect.
 _TOLERANCES = {"value": 0.25, "cc_off": 0.25, "cc_on": 0.05}
 
 
@@ -77,11 +77,6 @@ def hpcc_targets(file: Traversable) -> dict[str, Target]:
 def _derived(
     table: Mapping[str, Sequence[float]], improvement: Mapping[str, float]
 ) -> Iterator[Target]:
-    """Derive targets from a table of absolute values of one cluster.
-
-    Besides the values themselves, what congestion does to them is a target: each value with
-    congestion as a ratio to the one without.
-    """
     for key, (alone, off, on) in table.items():
         if key == "columns":
             continue
@@ -182,7 +177,6 @@ def _plot_hpcc(table: PointTable) -> list[Curve]:
 
 
 def _draw_hpcc(results: Results, folder: Path) -> Sequence[Path]:
-    # Matplotlib is slow to import, and only this needs it.
     from silvan_papers.figures.gran2010 import draw_ratios
 
     known = find_paper("gran2010").targets
@@ -268,7 +262,6 @@ def _tabulate_parking(results: Results) -> PointTable:
 
 
 def _trace_parking(results: Results) -> list[Curve]:
-    # Matplotlib is slow to import, and only this and the figure need it.
     from silvan_papers.figures.gran2010 import flow_colour
 
     found = []

@@ -63,7 +63,6 @@ def _measure_table2(results: Results) -> list[Measurement]:
 
 
 def _draw_table2(results: Results, folder: Path) -> Sequence[Path]:
-    # Matplotlib is slow to import, and only this needs it.
     from silvan_papers.figures.receive_rate import draw_receive_rates
 
     return draw_receive_rates(
@@ -98,7 +97,6 @@ def _trace_table2(results: Results) -> list[Curve]:
         label = f"hot.cc_{control}"
         run = results[label][0]
         is_hot = is_hotspot(run)
-        # A chart for each panel of the figure.
         for name, group in (("hotspots", is_hot), ("other hosts", ~is_hot)):
             times, series = receive_rate_series_gbps(run, group)
             words, chart = f"{name}, CC {control}", f"Receive rate of {name}"

@@ -1,8 +1,7 @@
 """Open questions of gran2012: control per service level, grids, adaptive routing, parameters.
 
-None of this is in the paper, so there are no targets: each experiment is a figure and its numbers,
-on smaller fabrics and shorter runs than the paper's, with the parameters of Table II otherwise.
-They are run when asked for, not with the rest.
+There are no targets: each experiment is a figure with numbers, on smaller fabrics and shorter runs,
+with the parameters of Table II. They run only when asked for.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from silvan.results.result import Result
 from silvan_papers.gran2012_cases import CONTROL, STUDY
 
 STEADY_MS = 10
-"""Length of the steady-state window, in milliseconds: the trees have dissolved by then."""
+"""Steady-state window in ms: the trees have dissolved by then."""
 
 _QUICK: Mapping[str, TomlValue] = {"run.duration": "4 ms"}
 _QUICK_NOTE = "4 ms instead of 40 ms: congestion control has no time to dissolve the trees"
@@ -47,23 +46,17 @@ FABRICS: Mapping[str, Mapping[str, TomlValue]] = {
     "mesh": {**_GRID, "fabric.generator": "mesh"},
     "torus": {**_GRID, "fabric.generator": "torus", "vl.data-vls": 2},
 }
-"""The fabrics of the second experiment: 120 hosts in a fat tree, 128 on 8 x 8 switches."""
+"""120 hosts in a fat tree, 128 on 8 x 8 switches."""
 
 _NO_HOTSPOTS: Mapping[str, TomlValue] = {"traffic.nodes.c": 0.0, "traffic.nodes.hotspots": 0}
 
 Quantity = FloatArray
-"""Values of one quantity: two rows (whole run, steady-state window), one column per seed."""
+"""Two rows (whole run, steady-state window), one column per seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRates:
-    """Mean receive rates per host in Gbit/s.
-
-    Attributes
-    ----------
-    everyone, hotspots, others : ndarray of float
-        Rates of all hosts, of the hotspots, of the others; both windows by seeds.
-    """
+    """Mean receive rates per host in Gbit/s: windows by seeds."""
 
     everyone: Quantity
     hotspots: Quantity
@@ -99,14 +92,12 @@ def _nothing_to_compare(_: Results) -> Sequence[Measurement | Verdict]:
     return ()
 
 
-# Control per service level compared with per queue pair: B nodes only, as the share p grows.
-
 LEVELS: Mapping[str, Mapping[str, TomlValue]] = {
     "CC off": CONTROL["off"],
     "CC per queue pair": {"control.ib-cc.adapter.level": "qp"},
     "CC per service level": {"control.ib-cc.adapter.level": "sl"},
 }
-"""Congestion control off, and at both levels that an adapter may work on."""
+"""Off, and both levels of an adapter."""
 
 P_PERCENT = tuple(range(0, 101, 20))
 
@@ -155,7 +146,6 @@ def _means(one: GroupRates) -> tuple[float, ...]:
 
 
 def _draw_levels(results: Results, folder: Path) -> Sequence[Path]:
-    # Matplotlib is slow to import, and only this needs it.
     from silvan_papers.figures.beyond import draw_levels
 
     return draw_levels(
@@ -195,9 +185,6 @@ LEVEL_EXPERIMENT = Experiment(
     draw=_draw_levels,
     tabulate=_tabulate_levels,
 )
-
-
-# Grids: the silent forest of Table II on a mesh and a torus.
 
 
 def by_fabric(results: Results) -> dict[str, dict[str, GroupRates]]:
@@ -245,8 +232,6 @@ FABRIC_EXPERIMENT = Experiment(
 )
 
 
-# Adaptive routing: a random permutation, and the silent forest.
-
 ROUTINGS: Mapping[str, Mapping[str, TomlValue]] = {
     "d-mod-k": {},
     "adaptive": {"fabric.path-choice": "adaptive"},
@@ -261,7 +246,6 @@ TRAFFICS: Mapping[str, Mapping[str, TomlValue]] = {
     },
     "forest": {},
 }
-"""Traffic of the third experiment."""
 
 
 def by_routing(results: Results) -> dict[str, dict[str, dict[str, GroupRates]]]:
@@ -321,8 +305,6 @@ ROUTING_EXPERIMENT = Experiment(
     tabulate=_tabulate_routings,
 )
 
-
-# The parameter space around Table I.
 
 TIMERS = (38, 75, 150, 300, 600)
 INCREASES = (1, 2, 4, 8)

@@ -8,40 +8,31 @@ from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.experiment import Case
 
 STUDY = "table2"
-"""The one parameter set that every case shares."""
 
 CONTROLS = ("off", "on")
-"""Congestion control off and on: every point is run with both."""
 
 CONTROL: Mapping[str, Mapping[str, TomlValue]] = {"off": {"control.scheme": "none"}, "on": {}}
-"""Keys of control off and of control on."""
 
 P_PERCENT = tuple(range(0, 101, 10))
-"""Shares p of a B node's traffic that go to its hotspot, in per cent (figures 5 to 8)."""
+"""Shares of a B node's traffic to its hotspot, in per cent (figures 5 to 8)."""
 
 MOVES = tuple(range(10, 101, 10))
-"""Numbers of moves of the hotspots in 0.1 s (figures 9 and 10)."""
+"""Moves of the hotspots in 0.1 s (figures 9 and 10)."""
 
 OFF_SEEDS = 5
-"""Seeds of a case without congestion control that a number of the paper rests on: the rates of
-non-hotspots differ by 16 % from placement to placement."""
+"""Seeds without congestion control behind a number of the paper: rates of non-hotspots differ by 16
+% by placement.
+"""
 
 _OTHER_OFF_SEEDS = 3
 _ON_SEEDS = 1
 
 
 def seeds_of(control: str, *, stated: bool, is_ratio: bool = False) -> int:
-    """Give the number of seeds of a point.
+    """Return the number of seeds of a point.
 
-    Parameters
-    ----------
-    control : str
-        ``off`` or ``on``. With congestion control and fixed hotspots rates differ by less than 1 %
-        from placement to placement, so one seed is enough.
-    stated : bool
-        True if the paper states a number that rests on the point without congestion control.
-    is_ratio : bool
-        True if this number is a ratio of both: then both have the same seeds.
+    With congestion control and fixed hotspots rates differ by less than 1 % by placement, so one
+    seed is enough. A ratio needs the same seeds for both.
     """
     if control == "off":
         return OFF_SEEDS if stated else _OTHER_OFF_SEEDS
@@ -112,7 +103,6 @@ def moving_windy(
 
 
 def _node_shares(b_percent: int, *, v_percent: int) -> dict[str, TomlValue]:
-    """Divide the nodes: some are B nodes, and of the others some are V nodes, the rest C nodes."""
     others = 100 - b_percent
     return {
         "traffic.nodes.b": b_percent / 100,
@@ -122,5 +112,5 @@ def _node_shares(b_percent: int, *, v_percent: int) -> dict[str, TomlValue]:
 
 
 def _lifetime(moves: int) -> str:
-    # Rounded up, so that the last move of a run is not followed by one more at its very end.
+    # Rounded up, so that no move falls on the very end.
     return f"{-(-_SLOT_PS // moves)} ps"

@@ -40,7 +40,7 @@ from silvan_papers.quantities import (
 )
 
 _P_PERCENT = (30, 60, 90)
-# Points of which the paper states a number.
+# Points with a number in the paper.
 _STATED_MOVES = {"fig9a": (10, 50, 100), "fig9b": (10, 100)}
 _QUICK_MOVES = {"fig9a": (10, 50, 100), "fig9b": (10, 50, 100), "fig10": (10, 100)}
 _QUICK_DURATION = "10 ms"
@@ -49,14 +49,7 @@ _QUICK_NOTE = "fewer lifetimes, and 10 ms instead of 100 ms: hotspots that live 
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """Measurements with moving hotspots.
-
-    Attributes
-    ----------
-    off, on : Mapping
-        Mean receive rate of all hosts in Gbit/s by number of moves in 0.1 s, with congestion
-        control off and on.
-    """
+    """Mean receive rates of all hosts in Gbit/s by moves in 0.1 s, control off and on."""
 
     off: Mapping[int, Quantity]
     on: Mapping[int, Quantity]
@@ -98,8 +91,6 @@ def _measure_fig9(figure: str, v_percent: int, results: Results) -> list[Measure
 
 
 def _shorter_lives(storm: Storm) -> list[Clause]:
-    """List what must change as the hotspots move more often."""
-
     def rates_rise(window: int) -> ClauseResult:
         curves = {"off": storm.off, "on": storm.on}
         slopes = {name: trend(mean_curve(curve, window)) for name, curve in curves.items()}
@@ -177,7 +168,7 @@ _MARKS: Mapping[str, Sequence[tuple[str, int, str]]] = {
 
 
 def _stated(figure: str) -> dict[str, list[tuple[int, float]]]:
-    """List the paper's numbers that a figure can show, by curve."""
+    """By curve."""
     stated: dict[str, list[tuple[int, float]]] = {}
     for curve, moves, target in _MARKS.get(figure, ()):
         stated.setdefault(curve, []).append((moves, stated_value("gran2012", target)))
@@ -212,7 +203,6 @@ def _named_fig10_storms(results: Results) -> dict[str, Storm]:
 
 _GAIN = "on over off"
 _INK = "#333333"
-"""The colour of what control gains, in the figures."""
 
 
 def _plot(figure: str, label: Callable[[str, int, str], str], table: PointTable) -> list[Curve]:
@@ -260,7 +250,6 @@ def _draw(
     results: Results,
     folder: Path,
 ) -> Sequence[Path]:
-    # Matplotlib is slow to import, and only this needs it.
     from silvan_papers.figures.moving import draw_moving
 
     found = storms(results)

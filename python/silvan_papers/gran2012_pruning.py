@@ -1,7 +1,7 @@
 """Time in which congestion control removes a tree, by the number of its contributors.
 
-A lower bound follows from Table I and the rate of the hotspot alone, and runs check it. It says how
-the averaging windows of Table II and of figures 5 to 8 are related.
+A lower bound follows from Table I and the rate of the hotspot; runs check it. It relates the
+averaging windows of Table II and of figures 5 to 8.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTRIBUTORS = {
     69: "figure 5 at p > 0",
     81: "figure 8",
 }
-"""Contributors of each hotspot in the paper's scenarios: C and B nodes over eight hotspots."""
+"""C and B nodes over eight hotspots in the paper's scenarios."""
 
 _HOSTS = 648
 _TIMER_TICK_US = 1.024
@@ -35,18 +35,9 @@ _DURATION = "60 ms"
 class Pruning:
     """Removal of a tree.
 
-    Attributes
-    ----------
-    fair_index : float
-        The index of the Congestion Control Table at which all contributors together send what the
-        hotspot receives.
-    bound_ms : float
-        Smallest time in which they can reach it; infinite if the timer is faster than the BECNs.
-    backlog_mib : float
-        Data that waits in the tree before it shrinks.
-    gone_ms : float
-        Time from which on no Port VL of a switch is in a tree but its root; infinite if this
-        takes longer than the run.
+    At ``fair_index``, all contributors together send what the hotspot receives, after ``bound_ms``
+    at least (infinite if the timer is faster than the BECNs). ``backlog_mib`` waits before the tree
+    shrinks. From ``gone_ms`` on, only its root remains.
     """
 
     fair_index: float
@@ -67,18 +58,6 @@ def pruning_bound(scenario: Scenario, contributors: int) -> tuple[float, float]:
     Contributors that get unequal numbers of BECNs take longer: the sum of all indices grows at the
     same pace, and as the rate is a convex function of the index, unequal indices of the same sum
     let more packets through. That the timer does not lower an index of 0 is neglected.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Testbed with a linear Congestion Control Table, and a hotspot that marks every packet.
-    contributors : int
-        Number of hosts that send to the hotspot only.
-
-    Returns
-    -------
-    tuple of float
-        The index, and the time in milliseconds.
     """
     adapter, packet = scenario.control.ib_cc.adapter, scenario.packet
     sink_gbps = scenario.host.sink_rate.bits_per_s / 1e9
@@ -101,7 +80,7 @@ def pruning(result: Result, contributors: int) -> Pruning:
     """Measure how a run's tree is removed."""
     index, bound_ms = pruning_bound(result.scenario, contributors)
     times, queued = waiting(result)
-    # The port of the hotspot itself may become a root again for a moment.
+    # The hotspot's own port may become a root again for a moment.
     has_branches = result.forest["ports"].to_numpy() > 1
     last = int(np.flatnonzero(has_branches)[-1])
     gone_ms = times[last + 1] if last + 1 < len(times) else float("inf")
@@ -138,8 +117,7 @@ def _tabulate(results: Results) -> PointTable:
 
 
 def _trace(results: Results) -> list[Curve]:
-    """Show over time what waits in the tree of each run."""
-    # Matplotlib is slow to import, and only this and the figure need it.
+    """Draw waiting data in the tree of each run over time."""
     from silvan_papers.figures.pruning import curve_colour
 
     curves = []
@@ -152,7 +130,6 @@ def _trace(results: Results) -> list[Curve]:
 
 
 def _draw(results: Results, folder: Path) -> Sequence[Path]:
-    # Matplotlib is slow to import, and only this needs it.
     from silvan_papers.figures.pruning import draw_pruning
 
     curves = {

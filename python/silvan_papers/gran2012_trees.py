@@ -14,8 +14,8 @@ from silvan.results.receive_rates import PS_PER_MS
 
 _CC_OFF = {"control.scheme": "none"}
 _LOOKS = {"probe.trees.interval": "0.2 ms", "run.duration": "40 ms"}
-# Twenty B nodes share a hotspot and send a fifth more to it than it can take in. So a tree forms,
-# but its branches come and go. From p = 10 % on all branches stay, and no wind is seen.
+# Twenty B nodes send a fifth more to their hotspot than it can receive, so a tree forms whose
+# branches come and go. From p = 10 % on all branches stay, and no wind is seen.
 _P_PERCENT = 6
 _WINDY = {
     "traffic.nodes.v": 0.0,
@@ -39,8 +39,7 @@ _MOVING_CASES = (
     Case("moving.on", "table2", 1, {**_LOOKS, **_MOVING}),
 )
 
-# Both instants of each kind, in milliseconds. The hotspots move at 10 ms, and what waits for the
-# old ones is gone by 14 ms.
+# Both instants of each kind in ms. Hotspots move at 10 ms; the old trees are gone by 14 ms.
 _SILENT_MS = (15.0, 18.0)
 _WINDY_MS = (15.0, 18.0)
 _MOVING_MS = (10.0, 14.0)
@@ -133,7 +132,6 @@ def _draw_kinds(results: Results, folder: Path) -> Sequence[Path]:
 
 
 def _trace(results: Results) -> list[Curve]:
-    """Show the trees of every run over time, and what waits in them."""
     shown = (
         ("Congestion trees", "trees", "trees", 1.0),
         ("Port VLs in congestion trees", "Port VLs", "ports", 1.0),
@@ -151,7 +149,7 @@ def _trace(results: Results) -> list[Curve]:
 
 
 def _nothing_stated(_results: Results) -> list[Measurement]:
-    """Measure nothing: the paper states no numbers about its drawings."""
+    """Return nothing: the paper states no numbers about its drawings."""
     return []
 
 

@@ -33,37 +33,30 @@ from silvan_papers.quantities import (
     windows_in_words,
 )
 
-# Enough for every number that the paper states; and for a peak of the fabrics between.
+# Enough for every number of the paper, and for a peak of the fabrics between.
 _QUICK_P = {25: (0, 10, 60, 100), 50: (0, 60, 100), 75: (0, 60, 100), 100: (0, 10, 60, 90, 100)}
 _QUICK_DURATION = "5 ms"
 _QUICK_NOTE = "fewer values of p, and 5 ms instead of 100 ms, too short for congestion control"
 
-# Shares of B nodes with numbers in the paper that rest on every p, such as the hotspots' rate. The
-# second line has the p of the paper's ratios of CC on and off.
+# Shares of B nodes with numbers that rest on every p; then the p of the paper's ratios.
 _STATED = (25, 100)
 _RATIOS = {25: (0, 10, 60, 100), 100: (0, 10, 60, 90, 100)}
 
-# Threshold of "very close to the theoretical maximum".
+# "very close to the theoretical maximum".
 _VERY_CLOSE = 0.95
-# Table II's drop in the hotspots' rate, which the paper calls small: more would be an effect. At
-# p = 0 hotspots are hosts like all others, for which the paper states a drop of 3 %.
+# Table II's drop in the hotspots' rate is small for the paper: more would be an effect. At p = 0
+# hotspots are hosts like others, with a stated drop of 3 %.
 _NO_EFFECT = 0.025
 _UNIFORM_EFFECT = 0.03
 # The paper speaks of approximately 60 % and steps by 10.
 _PEAK_SLACK = 10
-# The paper states the range of the gain from here on.
+# The paper's range of the gain starts here.
 _LEAST_FROM = 30
 
 
 @dataclass(frozen=True, slots=True)
 class WindyForest:
-    """Measurements for one share of B nodes.
-
-    Attributes
-    ----------
-    off, on : Mapping
-        Receive rates by p in per cent, with congestion control off and on.
-    """
+    """Receive rates of one share of B nodes by p in per cent, control off and on."""
 
     off: Mapping[int, Rates]
     on: Mapping[int, Rates]
@@ -95,10 +88,7 @@ class WindyForest:
         return {p: ratio(self.on[p].total, self.off[p].total) for p in self.on}
 
     def of_tmax(self) -> dict[int, Quantity]:
-        """Compute the rate of the others with congestion control as a part of tmax, by p.
-
-        Points where no host may send to them are left out.
-        """
+        """Compute the others' controlled rate as a part of tmax, by p, unless that is 0."""
         return {p: one.others / one.tmax for p, one in self.on.items() if one.tmax.min() > 0}
 
 
@@ -195,7 +185,7 @@ def _hotspots_unharmed(forest: WindyForest) -> Clause:
 
 
 def _least(gain: Mapping[int, Quantity]) -> tuple[FloatArray, FloatArray]:
-    """Take the point with the smallest mean gain from p = 30 % on, window by window."""
+    """Smallest mean gain from p = 30 % on, window by window."""
 
     def lowest(window: int) -> FloatArray:
         rows = (quantity[window] for p, quantity in gain.items() if p >= _LEAST_FROM)
@@ -213,7 +203,6 @@ def _peaks_at_60(name: str, quantities: Mapping[int, Quantity]) -> Clause:
 
 
 def _more_wind(forests: Mapping[int, WindyForest]) -> list[Clause]:
-    """List what must change as the share of B nodes grows."""
     shares = _listed(forests)
 
     def steeper(window: int) -> ClauseResult:
@@ -251,7 +240,6 @@ def _more_wind(forests: Mapping[int, WindyForest]) -> list[Clause]:
 
 
 def _peak_note(quantities: Mapping[int, Quantity]) -> str:
-    """Say where a curve is highest."""
     curve = mean_curve(quantities, 0)
     at = peak(curve)
     return f"our largest is {curve[at]:.2f}, at p = {at}"
@@ -284,7 +272,7 @@ _MARKS: Mapping[str, Sequence[tuple[str, Sequence[int], str]]] = {
 
 
 def _stated(figure: str) -> dict[str, list[tuple[int, float]]]:
-    """List the paper's numbers that a figure can show, by curve."""
+    """By curve."""
     stated: dict[str, list[tuple[int, float]]] = {}
     for curve, points, target in _MARKS.get(figure, ()):
         value = stated_value("gran2012", target)
@@ -325,7 +313,7 @@ def _tabulate(b_percents: Sequence[int], results: Results) -> PointTable:
     return PointTable(tuple(header), tuple(rows))
 
 
-# Charts of the figures: column, title, unit, and the name of its curve in `_MARKS`.
+# Column, title, unit, and name of the curve in `_MARKS`.
 _CHARTS = (
     ("others_{}_gbps", "Receive rate of other hosts than hotspots", "Gbit/s", "others.{}"),
     ("hotspots_{}_gbps", "Receive rate of hotspots", "Gbit/s", "hotspots.{}"),
@@ -358,7 +346,6 @@ def _plot(figure: str, table: PointTable) -> list[Curve]:
         for control in CONTROLS
     ]
     gains = [line(*one, controls=CONTROLS) for one in _GAINS]
-    # Matplotlib is slow to import, and only this and the figures need it.
     from silvan_papers.figures.windy import gain_colours
 
     shares = dict.fromkeys(int(row[table.header.index("b_percent")]) for row in table.rows)
@@ -368,7 +355,6 @@ def _plot(figure: str, table: PointTable) -> list[Curve]:
 
 
 def _draw(figure: str, b_percent: int, results: Results, folder: Path) -> Sequence[Path]:
-    # Matplotlib is slow to import, and only this needs it.
     from silvan_papers.figures.windy import draw_windy
 
     return draw_windy(

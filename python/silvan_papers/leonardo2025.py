@@ -24,28 +24,18 @@ from silvan.results.result import Result
 from silvan_papers.leonardo2025_jobs import SIZES, LeonardoJob, cases, cells, jobs, label, states
 from silvan_papers.papers import paper
 
-# Rows of this size hardly change with the aggressors, and count for nothing.
+# Rows of this size hardly change with the aggressors, and are ignored.
 _LEFT_OUT = 8
-# A cell that was measured slower than its quiet base by more than this is slow.
+# Ratio of a slow cell to its quiet base.
 SLOW = 1.3
 _WINDOWS = ("all iterations", "the second half of the iterations")
 _PS_PER_US = 1e6
 
 
 def slowest_us(result: Result, *, steady: bool = False) -> float:
-    """Average the time of the slowest rank of the victim over its iterations.
+    """Average the slowest rank of the first program over its iterations, in microseconds.
 
-    Parameters
-    ----------
-    result : Result
-        A run of a job; the victim is its first program.
-    steady : bool
-        True if the first half of the iterations is left out.
-
-    Returns
-    -------
-    float
-        The mean time in microseconds.
+    ``steady`` omits the first half.
     """
     marks = result.tables["program_marks"]
     program, index, begin, end = (
@@ -70,19 +60,7 @@ def predictions(results: Results, *, steady: bool = False) -> dict[tuple[str, in
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A measured cell next to its prediction.
-
-    Attributes
-    ----------
-    job : LeonardoJob
-        The job.
-    size : int
-        Bytes, as the victim counts them.
-    measured_us, predicted_us : float
-        Mean time of the slowest rank.
-    base_us : float
-        The measured time of this victim, size and number of nodes without an aggressor.
-    """
+    """A measured cell and its prediction: mean times of the slowest rank, and the quiet base."""
 
     job: LeonardoJob
     size: int
@@ -123,7 +101,7 @@ def compared(predicted: Mapping[tuple[str, int], float]) -> list[Cell]:
 
 
 def share_within(factors: Iterable[float], limit: float) -> float:
-    """Compute which part of some factors is within a limit, above and below 1.
+    """Compute the part of factors within a limit, above and below 1.
 
     Examples
     --------
@@ -153,8 +131,7 @@ def kendall_tau(one: Sequence[float], other: Sequence[float]) -> float:
 def placements_tau(found: Sequence[Cell]) -> float:
     """Average Kendall's tau over victims, sizes and numbers of nodes.
 
-    The times of jobs with aggressors are compared within each victim, size and number of nodes,
-    where at least one of them is slow.
+    It compares jobs with aggressors where at least one is slow.
     """
     groups: dict[tuple[str, int, int], list[Cell]] = {}
     for cell in found:

@@ -28,11 +28,11 @@ LEAVES_PER_CELL = 18
 _RACKS_PER_CELL = 6
 RAILS = 2
 
-# Incast and all-to-all aggressors send messages of this size.
+# Message size of incast and all-to-all aggressors.
 _AGGRESSOR_BYTES = 2 << 20
-# Rate of an adapter pair [bit/s], for lengths of bursts only.
+# Rate of an adapter pair [bit/s], for lengths of bursts.
 _NODE_BPS = 196.5e9
-# A longer pause is not simulated: the states with and without aggressors are, each by itself.
+# For a longer pause, the states with and without aggressors are simulated separately.
 _LONG_PAUSE_S = 0.005
 
 _WARM_UP_US = 5_000
@@ -46,17 +46,7 @@ _QUICK_SIZES = (64, 32768, 2097152)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the machine.
-
-    Attributes
-    ----------
-    name : str
-        Its number in the machine.
-    cell : int
-        Its cell, from 1.
-    leaf : int
-        Its leaf switch within the cell, from 0.
-    """
+    """A node of the machine: cell from 1, leaf switch within the cell from 0."""
 
     name: str
     cell: int
@@ -79,22 +69,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class LeonardoJob:
-    """A job: what its victims and aggressors do, and where they are.
+    """A job; victims and aggressors are in the order of ranks, the first aggressor receives.
 
-    Attributes
-    ----------
-    name : str
-        Its name in the measurements.
-    nodes : int
-        Nodes of the allocation.
-    victim : str
-        ``All-Gather`` or ``All-to-All``.
-    aggressor : str
-        ``none``, ``Inc`` or ``A2A``.
-    pause_s, burst_s : float, optional
-        Lengths of pauses and bursts of the aggressors [s]; None where they never pause.
-    victims, aggressors : tuple of Node
-        In the order of the ranks; the first aggressor receives. A quiet job has none.
+    Pauses and bursts are in seconds; None without pauses.
     """
 
     name: str
@@ -114,18 +91,8 @@ class LeonardoJob:
     def mean_us(self, with_us: float, without_us: float) -> float:
         """Combine the mean times of an iteration with and without aggressors.
 
-        Iterations take turns with the bursts: of the time ``burst + pause`` a share is spent in
-        each state, so that their rates add up. A burst ends with an operation of the aggressors.
-
-        Parameters
-        ----------
-        with_us, without_us : float
-            Mean time of an iteration in each state.
-
-        Returns
-        -------
-        float
-            Mean time of an iteration.
+        Each state has its share of ``burst + pause``, so the rates add up. A burst ends with an
+        operation of the aggressors.
         """
         if not self.has_long_pauses:
             return with_us
@@ -212,7 +179,7 @@ def _overrides(job: LeonardoJob, size: int, *, aggressors: bool) -> dict[str, To
     nodes = (*job.victims, *(job.aggressors if aggressors else ()))
     used = sorted({node.cell for node in nodes})
     most = max(Counter((node.cell, node.leaf) for node in nodes).values())
-    # At least two cells, as the generator needs cables between cells.
+    # The generator needs cables between cells.
     cells_used = max(len(used), 2)
     ports = RAILS * most
     taken: Counter[int] = Counter()
@@ -263,7 +230,6 @@ def _overrides(job: LeonardoJob, size: int, *, aggressors: bool) -> dict[str, To
 
 
 def _iterations(job: LeonardoJob, size: int) -> int:
-    """Choose how many iterations are simulated: 5 ms of them, within bounds on messages."""
     ranks = len(job.victims)
     if size > _LARGE and job.victim == "All-to-All" and ranks > 16:
         return 1
@@ -272,7 +238,6 @@ def _iterations(job: LeonardoJob, size: int) -> int:
 
 
 def _quiet_us(job: LeonardoJob, size: int) -> float:
-    """Estimate the time of an iteration without aggressors."""
     steps = len(job.victims) - 1
     if job.victim == "All-Gather":
         part = size / len(job.victims)

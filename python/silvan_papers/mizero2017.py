@@ -36,40 +36,39 @@ from silvan_papers.mizero2017_runs import (
 from silvan_papers.papers import paper
 
 TIMERS = (75, 150, 300)
-"""Values of CCTI_Timer in Experiment I."""
+"""CCTI_Timer in Experiment I."""
 
 RATES = (0, 8, 16, 32, 64, 128)
-"""Values of Marking_Rate in figure 4; figure 3(c) adds 2048."""
+"""Marking_Rate in figure 4; figure 3(c) adds 2048."""
 
 _ALL_FLOWS_S = 28.0
 """Start of the last flow of Experiment I."""
 
 _SETTLED_S = 2.0
-"""Time in which the paper's throughputs settle after the start of a flow (section 4.2)."""
+"""Time in which throughputs settle after the start of a flow (section 4.2)."""
 
 _FOUR_FLOWS_S = 7.25
-"""From when on all four flows of Experiment II have their rates: A-D starts at 7 s."""
+"""All four flows of Experiment II have their rates: A-D starts at 7 s."""
 
 _CONGESTED_PART = 0.05
-"""Part of the time in the congestion state from which on PortXmitCongTime grows fast."""
+"""Part of the time in the congestion state of a fast PortXmitCongTime."""
 
 _QUICK = 50
-"""A quick look shortens all times of Experiment I by this factor, and the flows with them."""
+"""A quick look shortens Experiment I and its flows by this factor."""
 
 _SENT_BYTES = 300 * 128 * 2**20
 _STARTS_S: Mapping[int, float] = {0: 0.0, 1: 8.0, 2: 13.0, 3: _ALL_FLOWS_S}
 
 _DROPPED_GBPS = 4.0
-"""Below this rate X-Y has dropped from 7.9 to 2.6 Gbit/s."""
+"""X-Y drops from 7.9 to 2.6 Gbit/s."""
 
 _BETWEEN_GBPS = 32.0
-"""Rate of the cable between the switches."""
 
 _ABOUT_THE_SAME = 0.8
-"""Congestion times of Marking_Rates from 8 to 128 are within this part of each other."""
+"""Congestion times of Marking_Rates from 8 to 128 are this close."""
 
 _FULL_RATE = 0.95
-"""Part of the full rate from which on a flow has recovered it."""
+"""Part of the full rate of a recovered flow."""
 
 
 def label(timer: int, rate: int) -> str:
@@ -167,7 +166,6 @@ def _measure_waiting(run: Result) -> list[Measurement | Verdict]:
 
 
 def _congested(run: Result) -> float:
-    """Compute how long (S2, 23) is in the congestion state, in seconds at full length."""
     over_time = course(run)
     return over_time.total(over_time.root_time_cong) * TICK_S * _Scale.of(run).factor
 
@@ -247,7 +245,7 @@ def _halves(values: Sequence[tuple[float, float]], target: str, note: str) -> Me
 
 
 def _contributors(target: str, runs: Sequence[Result]) -> Measurement:
-    """Average the contributors' sum while all three run, X-Y being done if it runs unhindered."""
+    """Average the contributors' sum while all three run; unhindered, X-Y is done."""
 
     def of(run: Result) -> tuple[float, float]:
         scale, over_time = _Scale.of(run), course(run)
@@ -288,7 +286,6 @@ def _waits_only_at_2048(results: Results) -> Clause:
 
 
 def _waited(run: Result) -> float:
-    """Compute the part of the time for which (S1, 15) waits while all flows run."""
     scale, over_time = _Scale.of(run), course(run)
     ticks = over_time.mean(over_time.upstream_wait, *scale.window(30, 40))
     return ticks * TICK_S
@@ -341,7 +338,7 @@ def _measure_counters(run: Result) -> list[Measurement | Verdict]:
 
 
 def _end_s(over_time: Course, flow: str) -> float:
-    """Give the end of the last interval in which a flow has its rate until the end."""
+    """Return the end of the last interval in which a flow has its rate."""
     sending = np.flatnonzero(over_time.flows_gbps[flow])
     return float(over_time.time_s[sending[-1] - 1])
 
@@ -360,7 +357,7 @@ def _measure_times(first: Result, second: Result) -> list[Measurement | Verdict]
 
 
 def _phase_rates(run: Result, flows: Sequence[str], phase: int) -> tuple[float, float]:
-    """Average flows before the first action (phase 0) or while it is in force (1)."""
+    """Average flows before the first action (phase 0), or during it (1)."""
     over_time, done = course(run), actions(run)
     if phase == 0:
         start, end = _FOUR_FLOWS_S, done.lowered_s[0]
@@ -470,7 +467,6 @@ _EXP1_CHARTS = (
 
 
 def _plot_exp1(table: PointTable) -> list[Curve]:
-    # Matplotlib is slow to import, and only this and the figures need it.
     from silvan_papers.figures.mizero2017 import colours_of_timers
 
     def line(column: str, chart: str, unit: str) -> Line:
@@ -538,7 +534,6 @@ def _draw_exp2(results: Results, folder: Path) -> Sequence[Path]:
 
 
 def _trace_exp2(results: Results) -> list[Curve]:
-    # Matplotlib is slow to import, and only this and the figures need it.
     from silvan_papers.figures.mizero2017 import FLOW_COLOURS
 
     return [
@@ -555,7 +550,6 @@ def _trace_exp2(results: Results) -> list[Curve]:
 
 
 def _save_courses(courses: Mapping[str, Course], path: Path) -> Path:
-    """Write throughputs and counters over time next to the figure that shows them."""
     from silvan.figures.style import save_csv
 
     rows = []

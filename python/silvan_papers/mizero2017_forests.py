@@ -20,15 +20,15 @@ _DEFAULT_RATE = 128
 def _dcms(interval_us: int) -> dict[str, TomlValue]:
     """Scale Experiment II's thresholds to another inter-sweep interval.
 
-    T_C and T_W are the same parts of the interval as 8.0 and 27.4 million ticks are of 1.25 s, T_D
-    is the same part of what a link can carry, and the low Marking_Rate is kept for 12 sweeps.
+    T_C and T_W are the parts that 8.0 and 27.4 million ticks are of 1.25 s, T_D is a part of a
+    link's capacity; the low Marking_Rate is kept for 12 sweeps.
     """
     share = interval_us / 1_250_000
     dcms: dict[str, TomlValue] = {
         "interval": f"{interval_us} us",
         "congestion-threshold": round(8_000_000 * share),
         "rate-reduction-threshold": round(27_400_000 * share),
-        # 16 Gbit/s links here, one of 32 Gbit/s there.
+        # Links of 16 Gbit/s here, 32 Gbit/s there.
         "utilization-change-threshold": round(30_000_000 * share / 2),
         "low-duration": f"{12 * interval_us} us",
     }

@@ -12,42 +12,30 @@ from silvan.results.result import Result
 
 PS_PER_S = 1_000_000_000_000
 TICK_S = 22e-9
-"""One tick of PortXmitWait and PortXmitTimeCong on the testbed (section 4.2)."""
+"""Tick of PortXmitWait and PortXmitTimeCong on the testbed (section 4.2)."""
 
 SENDERS: Mapping[str, str] = {"X-Y": "X", "B-D": "B", "C-D": "C", "A-D": "A"}
-"""The host that sends each flow, by the flow's name; it sends nothing else."""
+"""Host of each flow; it sends nothing else."""
 
 CONTRIBUTORS = ("B-D", "C-D", "A-D")
-"""The flows to D, which congest its port."""
+"""Flows to D, which congest its port."""
 
 VICTIM = "X-Y"
-"""The flow that only shares the cable between the switches with one of them."""
+"""The flow that only shares the cable between the switches."""
 
 UPSTREAM = ("S1", 15)
-"""The port whose rate congestion reduces: S1's end of the cable between the switches."""
+"""S1's end of the cable between the switches, slowed by congestion."""
 
 ROOT = ("S2", 23)
-"""The port that congests: S2's port to D."""
+"""S2's port to D, which congests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A run over time.
+    """A run by probe interval.
 
-    Attributes
-    ----------
-    time_s : ndarray of float
-        End of each probe interval, in seconds; all other arrays have a value per interval.
-    flows_gbps : Mapping
-        Payload that each flow's sender put on its link, in Gbit/s, by the flow's name.
-    root_time_cong : ndarray of float
-        Growth of the root's PortXmitTimeCong, in ticks per second.
-    upstream_wait : ndarray of float
-        Growth of the upstream port's PortXmitWait, in ticks per second.
-    upstream_data : ndarray of float
-        Growth of its PortXmitData, in 4-byte words per second.
-    host_wait : Mapping
-        Growth of the PortXmitWait of each sender, in ticks per second, by the host's name.
+    Flows are Gbit/s on their sender's link; counters grow in ticks per second, PortXmitData in
+    4-byte words per second.
     """
 
     time_s: FloatArray
@@ -74,18 +62,7 @@ class Course:
 
 
 def course(result: Result) -> Course:
-    """Lay a run out over time.
-
-    Parameters
-    ----------
-    result : Result
-        A run of one of the studies, with a series of all ports.
-
-    Returns
-    -------
-    Course
-        Throughputs and counters per probe interval.
-    """
+    """Lay a run out over time."""
     ports = {
         (node, port): row
         for row, (node, port) in enumerate(
@@ -119,9 +96,9 @@ def course(result: Result) -> Course:
 
 
 def completion_s(result: Result, host: str) -> float:
-    """Tell when the last byte reached a host, in seconds.
+    """Return the time of the last byte at a host, in seconds.
 
-    Within the last probe interval the rate is taken to be that of the one before.
+    The last probe interval is assumed to have the rate of the one before.
     """
     times_ps, received = delivered(result)
     column = received[:, result.hosts["name"].to_pylist().index(host)].astype(np.float64)
@@ -134,13 +111,7 @@ def completion_s(result: Result, host: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """Changes of the root's Marking_Rate by the DCMS.
-
-    Attributes
-    ----------
-    lowered_s, restored_s : tuple of float
-        Times in seconds, in order.
-    """
+    """Times in seconds of changes of the root's Marking_Rate by the DCMS."""
 
     lowered_s: tuple[float, ...]
     restored_s: tuple[float, ...]

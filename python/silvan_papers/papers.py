@@ -19,22 +19,7 @@ def targets_file(name: str) -> Traversable:
 def paper(
     name: str, experiments: tuple[Experiment, ...], more: Mapping[str, Target] | None = None
 ) -> Paper:
-    """Make a paper of the studies and targets that are filed under its name.
-
-    Parameters
-    ----------
-    name : str
-        The paper's short name.
-    experiments : tuple of Experiment
-        Its experiments.
-    more : Mapping, optional
-        Targets that are before those of the file.
-
-    Returns
-    -------
-    Paper
-        The paper.
-    """
+    """Make a paper of the studies and targets under its name; ``more`` targets come first."""
     studies = resources.files("silvan_papers").joinpath("studies", name)
     file = targets_file(name)
     targets = {**(more or {}), **read_targets(file)}

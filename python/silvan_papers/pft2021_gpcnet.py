@@ -42,10 +42,9 @@ PAPERS_BEST = "AT-RI m=18, 0x250 0x2a0"
 _SHIFTS_RIGHT = (8, 6, 4)
 _SHIFTS_LEFT = (18, 20, 22)
 STRATEGIES = ("FT-FI", "FT-RI", "AT-FI", "AT-RI")
-# Thresholds of the grid: near where the paper's stand, and low enough to act before a buffer fills.
+# Thresholds near the paper's, and low enough to act before a buffer fills.
 _THRESHOLDS = ((0x250, 0x200), (0x100, 0x80))
 
-# Points of a distribution.
 _QUANTILES = 51
 
 _WINDOWS = ("the whole benchmark", "its second ring")
@@ -84,7 +83,7 @@ def _cases() -> tuple[Case, ...]:
         for strength in (_SHIFTS_RIGHT if strategy.endswith("FI") else _SHIFTS_LEFT)
         for enter, escape in _THRESHOLDS
     ]
-    # First of all the paper's own.
+    # The paper's own comes first.
     grid.insert(0, ("AT-RI", 18, _ENTER, _ESCAPE))
     return (
         Case(WITHOUT, STUDY, _SEEDS, {"control.scheme": "none"}),
@@ -97,15 +96,7 @@ def _cases() -> tuple[Case, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Measurements of each process of the random rings.
-
-    Attributes
-    ----------
-    delays_us : ndarray of float
-        Mean latency of every process in every ring.
-    rates_mib : ndarray of float
-        Mean bandwidth, in MiB/s.
-    """
+    """Mean latency and bandwidth of each process in every random ring."""
 
     delays_us: FloatArray
     rates_mib: FloatArray
@@ -138,12 +129,7 @@ class Processes:
 def factors(results: Results, *, steady: bool = False) -> dict[str, FloatArray]:
     """Compute F_C = (B_C / D_C) / (B_0 / D_0) of every configuration (equation (2)).
 
-    Both parts of a factor have the same seed, and with it the same placement of the processes.
-
-    Returns
-    -------
-    dict of str to ndarray of float
-        One factor per seed that was run with and without control.
+    Both parts have the same seed, and so the same placement; one factor per seed.
     """
     without = [Processes.of(run, steady=steady).ratio for run in results[WITHOUT]]
     return {
@@ -230,7 +216,7 @@ def _measure_fig5(results: Results) -> list[Measurement | Verdict]:
     values, steady = factors(results), factors(results, steady=True)
     winner = best(values)
     note = (
-        f"the paper's configuration, {PAPERS_BEST}; the best of {len(values)} here, {winner}, "
+        f"the paper's configuration, {PAPERS_BEST}. The best of {len(values)} here, {winner}, "
         f"has {_in_words(values[winner])}, chosen with the results in view"
     )
     own, own_steady = (tuple(one[PAPERS_BEST].tolist()) for one in (values, steady))
@@ -268,8 +254,7 @@ def _trace_fig5(results: Results) -> list[Curve]:
 
 
 def _trace_fig3_4(results: Results) -> list[Curve]:
-    """Show which part of the processes has at most so much delay, and so much bandwidth."""
-    # Matplotlib is slow to import, and only this and the figure need it.
+    """Cumulative distributions of delay and bandwidth over processes."""
     from silvan_papers.figures.pft2021 import distribution_colour
 
     shown = [WITHOUT, *best_of_each(factors(results))]

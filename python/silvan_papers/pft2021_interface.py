@@ -32,13 +32,13 @@ _ADDED_AT = 8
 # Fig. 1(b): n = 0, k = 0, m from 15 to 22.
 SHIFTS_LEFT = (15, 16, 17, 18, 19, 20, 21, 22)
 
-# 8191 credits show the steps of n = 8 to 12; beyond 1024 the highest m sends nothing any more.
+# 8191 credits show the steps of n = 8 to 12; beyond 1024 the highest m sends nothing.
 _FINE_A = (*range(0, 8192, 64), 8191)
 _USED_A = (*range(0, 8192, 512), 8191)
 _USED_B = tuple(range(0, 1025, 64))
 _CYCLES = 200_000
 
-# In the engine f(c) = k. A link's rate divided by these, or this part of all cycles.
+# In the engine f(c) = k: a divisor of the link's rate, or part of all cycles.
 _GAPS = (0, 1, 3, 7)
 _CHANCES = (0.75, 0.25)
 _BITS = 32
@@ -80,7 +80,6 @@ def random_rate(used: int, *, m: int) -> float:
 
 
 def _simulated(settings: Mapping[str, TomlValue], used: Sequence[int]) -> Curve:
-    """Play an interface clock cycle by clock cycle while credits stay."""
     overrides = {f"control.pft.{key}": value for key, value in settings.items()}
     native = study("pft2021", STUDY).override(overrides)._native
     curve: dict[int, float] = {}
@@ -133,7 +132,7 @@ def _cases() -> tuple[Case, ...]:
 
 
 def _link_use(results: Results, label: str) -> float:
-    """Compute the part of the link's rate that a host of the engine has injected."""
+    """Part of the link's rate that a host of the engine has injected."""
     packet_ps = 2080 * 8 * 10  # at 100 Gbit/s
 
     def of(run: Result) -> float:
@@ -199,7 +198,7 @@ def _measure(results: Results) -> list[Measurement | Verdict]:
 
 
 def _falls_by_chance(curves: Mapping[str, tuple[Curve, Curve]]) -> Clause:
-    """Judge the formula for every step, and what is simulated at random from end to end."""
+    """Judge the formula at every step, and the random simulation from end to end."""
 
     def check(_window: int) -> ClauseResult:
         formulas = [list(formula.values()) for formula, _ in curves.values()]
@@ -229,12 +228,10 @@ def _tabulate(_results: Results) -> PointTable:
 
 
 def _plot(table: PointTable) -> list[figures.Curve]:
-    """Draw what is simulated; the paper's points are those of its formula."""
     found: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     for panel, name, *numbers in table.rows:
         used, formula, simulated = map(float, numbers)
         found.setdefault((str(panel), str(name)), []).append((used, formula, simulated))
-    # Matplotlib is slow to import, and only this and the figure need it.
     from silvan_papers.figures.pft2021 import injection_colours
 
     colours = {

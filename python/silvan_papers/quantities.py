@@ -19,19 +19,16 @@ from silvan.results.receive_rates import (
 from silvan.results.result import Result
 
 STEADY_MS = 30
-"""Length of the steady-state window, in milliseconds; a shorter run is averaged as a whole."""
+"""Steady-state window in ms; a shorter run is averaged as a whole."""
 
 Quantity = FloatArray
-"""Values of one quantity: two rows (whole run, steady-state window), one column per seed.
-
-Column i is seed i + 1, so quantities with different numbers of seeds share their first columns."""
+"""Two rows (whole run, steady-state window), one column per seed, from seed 1 on."""
 
 
 def whole_window(result: Result) -> Window:
-    """Give the averaging window that gran2012 seems to have used: from the first packet on.
+    """Return the averaging window that gran2012 seems to have used: the whole run.
 
-    The paper does not say over which part of a run it averages. Its Table II agrees with the whole
-    of 0.1 s, in which the trees that congestion control has yet to dissolve still count.
+    Table II agrees with the whole 0.1 s, in which trees that have yet to dissolve count.
     """
     return Window(0, result.scenario.duration_ps)
 
@@ -57,17 +54,9 @@ def windows_in_words(results: Results) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Receive rates of one case.
+    """Receive rates of one case in Gbit/s: windows by seeds, means per host, and a total.
 
-    Attributes
-    ----------
-    everyone, hotspots, others : ndarray of float
-        Mean per host of the group, in Gbit/s; both windows by seeds. Hotspots are those at the
-        start.
-    total : ndarray of float
-        Sum over all hosts, in Gbit/s.
-    tmax : ndarray of float
-        Upper bound of the others' rate, in Gbit/s.
+    Hotspots are those at the start; ``tmax`` bounds the others' rate.
     """
 
     everyone: Quantity
@@ -78,18 +67,7 @@ class Rates:
 
 
 def rates(runs: Sequence[Result]) -> Rates:
-    """Average the receive rates of a case's runs.
-
-    Parameters
-    ----------
-    runs : sequence of Result
-        One run per seed.
-
-    Returns
-    -------
-    Rates
-        All groups of hosts, in both windows.
-    """
+    """Average the receive rates of a case's runs, one per seed."""
     everyone = group_rate(runs, "all")
     tmax = [run.scenario.tmax_gbps(run.seed) for run in runs]
     return Rates(
@@ -102,13 +80,7 @@ def rates(runs: Sequence[Result]) -> Rates:
 
 
 def group_rate(runs: Sequence[Result], hosts: str) -> Quantity:
-    """Average the receive rate of ``"all"`` hosts, the ``"hotspots"`` or the ``"others"``.
-
-    Returns
-    -------
-    ndarray of float
-        Mean per host in Gbit/s, both windows by seeds; 0 where the group is empty.
-    """
+    """Average the rate in Gbit/s of ``"all"`` hosts, ``"hotspots"`` or ``"others"``."""
 
     def group(result: Result) -> BoolArray:
         hotspots = is_hotspot(result)
@@ -125,9 +97,8 @@ def group_rate(runs: Sequence[Result], hosts: str) -> Quantity:
 def ratio_of_pairs(over: Quantity, under: Quantity) -> Quantity:
     """Divide seed by seed, for the seeds that both quantities have.
 
-    Runs of the same seed have the same placement of hosts and the same moves of hotspots. If these
-    change both rates alike, as with moving hotspots, their chance cancels out: at a lifetime of 2
-    ms each rate differs by 3 % from seed to seed, and the ratio by 1 %.
+    Equal seeds mean equal placements and moves, whose chance cancels out: at a lifetime of 2 ms
+    each rate differs by 3 % from seed to seed, and the ratio by 1 %.
 
     Examples
     --------
@@ -139,23 +110,11 @@ def ratio_of_pairs(over: Quantity, under: Quantity) -> Quantity:
 
 
 def ratio(over: Quantity, under: Quantity) -> Quantity:
-    """Divide seed by seed; with a divisor of 0, the ratio is not a number.
+    """Divide seed by seed; a ratio over 0 is not a number.
 
-    Each value is what one experiment with the placement of hosts of that seed would report. If only
-    one of the two quantities has a seed, the mean over the seeds of the other is used for it. With
-    fixed hotspots this is better than to leave the seed out: rates without congestion control
-    differ by 16 % from placement to placement and those with it by less than 1 %, so that a single
-    pair would have the whole scatter of one run without control.
-
-    Parameters
-    ----------
-    over, under : ndarray of float
-        Dividend and divisor; their numbers of seeds may differ.
-
-    Returns
-    -------
-    ndarray of float
-        The ratio for every seed that at least one of them has.
+    If only one quantity has a seed, the mean of the other is used. With fixed hotspots rates
+    without control differ by 16 % by placement, and those with control by less than 1 %, so a
+    single pair would have the whole scatter.
 
     Examples
     --------
@@ -168,7 +127,7 @@ def ratio(over: Quantity, under: Quantity) -> Quantity:
 
 
 def _extended(quantity: Quantity, seeds: int) -> Quantity:
-    """Use the mean over the seeds for each seed that was not run."""
+    """Missing seeds have the mean of the others."""
     missing = seeds - quantity.shape[1]
     means = quantity.mean(axis=1, keepdims=True)
     return np.concatenate((quantity, np.repeat(means, missing, axis=1)), axis=1)
@@ -200,21 +159,9 @@ def measurement(
 
 
 def farthest(quantities: Mapping[int, Quantity], value: float) -> tuple[FloatArray, FloatArray]:
-    """Take from several points the one that is farthest from a value, window by window.
+    """Return the point farthest from a value by its mean, window by window, seed by seed.
 
-    If a paper states one number for many points, this is the strictest way to compare.
-
-    Parameters
-    ----------
-    quantities : Mapping
-        A quantity per point.
-    value : float
-        Value that all should have.
-
-    Returns
-    -------
-    tuple of ndarray of float
-        For each window the values, one per seed, of the point whose mean over them is farthest.
+    This is the strictest comparison with one number for many points.
     """
 
     def worst(window: int) -> FloatArray:

@@ -25,27 +25,27 @@ from silvan_papers.santos2003_scene import STUDY, Shares, scene
 if TYPE_CHECKING:
     from silvan.inputs.toml_text import TomlValue
 
-# The victim is there from 40 to 60 ms; a window of 2 ms must lie within.
+# The victim runs from 40 to 60 ms; a window of 2 ms must lie within.
 _VICTIM_MS = (40, 60)
 _WINDOWS_MS = ((41, 59), (50, 59))
 _WINDOWS = ("41 to 59 ms, while the victim sends", "the second half of that")
 _QUICK_NOTE = "60 ms instead of 100 ms, without what follows the victim"
 
 _NO_CONTROL: Mapping[str, TomlValue] = {"control.scheme": "none"}
-# A window of one packet and nothing else: rates never change.
+# A window of one packet and constant rates.
 _WINDOW_ONLY: Mapping[str, TomlValue] = {"control.ecn.response": "fixed"}
 
-# Bounds of "fully used" and "high" for a link, and of "under-used" for an idle link.
+# "fully used" and "high" for a link, and "under-used".
 _HIGH = 0.9
 _LOW = 0.75
-# Bounds of "saturates" and of "most of the bandwidth".
+# "saturates" and "most of the bandwidth".
 _SATURATED = 0.99
 _MOST = 0.5
-# Jain's index of flows that get "approximately the same".
+# Jain's index of "approximately the same".
 _SAME = 0.98
-# Tolerance of "its ideal throughput".
+# "its ideal throughput".
 _IDEAL = 0.02
-# Part of naive marking's distance from one half by which "clearly fairer" is closer.
+# Part of naive marking's distance from one half that is "clearly fairer".
 _FAIRER = 0.25
 
 
@@ -168,7 +168,6 @@ def _measure_fig4(results: Results) -> list[Measurement | Verdict]:
 
 def _draw(titles: Mapping[str, str], title: str, stem: str) -> Callable[..., Sequence[Path]]:
     def draw(results: Results, folder: Path) -> Sequence[Path]:
-        # Matplotlib is slow to import, and only this needs it.
         from silvan_papers.figures.two_switches import draw_series
 
         panels = {
@@ -181,7 +180,6 @@ def _draw(titles: Mapping[str, str], title: str, stem: str) -> Callable[..., Seq
 
 def _trace(titles: Mapping[str, str]) -> Callable[[Results], list[Curve]]:
     def trace(results: Results) -> list[Curve]:
-        # Matplotlib is slow to import, and only this and the figures need it.
         from silvan_papers.figures.two_switches import colour_of
 
         curves = []

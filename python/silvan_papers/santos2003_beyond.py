@@ -1,7 +1,6 @@
 """Questions that santos2003 leaves open: windows that move, packets of all sizes, large fabrics.
 
-Nothing here has a number in the paper to compare with, so these experiments are run only when they
-are asked for.
+The paper has no numbers, so these experiments run only when asked for.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _GBPS = 8e3
 
 
 def _rates_gbps(result: Result) -> dict[str, float]:
-    """Average what each flow delivers over the second half of a run."""
+    """Over the second half of a run."""
     times_ps, delivered_bytes = class_delivered(result)
     half = result.scenario.duration_ps // 2
     steady = times_ps > half
@@ -37,9 +36,6 @@ def _rates_gbps(result: Result) -> dict[str, float]:
 
 def _no_figure(_results: Results, _folder: Path) -> Sequence[Path]:
     return []
-
-
-# Two flows to BC whose acknowledgements queue behind three flows the other way.
 
 
 def _two_way() -> list[dict[str, TomlValue]]:
@@ -102,9 +98,6 @@ WINDOW = Experiment(
 )
 
 
-# Every second flow sends small packets.
-
-
 def _mixed_sizes() -> dict[str, TomlValue]:
     overrides = scene(10, 10)
     flows = overrides["traffic.flow"]
@@ -157,8 +150,6 @@ SIZES = Experiment(
     tabulate=_tabulate_sizes,
 )
 
-
-# The forests of gran2012 on its fat tree, with its parameters.
 
 _ECN: Mapping[str, TomlValue] = {
     "control.scheme": "ecn",

@@ -23,15 +23,13 @@ from silvan_papers.santos2003_scene import PACKET_MS, STUDY, Shares, scene
 
 RESPONSES = ("LIPD", "FIMD", "AIMD")
 _RATES = ("continuous", "discrete")
-# Packets per input port. Table I has 4, and the text names no axis: rules are judged from 4 on, and
-# what smaller buffers show is stated below them. Ten remote flows and the victim, each with a
-# window of one packet, never fill a buffer of more than eleven.
+# Packets per input port. Table I has 4, from which rules are judged. Ten remote flows and the
+# victim, each with a window of one packet, never fill more than eleven.
 _SMALLER_BUFFERS = (2, 3)
 _PAPERS_BUFFERS = (4, 5, 6, 7, 8, 9, 10)
 _BUFFERS = (*_SMALLER_BUFFERS, *_PAPERS_BUFFERS)
 _PACKET_CREDITS_BYTES = 33 * 64
-# The paper's axis starts at 0.05 ms, and the rules are judged from there on; what the shorter times
-# show is stated below them.
+# The paper's axis starts at 0.05 ms, from which rules are judged.
 _SHORTER_ON_MS = (0.01, 0.02)
 _PAPERS_ON_MS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 _ON_MS = (*_SHORTER_ON_MS, *_PAPERS_ON_MS)
@@ -50,13 +48,12 @@ _SAME = 0.05
 _AIMD_LOSS = (0.05, 0.15)
 _FAIR = 0.15
 _STARVED = 0.5
-# Footnote 13: a flow sends so many packets in a time on of 0.2 ms.
+# Footnote 13: packets of a flow in a time on of 0.2 ms.
 _SHORT_ON_MS = 0.2
 _SHORT_ON_PACKETS = (5, 10)
 
 
 def _shares(results: Results, label: str, window: int) -> Shares:
-    """Average over all of a run but its warm-up, or over the second half of that."""
     runs = results[label]
     end = runs[0].scenario.duration_ps
     start = _WARM_UP_MS * PS_PER_MS
@@ -79,9 +76,6 @@ def _interswitch(shares: Shares) -> float:
 
 def _local_share(shares: Shares) -> float:
     return float(shares.local / shares.root)
-
-
-# Figure 6.
 
 
 def _static_label(response: str, rates: str, buffer: int) -> str:
@@ -112,7 +106,6 @@ def _static(
     rates: str = "continuous",
     buffers: Sequence[int] = _PAPERS_BUFFERS,
 ) -> dict[str, dict[int, float]]:
-    """Read a curve over the buffer sizes for each response."""
     return {
         response: {
             buffer: read(_shares(results, label, window))
@@ -124,7 +117,6 @@ def _static(
 
 
 def _smaller_buffers(results: Results, read: _Read, window: int, response: str) -> str:
-    """State what was found with smaller buffers than the paper's."""
     curve = _static(results, read, window, buffers=_SMALLER_BUFFERS)[response]
     facts = ", ".join(f"{value:.2f} at {buffer} packets" for buffer, value in curve.items())
     return f" (smaller than the paper's, not judged: {facts})" if facts else ""
@@ -259,7 +251,6 @@ def _tabulate_fig6(results: Results) -> PointTable:
 
 
 def _plot_fig6(table: PointTable) -> list[Curve]:
-    # Matplotlib is slow to import, and only this and the figures need it.
     from silvan_papers.figures.two_switches import colour_of
 
     def cases(row: Row) -> list[str]:
@@ -276,15 +267,11 @@ def _plot_fig6(table: PointTable) -> list[Curve]:
     return coloured(curves(table, _BUFFER, "input buffer (packets per port)", lines), colour_of)
 
 
-# Figure 7.
-
-
 def _dynamic_label(kind: str, on_ms: float) -> str:
     return f"{kind} {on_ms:g}"
 
 
 def _duration_ms(on_ms: float) -> int:
-    """Give the paper's run length: time on and off are equal on average."""
     return max(_STATIC_MS, round(_WARM_UP_MS + 2 * on_ms * _ON_CYCLES))
 
 
@@ -313,7 +300,6 @@ def _dynamic(
     window: int,
     times_ms: Sequence[float] = _PAPERS_ON_MS,
 ) -> dict[str, dict[float, float]]:
-    """Read a curve over the mean times on for each kind of case."""
     return {
         kind: {
             on_ms: read(_shares(results, label, window))
@@ -336,7 +322,7 @@ def _dynamic_part(shares: Shares) -> float:
 
 
 def _beyond_the_axis(curves: Mapping[str, Mapping[float, float]]) -> str:
-    """State what was found at times that are shorter than the paper's."""
+    """State results at shorter times than the paper's."""
     facts = [
         f"{name} " + ", ".join(f"{value:.3f} at {on_ms:g} ms" for on_ms, value in curve.items())
         for name, curve in curves.items()
@@ -538,7 +524,6 @@ def _tabulate_dynamic(kinds: Sequence[str]) -> Callable[[Results], PointTable]:
 
 
 def _plot_dynamic(columns: Sequence[str], table: PointTable) -> list[Curve]:
-    # Matplotlib is slow to import, and only this and the figures need it.
     from silvan_papers.figures.two_switches import colour_of
 
     def cases(row: Row) -> list[str]:
@@ -549,7 +534,7 @@ def _plot_dynamic(columns: Sequence[str], table: PointTable) -> list[Curve]:
         for column in columns
     ]
     drawn = curves(table, _TIME_ON, "mean time on, and off (ms)", lines)
-    # A chart of one kind of flow has the colour of the kind, a chart of a link those of the cases.
+    # A chart of one kind of flow has the kind's colour, a chart of a link those of the cases.
     return [
         replace(one, colour=colour_of(one.label if "link" in one.chart else one.chart.lower()))
         for one in drawn

@@ -23,7 +23,7 @@ from silvan.results.result import Result
 from silvan.schemes.response import Response
 from silvan_papers.santos2003_scene import STUDY
 
-# 2048 bytes at 1 GB/s, as the paper has it for this figure: without a header.
+# 2048 bytes at 1 GB/s without a header, as in the paper.
 _PACKET_MS = 2.048e-3
 _PACKET_BYTES = 2048
 
@@ -32,27 +32,19 @@ _FUNCTIONS: Mapping[str, Response] = {
     "LIPD": Response.lipd(),
     "AIMD": Response.aimd(),
 }
-# Points drawn of each simulation.
+# Points of each simulation.
 _POINTS = 60
-# Interval of the points of the formula in the table.
+# Interval of the formula's points in the table.
 _EVERY = 10
 _DURATION_MS = {"FIMD": 6, "LIPD": 150, "AIMD": 150}
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Packets that a flow has sent since its rate was Rmin.
+    """Packets of a flow since its rate was Rmin.
 
-    Attributes
-    ----------
-    times_ms : ndarray of float
-        Instants in milliseconds.
-    simulated, formula : ndarray of float
-        Packets delivered until then, and the integral of the rate over time.
-    time_ms : float
-        Time at which the rate of the formula is Rmax.
-    simulated_ms : float
-        Time at which the simulation has delivered as many packets as the formula has sent by then.
+    ``formula`` is the integral of its rate, ``time_ms`` its time of Rmax; ``simulated_ms`` is the
+    time of as many simulated packets.
     """
 
     times_ms: FloatArray
@@ -100,12 +92,11 @@ def _measure(results: Results) -> list[Measurement | Verdict]:
 
 
 def _draw(results: Results, folder: Path) -> Sequence[Path]:
-    # Matplotlib is slow to import, and only this needs it.
     from silvan_papers.figures.two_switches import draw_recovery
 
     curves = {}
     for name, one in _recoveries(results).items():
-        # Rates of the simulation: how long each of some runs of packets of equal length took.
+        # Simulated rates from the times of equal numbers of packets.
         counts = np.linspace(0, one.simulated[-1], _POINTS + 1)
         ends = np.interp(counts, one.simulated, one.times_ms)
         # A short simulation may deliver no packet in between.
@@ -118,8 +109,6 @@ def _draw(results: Results, folder: Path) -> Sequence[Path]:
 
 
 def _trace(results: Results) -> list[Curve]:
-    """Packets delivered over time; the paper's points are those of its formula."""
-    # Matplotlib is slow to import, and only this and the figures need it.
     from silvan_papers.figures.two_switches import colour_of
 
     curves = []
@@ -147,7 +136,7 @@ def _tabulate(results: Results) -> PointTable:
 
 
 def _case(name: str) -> Case:
-    # Two packets in progress, so that the window does not limit the rate; none is ever marked.
+    # Two packets in progress, so that the window does not limit the rate; none is marked.
     duration = _DURATION_MS[name]
     return Case(
         name,

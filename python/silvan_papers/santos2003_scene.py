@@ -22,10 +22,10 @@ from silvan.results.result import Result
 
 STUDY = "two-switches"
 
-# Table I: what a link carries, and what headers add to it.
+# Table I: payload rate of a link, and headers.
 _LINK_GBPS = 8.0
 PACKET_MS = 2.068e-3
-"""Time of a packet on a link of Table I, in milliseconds."""
+"""On a link of Table I."""
 
 _WIRE_PER_PAYLOAD = 2068 / 2048
 _START_STEP_US = 100
@@ -42,24 +42,9 @@ def scene(
 ) -> dict[str, TomlValue]:
     """Describe the flows of Fig. 1 as overrides of the study.
 
-    Parameters
-    ----------
-    local, remote : int
-        Numbers of flows, L and R. They start one after the other every 100 µs, the local first.
-    victim_ms : tuple of int, optional
-        Start and end of the victim, in milliseconds; the whole run by default.
-    loads : tuple of float, optional
-        Fixed rates of the local and remote flows and of the victim, as fractions of the link's;
-        as much as they can by default.
-    dynamic : int
-        Numbers of local and of remote flows that come and go.
-    on_ms : float
-        Mean time for which these are on, and for which they are off, in milliseconds.
-
-    Returns
-    -------
-    dict
-        Values by dotted key.
+    Flows start one after the other every 100 µs, the local first. ``loads`` are fixed rates of
+    local and remote flows and of the victim, as fractions of the link's. ``dynamic`` local and
+    remote flows come and go, with means of ``on_ms``.
     """
 
     def flow(kind: str, letter: str, index: int, place: int, count: int) -> dict[str, TomlValue]:
@@ -94,16 +79,9 @@ def scene(
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Shares of the groups of flows, as fractions of the bandwidth of a link, headers included.
+    """Shares of the groups of flows, as fractions of a link with headers, and Jain's index.
 
-    Attributes
-    ----------
-    static_local, dynamic_local, static_remote, dynamic_remote : float or ndarray
-        Sums over the local and remote flows that are there all the time, and that come and go.
-    victim : float or ndarray
-        The victim.
-    jain : float or ndarray
-        Jain's index over all local and remote flows.
+    Static flows last for the whole run, dynamic ones come and go.
     """
 
     static_local: FloatArray
@@ -200,14 +178,12 @@ def _names(result: Result) -> list[str]:
 
 
 def _contending(result: Result) -> npt.NDArray[np.bool_]:
-    """Tell which flows share the congested link."""
     return np.array([not name.startswith("victim") for name in _names(result)])
 
 
 def _groups(
     result: Result, gbps: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Sum rates per class over the groups of flows, in the order of :class:`Shares`."""
     names = _names(result)
 
     def share(kind: str, *, is_dynamic: bool = False) -> FloatArray:

@@ -62,8 +62,7 @@ silvan compare --arena --trials 1 --cases NAME
 ```
 
 The first command made this page with silvan {version}: {made},
-{seeds}; {tuning}. The second runs one case with published settings; the viewer has the command that
-also tunes them.
+{seeds}; {tuning}. The second runs one case; the viewer has the command that also tunes.
 
 ## Cases
 
@@ -103,15 +102,7 @@ _DIGITS = 4
 
 
 def page(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
-    """Write the page: the cases, and the best scheme of each.
-
-    Parameters
-    ----------
-    facts : Mapping
-        The content of arena.json.
-    made : tuple of int and float
-        Number of runs, and their hours of processor time.
-    """
+    """Write the page: the cases, and the best scheme of each."""
     return PAGE.format(
         viewer=VIEWER,
         data=DATA,
@@ -152,7 +143,7 @@ def _tuning(tuning: Mapping[str, Any]) -> str:
 
 
 def _cases(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Write a table of the cases; both kinds of links have the same title and objective."""
+    """Both kinds of links have the same title and objective."""
     cases: Sequence[Case] = facts["cases"]
     links = list(dict.fromkeys(one["link"] for one in cases))
     yield f"| case | traffic | objective | {' | '.join(map(link_title, links))} |"
@@ -160,7 +151,7 @@ def _cases(facts: Mapping[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys(map(plain, cases)):
         same = {one["link"]: one for one in cases if plain(one) == name}
         first = next(iter(same.values()))
-        title = first["title"].removesuffix(", PFC")
+        title = first["title"].removesuffix(", PFC").removesuffix(", reduced")
         best = (_best(facts, same[link]) if link in same else "" for link in links)
         yield f"| `{name}` | {title} | `{first['objective']}` | {' | '.join(best)} |"
 
@@ -178,7 +169,6 @@ def plain(case: Case) -> str:
 
 
 def _best(facts: Mapping[str, Any], case: Case) -> str:
-    """Write the best scheme of a case as a link to all of them."""
     best = max(_entries(facts, case), key=lambda one: one["share_of_best"], default=None)
     found = "none" if best is None else f"`{best['scheme']}`{_mark(best)} {_reached(best)}"
     return f"[{found}]({VIEWER}#case={case['name']})"
@@ -227,17 +217,7 @@ def _rounded(value: Any, digits: int) -> Any:
 def data(
     facts: Mapping[str, Any], made: tuple[int, float], notes: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Collect all numbers, rounded, with each case's own columns.
-
-    Parameters
-    ----------
-    facts : Mapping
-        The content of arena.json.
-    made : tuple of int and float
-        Number of runs, and their hours of processor time.
-    notes : Mapping
-        By case a note for readers of its numbers.
-    """
+    """Collect all numbers, rounded, with each case's columns and note."""
     columns: dict[str, dict[str, Any]] = {
         "objective": _column("reached", "", _REACHED),
         "share_of_best": _column("share of the best", "", "reached, relative to the best", "more"),
@@ -341,15 +321,7 @@ def _json(value: Any) -> str:
 
 
 class Shares:
-    """Shares of the best by scheme and case, on links of one kind.
-
-    Parameters
-    ----------
-    facts : Mapping
-        The content of arena.json.
-    link : str
-        Kind of links.
-    """
+    """Shares of the best by scheme and case, on links of one kind."""
 
     def __init__(self, facts: Mapping[str, Any], link: str) -> None:
         names = {one["name"]: plain(one) for one in facts["cases"]}
@@ -378,15 +350,7 @@ class Shares:
 
 
 def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
-    """Write how all schemes did, and what follows from it.
-
-    Parameters
-    ----------
-    facts : Mapping
-        The content of arena.json.
-    made : tuple of int and float
-        Number of runs, and their hours of processor time.
-    """
+    """Write how all schemes did, and what follows from it."""
     links = list(dict.fromkeys(one["link"] for one in facts["cases"]))
     by_link = {link: Shares(facts, link) for link in links}
     first = by_link[links[0]]
@@ -400,10 +364,9 @@ def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
         "",
         "## Means",
         "",
-        f"Mean shares over the {len(first.common)} cases that all schemes take part in, the best "
-        f"first. *Best in* counts cases with a share of at least {BEST:g}, *smallest* is the "
-        "smallest share with its case, both with tuned settings where there are any. Empty: no "
-        "part on such links, or no settings to tune.",
+        f"Mean shares over the {len(first.common)} cases of all schemes, the best first. *Best in* "
+        f"counts cases with a share of at least {BEST:g}, *smallest* is the smallest share. Both "
+        "are with tuned settings, if any. Empty: no part on such links, or no settings to tune.",
         "",
         *_means(by_link),
         "",
@@ -444,7 +407,6 @@ def findings(by_link: Mapping[str, Shares]) -> Iterator[str]:
 
 
 def _lost(shares: Shares) -> Iterator[str]:
-    """Name the largest losses by tuning on other traffic."""
     changes = [
         (shares.tuned[scheme][case] - shares.published[scheme][case], scheme, case)
         for scheme in shares.tuned
@@ -486,9 +448,9 @@ def _correlation(by_link: Mapping[str, Shares]) -> Iterator[str]:
     if found:
         least = min(found, key=lambda one: found[one])
         yield (
-            "**The order of schemes with PFC and with credits:** the rank correlation (Spearman) "
-            f"has a median of {statistics.median(found.values()):.2f} over the cases, and is "
-            f"smallest in `{least}`, {found[least]:.2f}."
+            "**The orders of schemes with PFC and with credits** have a rank correlation "
+            f"(Spearman) of {statistics.median(found.values()):.2f} in the median over the cases. "
+            f"The smallest is {found[least]:.2f} in `{least}`."
         )
 
 
@@ -520,7 +482,7 @@ def _means(by_link: Mapping[str, Shares]) -> Iterator[str]:
             f"`{scheme}`",
             f"{first.mean(scheme):.2f}",
             *(["" if tuned is None else f"{tuned:.2f}"] if has_tuned else []),
-            f"{sum(share >= BEST for share in of.values())} of {len(of)}",
+            f"{sum(share >= BEST for share in of.values())}/{len(of)}",
             f"{min(of.values()):.2f}" + (f" `{worst}`" if worst else ""),
             *(
                 f"{by_link[link].mean(scheme):.2f}" if scheme in by_link[link].published else ""

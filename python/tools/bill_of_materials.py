@@ -32,7 +32,6 @@ from packageurl import PackageURL
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOTS = ("silvan-python", "silvan-capi")
-"""Crates whose libraries are published."""
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)")
 
 

@@ -30,17 +30,7 @@ _SAME = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Cheap:
-    """An experiment of seconds.
-
-    Attributes
-    ----------
-    paper : str
-        The paper's short name.
-    prefix : str
-        The experiment; empty for all of the paper.
-    quick : bool
-        Whether its quick form is run.
-    """
+    """An experiment of seconds; an empty prefix means all."""
 
     paper: str
     prefix: str = ""

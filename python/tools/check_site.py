@@ -28,12 +28,10 @@ DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 ENTRANCES = ("index.html", "start.html", "what-silvan-is-not.html", "guide/installing.html")
-"""Pages that a stranger meets first; by default these are opened."""
+"""Default pages: a stranger's first."""
 
 
 class _Names(HTMLParser):
-    """Collects the links and the anchors of a page."""
-
     def __init__(self) -> None:
         super().__init__()
         self.links: list[str] = []

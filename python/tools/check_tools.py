@@ -15,6 +15,7 @@ import threading
 import urllib.request
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import sa_client
@@ -86,8 +87,7 @@ data-vls = 8
 """
 ENGINES = ("minhop", "updn", "dnup", "dor", "lash", "sssp", "dfsssp", "nue")
 SMKEY = "1"
-"""Subnet manager key that OpenSM trusts by default: others get no P_Keys, and no ports of members.
-"""
+"""OpenSM's default trusted key: others get no P_Keys, and no ports of members."""
 PMDAIB = "/usr/lib/pcp/pmdas/infiniband/pmdaib"
 DEADLINE_S = 60
 
@@ -119,7 +119,7 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
 
     def text(*words: str, host: str = "a") -> str:
         if re.match(r"ib(?:link|net|query)|perfquery|saquery|sminfo|smpquery", words[0]):
-            # These give an answer up after a second: a busy machine may stop for so long.
+            # These time out after a second, which a busy machine may exceed.
             words = (words[0], "--timeout", "20000", *words[1:])
         return running.run(*words, host=host, timeout_s=DEADLINE_S).stdout
 
@@ -275,7 +275,7 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
             masks = re.findall(r"LID\.+(\d+)\s.*?0xc000\s+0x(\w+)", shown, re.DOTALL)
             return {int(lid): int(mask, 16) for lid, mask in masks}
 
-        # OpenSM sets the tables after it has answered the members.
+        # OpenSM sets the tables after its answer to the members.
         wait_for(lambda: found() == expected, "the tables lack the members", DEADLINE_S)
         return True
 
@@ -347,7 +347,7 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
             lines = files[0].read_text().split("\n")[1:-1] if files else []
             return float(lines[0].split(",")[1]) if lines else None
 
-        # Several threads of collectd write the files: one may be there before another.
+        # Several threads of collectd write the files, in any order.
         kinds = ("ib_state", "ib_lid")
         try:
             wait_for(
@@ -532,9 +532,14 @@ def main() -> int:
             )
             check_tools(checks, RunningFabric(emulation, folder))
         check_opensm(checks, folder)
-    print("| program | outcome |\n|---|---|")
+    passed = [program for program, outcome in checks.rows if outcome == "pass"]
+    print("These pass:\n")
+    for _, programs in groupby(passed, key=lambda program: program.split()[0].strip(",")):
+        print("-", ", ".join(f"`{program}`" for program in programs))
+    print("\n| program | outcome |\n|---|---|")
     for program, outcome in checks.rows:
-        print(f"| `{program}` | {outcome} |")
+        if outcome != "pass":
+            print(f"| `{program}` | {outcome} |")
     return int(any(outcome.startswith("FAIL") for _, outcome in checks.rows))
 
 

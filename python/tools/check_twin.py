@@ -165,7 +165,6 @@ def check(case: Drawn, folder: Path, counts: Counts, *, is_live: bool, has_histo
 
 
 def _errors(moment: Moment, record: Mapping[str, Any], own: Result) -> list[float]:
-    """Compare the load of each port in the twin with the one that was measured."""
     loads, _ = counters(own, moment.subnet)
     errors = []
     for name, row in moment.subnet.rows.items():
@@ -176,7 +175,7 @@ def _errors(moment: Moment, record: Mapping[str, Any], own: Result) -> list[floa
 
 
 def _delivered(result: Result) -> list[float]:
-    """Return what each single flow delivers, in Gbit/s of payload."""
+    """In Gbit/s of payload."""
     scenario = result.scenario
     seconds = (scenario.duration_ps - scenario.warm_up_ps) / 1e12
     by_name = {row["name"]: row["delivered_bytes"] for row in result.tables["classes"].to_pylist()}
@@ -185,7 +184,6 @@ def _delivered(result: Result) -> list[float]:
 
 
 def _check_flows(case: Drawn, result: Result, record: Mapping[str, Any], counts: Counts) -> None:
-    """Compare decided flows with the drawn ones; uniform classes have no rates by receiver."""
     traffic = stated(case.scenario)["traffic"]
     counts.flows += len(record["flows"])
     if "uniform" in traffic:
@@ -202,7 +200,6 @@ def _check_flows(case: Drawn, result: Result, record: Mapping[str, Any], counts:
 def _gains(
     case: Drawn, moment: Moment, record: Mapping[str, Any], scenario: Scenario
 ) -> list[tuple[float, float]]:
-    """Predict what flows past the roots gain by a throttle, and measure it on the fabric itself."""
     tables = stated(case.scenario)
     if "uniform" in tables["traffic"] or not record["roots"]:
         return []
@@ -239,7 +236,7 @@ def _demand(flow: Mapping[str, Any]) -> float:
 
 
 def _through(tables: Mapping[str, Any], moment: Moment, record: Mapping[str, Any]) -> list[bool]:
-    """Tell of each drawn flow whether it passes a root."""
+    """Return true for drawn flows through a root."""
     rows = moment.subnet.node_rows
     flows = tables["traffic"]["flow"]
     sources = np.array([rows[flow["from"]] for flow in flows], np.int32)

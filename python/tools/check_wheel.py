@@ -21,7 +21,7 @@ from pathlib import Path
 
 LARGEST_MB = 15
 MOST_INSTALLED_MB = 288
-"""Space that the package and its dependencies may take, in units of 2**20 bytes."""
+"""Installed package and dependencies, in units of 2**20 bytes."""
 SLOWEST_S = 60
 NEEDED = (
     "silvan/_silvan.abi3.so",
@@ -36,7 +36,7 @@ NEEDED = (
 LEFT_OUT = ("silvan/bench/",)
 """Folders of a checkout that no user needs."""
 MANUAL_PAGE = "data/share/man/man1/silvan-run.1"
-# A run without figures, clusters and schemes in Python needs none of these.
+# Unneeded by a run without figures, clusters and schemes in Python.
 UNWANTED = ("matplotlib", "PIL", "distributed", "numba")
 
 

@@ -54,8 +54,7 @@ SCHEMES = [
     *("none", "ib-cc", "ib-cc+pft", "pft", "ecn", "dcqcn"),
     *("timely", "hpcc", "swift", "nscc", "half", "pair-backpressure"),
 ]
-# Settings that a scheme would take from the fabric: digests compare what builds compute from equal
-# settings.
+# Settings that a scheme would take from the fabric, so that builds compute from equal ones.
 SETTINGS: dict[str, dict[str, Any]] = {
     "ib-cc": {
         "switch": {"packet-size": 0},

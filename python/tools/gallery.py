@@ -72,7 +72,6 @@ def show(example: Example) -> Shown:
 
 
 def _received(result: silvan.Result, expected: dict[str, Any]) -> float:
-    """Return the bytes that a class or a host has received after the warm-up."""
     if "class" in expected:
         rows = result.classes.to_pylist()
         return float(sum(r["delivered_bytes"] for r in rows if r["name"] == expected["class"]))

@@ -36,7 +36,7 @@ COMPLETIONS = {
     "bash": "bash-completion/completions/silvan",
     "zsh": "zsh/site-functions/_silvan",
 }
-"""Where shells look for completions below ``share``."""
+"""Paths of completions below ``share``."""
 
 
 def cli_page() -> str:
@@ -60,7 +60,6 @@ def cli_page() -> str:
 
 
 def _commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Give every command with its name, those of a group behind it."""
     for name, command in group.commands.items():
         yield prefix + name, command
         if hasattr(command, "commands"):
@@ -68,7 +67,6 @@ def _commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _usage(name: str, command: Any) -> list[str]:
-    """Say how a command is called."""
     usage = [f"silvan {name}"]
     rows = []
     for parameter in command.params:

@@ -33,24 +33,17 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parents[2]
 
 Arrows = Mapping[str, set[str]]
-"""The names that each name leads to."""
 
 _TEST = re.compile(r"(^|/)(tests?|benches)/|(^|/)tests\.rs$|(^|/)test_\w+\.py$|\.test\.tsx?$")
 _NO_CODE = re.compile(r"(^|/)(assets|node_modules)/")
 _PYTHON_ROOTS = ("python/silvan/", "python/silvan_papers/")
-# Programs that users copy, and sources of tests, are no part of the structure.
+# Users' copies and sources of tests are no part of the structure.
 _APART = re.compile(r"^python/silvan/examples/|^python/silvan_papers/studies/")
 
 
 @dataclass(frozen=True)
 class Count:
-    """Lines of one place.
-
-    Attributes
-    ----------
-    code, comments, tests : int
-        Lines; of tests all, also comments.
-    """
+    """Lines of one place; those of tests include comments."""
 
     code: int = 0
     comments: int = 0
@@ -64,21 +57,7 @@ class Count:
 
 @dataclass
 class House:
-    """Measurements of one revision.
-
-    Attributes
-    ----------
-    lines : dict
-        Lines by crate, package or folder.
-    cycles : dict
-        The largest cycle of files of each crate and of the Python packages.
-    top : int
-        Python modules at the top of the package.
-    rooms : dict
-        The rooms that each room imports.
-    engines : int, optional
-        Engines that are compiled, if a library was given.
-    """
+    """Measurements of one revision; cycles are the largest by crate and of Python."""
 
     lines: dict[str, Count] = field(default_factory=dict)
     cycles: dict[str, list[str]] = field(default_factory=dict)
@@ -145,7 +124,7 @@ def _unit(file: str) -> str:
 
 
 def _room(file: str, folders: set[str]) -> str:
-    """Name the room of a file: its folder, that of its name, or itself beside packages."""
+    """Its folder, the folder of its name, or itself beside packages."""
     path = PurePosixPath(file)
     own = str(path.with_suffix(""))
     if own in folders:
@@ -236,11 +215,10 @@ _COMMENT = re.compile(r"//[^\n]*")
 
 
 def rust_arrows(files: Mapping[str, str]) -> dict[str, set[str]]:
-    """Find the files that each file of a crate uses, wherever a name is re-exported.
+    """Find the files that each file of a crate uses, also by re-exported names.
 
-    Imports count, and paths in the code that begin with a crate, ``self`` or ``super``. A ``pub
-    use`` is no arrow, nor is the path of a submodule in the code of its parent: a facade and a list
-    may name everything that is below them.
+    Imports count, and paths that begin with a crate, ``self`` or ``super``, but neither ``pub use``
+    nor a submodule in its parent's code: a facade may name everything below.
     """
     found = re.compile(r"^crates/([\w-]+)/src/(.+)\.rs$")
     modules: dict[tuple[str, ...], str] = {}
@@ -274,7 +252,7 @@ def rust_arrows(files: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def _paths(text: str) -> Iterator[list[str]]:
-    """List the paths of a text: those of its imports that are not re-exported, and in its code."""
+    """Paths of imports that are not re-exported, and of the code."""
     for match in _USE.finditer(text):
         if not match[1]:
             yield from _leaves(match[2])
@@ -313,7 +291,7 @@ def _leaves(tree: str) -> Iterator[list[str]]:
 def _absolute(
     module: tuple[str, ...], start: str, rest: Sequence[str], modules: Mapping[tuple[str, ...], str]
 ) -> tuple[str, ...] | None:
-    """Turn a path as a module writes it into one that begins with the crate."""
+    """Turn a module's path into one that begins with the crate."""
     if start == "crate":
         return (module[0], *rest)
     if start in ("self", "super"):
@@ -392,7 +370,6 @@ def up(arrows: Arrows) -> list[tuple[str, str]]:
 
 
 def _up(arrows: Arrows) -> list[tuple[str, str]]:
-    """List the arrows of one cycle that point up."""
     left = {name: set(targets) for name, targets in arrows.items()}
     first: list[str] = []
     last: list[str] = []

@@ -28,15 +28,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Reader:
-    """Reads the samples of a page in a thread, as a browser does.
-
-    Attributes
-    ----------
-    messages : int
-        Samples read.
-    size : int
-        Their bytes.
-    """
+    """Reads the samples of a page in a thread, as a browser does."""
 
     def __init__(self, address: str) -> None:
         self.messages = self.size = 0
@@ -60,10 +52,7 @@ def _processor_s(process: int) -> float:
 
 
 def emulator_s() -> float:
-    """Return the processor time of the emulator, a thread of this process, in seconds.
-
-    Unlike the time that passes, it hardly depends on what else the machine does.
-    """
+    """Return the processor time of the emulator's thread in seconds, nearly independent of load."""
     for task in Path("/proc/self/task").iterdir():
         if (task / "comm").read_text("utf-8").rstrip() == "silvan-emulator":
             return int((task / "schedstat").read_text("utf-8").split()[0]) / 1e9

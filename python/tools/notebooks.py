@@ -23,7 +23,7 @@ from nbconvert import MarkdownExporter
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
 
 _LONGEST_S = 120
-"""Longest time of a cell, on the wall clock."""
+"""Per cell, on the wall clock."""
 
 
 def notebooks() -> list[Path]:
@@ -32,13 +32,7 @@ def notebooks() -> list[Path]:
 
 
 def read(path: Path) -> Any:
-    """Read a notebook, and check that it is a valid one without outputs.
-
-    Raises
-    ------
-    ValueError
-        A cell has outputs.
-    """
+    """Read a notebook, and check that it is a valid one without outputs."""
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     for cell in notebook.cells:
@@ -48,19 +42,13 @@ def read(path: Path) -> Any:
 
 
 def run(path: Path) -> Any:
-    """Run a notebook in an empty folder, and return it with its outputs.
-
-    Raises
-    ------
-    nbclient.exceptions.CellExecutionError
-        A cell raises an exception.
-    """
+    """Run a notebook in an empty folder, and return it with its outputs."""
     notebook = read(path)
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with tempfile.TemporaryDirectory(prefix="silvan-notebook-") as folder:
         work = Path(folder, "work")
         work.mkdir()
-        # Sockets in the file system: other users of the machine cannot reach the kernel.
+        # Sockets in the file system: other users cannot reach the kernel.
         manager = AsyncKernelManager(
             kernel_name="python3", transport="ipc", ip=str(Path(folder, "kernel"))
         )

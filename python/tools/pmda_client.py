@@ -21,15 +21,7 @@ Pmid = tuple[int, int]
 
 
 class PmdaClient:
-    """Speaks with an agent of this domain; use it as a context manager.
-
-    Parameters
-    ----------
-    process : Popen
-        The agent, with pipes of bytes. It is ended with the block.
-    domain : int
-        The number that the agent was started with.
-    """
+    """Client of an agent of this domain, which ends with the block; pipes are of bytes."""
 
     def __init__(self, process: subprocess.Popen[bytes], domain: int) -> None:
         self._process, self._domain = process, domain
@@ -99,7 +91,6 @@ class PmdaClient:
 
 
 def _block(answer: bytes, offset: int) -> bytes:
-    """Return the value at an offset in words from the start of the PDU."""
     start = 4 * offset - 12
     length = struct.unpack_from(">I", answer, start)[0] & 0xFF_FFFF
     return answer[start + 4 : start + length]

@@ -101,13 +101,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class Rehearsal:
-    """An empty environment in a folder away from the checkout.
-
-    Parameters
-    ----------
-    folder : Path
-        An empty folder.
-    """
+    """An empty environment in a folder away from the checkout."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -176,7 +170,7 @@ def plug_ins(rehearsal: Rehearsal) -> None:
         if name not in listed:
             raise SystemExit(f"error: the plug-in {name} is not listed:\n{listed}")
     scenario = next(text for text in blocks(PLUGIN_GUIDE, "toml") if text.startswith("# scenario"))
-    # A scheme in Python needs numba, as an extra: topology, routing and traffic need nothing.
+    # A scheme in Python needs numba, an extra; other plug-ins need nothing.
     (rehearsal.folder / "plugged.toml").write_text(scenario.partition("[control]")[0], "utf-8")
     rehearsal.run("silvan", "run", "plugged.toml")
 

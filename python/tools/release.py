@@ -24,9 +24,9 @@ OUT = Path("target/release-files")
 CHECKED = Path("target/checked")
 """Written by .ci/run: the commit whose checks passed."""
 PAPERS = Path("target/checked-papers")
-"""Written by .ci/nightly: the commit whose papers were compared with the record."""
+"""Written by .ci/nightly: the commit of the compared papers."""
 SOURCES = ("Cargo.lock", "crates", "python/silvan_papers")
-"""A change here can change the numbers of papers."""
+"""Sources that can change the numbers of papers."""
 _RUNS = re.compile(r"runs of silvan (\S+),")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(rc\d+)?")
 IMAGE = "silvan"
@@ -59,7 +59,6 @@ def problems(root: Path, version: str) -> Iterator[str]:
 
 
 def _state(root: Path, version: str) -> Iterator[str]:
-    """Look at the checkout, its tags, and whether its checks passed."""
     if git(root, "status", "--porcelain"):
         yield "the checkout has changes: commit or remove them"
     if git(root, "tag", "--list", f"v{version}"):
@@ -71,7 +70,6 @@ def _state(root: Path, version: str) -> Iterator[str]:
 
 
 def _papers(root: Path, version: str) -> Iterator[str]:
-    """Compare the commit and the version of the papers' record with those of the release."""
     checked = root / PAPERS
     commit = checked.read_text("utf-8").strip() if checked.is_file() else ""
     same = ["git", "diff", "--quiet", commit or "HEAD", "HEAD", "--", *SOURCES]
@@ -87,7 +85,7 @@ def build(root: Path, version: str, out: Path) -> None:
     """Build sdist, wheel, C library, image, bill of materials and sums into a folder."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    # A build that says when its sources were made is the same again.
+    # A stated time makes builds reproducible.
     os.environ["SOURCE_DATE_EPOCH"] = git(root, "show", "--no-patch", "--format=%ct", "HEAD")
     profile = os.environ.get("PROFILE", "dist")
     _run(root, "make", "--no-print-directory", "wheel", f"PROFILE={profile}")
@@ -101,7 +99,6 @@ def build(root: Path, version: str, out: Path) -> None:
 
 
 def _c_library(root: Path, version: str, out: Path) -> None:
-    """Pack what ``make install-libsilvan`` installs."""
     name = f"libsilvan-{version}-{os.uname().machine}-{sys.platform}"
     stage = root / "target" / name
     shutil.rmtree(stage, ignore_errors=True)
@@ -112,7 +109,7 @@ def _c_library(root: Path, version: str, out: Path) -> None:
 
 
 def _pack(folder: Path, archive: Path, name: str) -> None:
-    """Pack a folder without owners and with the time of the commit."""
+    """Without owners, with the time of the commit."""
     moment = int(os.environ["SOURCE_DATE_EPOCH"])
 
     def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -129,7 +126,6 @@ def _pack(folder: Path, archive: Path, name: str) -> None:
 
 
 def _image(root: Path, version: str) -> None:
-    """Build the image and try it, where Docker runs."""
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "info"], capture_output=True).returncode:
         print("image: not built, no Docker daemon answers", file=sys.stderr)

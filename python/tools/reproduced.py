@@ -22,19 +22,7 @@ MACHINES = ("leonardo2025",)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A number or a shape that a paper states, and its reproduction.
-
-    Attributes
-    ----------
-    paper : str
-        Short name of the paper.
-    target : Target
-        The statement.
-    is_within : bool
-        The reproduction is within the tolerance in the paper's averaging window.
-    measured : float, optional
-        The reproduced number; None for a shape, and for a number that no experiment reproduces.
-    """
+    """A paper's statement and its reproduction in the paper's averaging window."""
 
     paper: str
     target: Target
@@ -119,16 +107,18 @@ def page() -> str:
         "| paper | statement | paper's number | silvan | tolerance |",
         "|---|---|---|---|---|",
     ]
+    named = ""
     for one in every:
         if not one.is_within:
             target = one.target
             cells = (
-                one.paper,
+                "" if one.paper == named else one.paper,
                 f"`{target.id}`: {target.what}" if target.value is not None else f"`{target.id}`",
                 "" if target.value is None else f"{target.value:.4g}",
                 _measured(one),
                 "" if target.tol is None else f"{target.tol:.0%}",
             )
+            named = one.paper
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ROOT / "target" / "site-pages"
-"""Files that ``gallery.py``, ``notebooks.py`` and ``view_example.py`` have written."""
+"""Written by ``gallery.py``, ``notebooks.py`` and ``view_example.py``."""
 
 EXAMPLE = "view-example.html"
 """A page of ``silvan view`` to try."""
@@ -23,7 +23,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
-"""Documents at the top of the project, by their names in the site."""
+"""Top-level documents by their names in the site."""
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^(```.*?^```[^\S\n]*$)", re.MULTILINE | re.DOTALL)
@@ -48,7 +48,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     """Let links that leave ``docs`` lead to the page in the site, or to nothing."""
     del config, files
     folder = posixpath.dirname(page.file.src_uri)
-    # The page to try is in the site only; elsewhere its name stands there as text.
+    # The page exists in the site only; elsewhere its name is text.
     address = posixpath.relpath(EXAMPLE, folder or ".")
     markdown = markdown.replace(f"`{EXAMPLE}`", f"[{EXAMPLE}]({address})")
 
@@ -58,9 +58,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             return posixpath.relpath(PAGES[whole], folder or ".")
         inside = posixpath.relpath(whole, "docs")
         if inside.endswith(".ipynb") and not inside.startswith(f"{folder}/"):
-            # The page with its outputs, which has a link to the notebook itself.
+            # The page with its outputs links to the notebook itself.
             link = link.removesuffix(".ipynb") + ".md"
-        # The repository may be anywhere: of a link to the code, the text remains.
+        # The repository may be anywhere: a link to the code becomes text.
         return None if inside.startswith("../") else link
 
     return _with_links(markdown, target)
@@ -73,7 +73,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
 
 
 def _with_links(text: str, change: Any) -> str:
-    """Change the targets of relative links; those without a target become plain text."""
+    """Links without a target become plain text."""
 
     def replace(match: re.Match[str]) -> str:
         mark, words, link = match.groups()
@@ -90,7 +90,6 @@ def _with_links(text: str, change: Any) -> str:
 
 
 def _api() -> str:
-    """Write the page of the public names, each documented from its docstring."""
     tree = ast.parse((ROOT / "python" / "silvan" / "__init__.py").read_text("utf-8"))
     homes = next(
         ast.literal_eval(node.value)
@@ -101,7 +100,7 @@ def _api() -> str:
     )
     lines = ["# Python", "", "Everything here is imported from `silvan`."]
     for name, module in sorted(homes.items()):
-        # The compiled module has no source to read.
+        # The compiled module has no source.
         if not module.endswith("._silvan"):
             lines += ["", f"::: {module}.{name}"]
     lines += ["", "## `result.plot`", "", "::: silvan.figures.result_plots.ResultPlots"]

@@ -15,10 +15,10 @@ from pathlib import Path
 
 LIST = Path(__file__).resolve().parents[2] / "requirements" / "debian.txt"
 
-# Rust tests that call a program, by its package: a prefix of their names.
+# Prefix of Rust tests that call a program, by its package.
 RUST_TESTS = {"tshark": "tshark::", "ibsim-utils": "served::"}
 
-# Some programs are for administrators, whose folders are not on everyone's path.
+# Administrators' programs are not on everyone's path.
 _FOLDERS = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
@@ -55,22 +55,7 @@ def install_line(names: list[str]) -> str:
 def provide(
     wanted: dict[str, str], *, is_root: bool, run: Callable[[str], int]
 ) -> tuple[int, str | None]:
-    """Install what is missing, if that is possible.
-
-    Parameters
-    ----------
-    wanted : dict
-        Packages, and a command of each.
-    is_root : bool
-        True if packages can be installed.
-    run : callable
-        Runs a line in a shell and gives its exit status.
-
-    Returns
-    -------
-    tuple of int and str or None
-        Exit status, and what to tell.
-    """
+    """Install missing packages as root; return exit status and message."""
     names = missing(wanted)
     if not names:
         return 0, None

@@ -18,15 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A text that states the version.
-
-    Attributes
-    ----------
-    file : str
-        The file, from the root of the checkout.
-    pattern : str
-        A regular expression with one group: the version.
-    """
+    """A text that states the version; the pattern has one group."""
 
     file: str
     pattern: str

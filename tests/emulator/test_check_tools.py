@@ -32,7 +32,7 @@ def test_programs_see_the_fabric_as_the_guide_says() -> None:
         [sys.executable, PROGRAM], capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("| program | outcome |\n")
+    assert done.stdout.startswith("These pass:\n\n- `")
     assert done.stdout in GUIDE.read_text("utf-8")
 
 

@@ -1,6 +1,5 @@
-// Work before the browser paints. What text says and what the map draws must change in the same frame.
+// Work before the browser paints: text and map change in the same frame.
 
-/** Something to do, at an instant in milliseconds. */
 type Work = (now: number) => void;
 
 const waiting = new Set<Work>();
@@ -12,7 +11,6 @@ export function beforePainting(work: Work): void {
   frame ||= requestAnimationFrame(doAll);
 }
 
-/** Leave out what was to be done. */
 export function cancelWork(work: Work): void {
   waiting.delete(work);
 }

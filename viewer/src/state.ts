@@ -20,7 +20,6 @@ export const report = signal<Report | null>(null);
 export const view = signal<View>("map");
 /** Runs of the report behind the chosen point, and which of them is shown. */
 export const chosen = signal<Chosen | null>(null);
-/** Place in the page of the run that the map of a report shows. */
 export const shown = signal(-1);
 export const openRun = signal<(place: number) => void>(() => {});
 
@@ -32,7 +31,6 @@ export interface Chosen {
   /** What the point is. */
   title: string;
   runs: number[];
-  /** Place in `runs`. */
   at: number;
 }
 
@@ -41,7 +39,6 @@ export const runs = signal<Run[]>([]);
 export const active = signal(0);
 /** Whether the map is a drawing: the browser has no WebGL. */
 export const isStill = signal(false);
-/** The instant, in picoseconds. */
 export const time = signal(0);
 /** The instant that panels show: it follows, but not at each frame. */
 export const panelTime = signal(0);
@@ -147,7 +144,6 @@ export function mark(from: number, to: number): void {
   if (last > first) marked.value = [first, last];
 }
 
-/** Move to the sample that is some steps away. */
 export function step(by: number): void {
   const all = instants.value;
   const here = upperBound(all, time.value) - 1;
@@ -162,10 +158,7 @@ const VIEWS: View[] = ["report", "map"];
 /** Two numbers that are not negative, with a dash between them. */
 const WINDOW = /^([\d.]+(?:e[+-]?\d+)?)-([\d.]+(?:e[+-]?\d+)?)$/i;
 
-/**
- * Take the state from the address. What it does not say, or does not say as the page writes it, stays as it is; but an
- * address that the page has written says all: without a window, a selection or a camera there is none.
- */
+/** Missing or foreign parts leave the state; an address of the page itself says all, also by omission. */
 export function readAddress(hash: string): void {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
   const number = (name: string) => finite(words.get(name) ?? "");
@@ -216,7 +209,6 @@ function readReport(of: number | null, place: number | null, wanted: View | unde
   if (wanted && (wanted === "report" || runs.value.length)) view.value = wanted;
 }
 
-/** Write the state as the part of the address after `#`. */
 export function address(): string {
   const words = new URLSearchParams();
   if (themeChoice.value !== "auto") words.set("theme", themeChoice.value);

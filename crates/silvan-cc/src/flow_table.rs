@@ -1,20 +1,17 @@
-//! A small map from flow keys to state, for the few flows of a host that have state.
+//! A small map from flow keys to state, by open addressing with linear probing and backward-shift deletion.
 //!
-//! Open addressing with linear probing and backward-shift deletion. A lookup is one multiplication
-//! and usually one cache line. There are no tombstones, and the order of slots depends only on keys
-//! and operations. A table of sufficient size never allocates again.
+//! The order of slots depends only on keys and operations; a sufficient table never allocates again.
 
 use silvan_core::prefetch::prefetch_item;
 
 use crate::hooks::Flow;
 
-/// A key that no flow has; marks a free slot.
+/// Marks a free slot; no flow has this key.
 const FREE: u32 = u32::MAX;
 
 /// 2^32 divided by the golden ratio: spreads consecutive keys over the table.
 const SPREAD: u32 = 0x9e37_79b1;
 
-/// The first allocation, in slots.
 const FIRST_CAPACITY: usize = 8;
 
 /// Key of a flow among the others of its host.
@@ -87,10 +84,9 @@ impl<V: Copy + Default> FlowTable<V> {
         }
     }
 
-    /// Adds a key that is not in the table. Returns true if entries may have been dropped.
+    /// Adds a new key; returns true if entries may have been dropped.
     ///
-    /// Above three quarters of the slots, entries that `keep` refuses are dropped first. If the
-    /// table is then more than half full, it doubles.
+    /// Above three quarters, entries that `keep` refuses are dropped; if still more than half full, it doubles.
     pub fn insert(&mut self, key: u32, value: V, keep: impl FnMut(u32, &mut V) -> bool) -> bool {
         debug_assert!(key != FREE && self.position(key).is_none());
         let swept = (self.len() + 1) * 4 > self.slots.len() * 3;
@@ -116,8 +112,8 @@ impl<V: Copy + Default> FlowTable<V> {
 
     /// Calls `keep` once for every entry and drops those for which it returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(u32, &mut V) -> bool) {
-        // Freeing a slot pulls later entries of its cluster back, so the walk starts behind a free
-        // slot, where no cluster wraps round to entries already seen.
+        // A freed slot pulls later entries of its cluster back, so the walk starts behind a free slot, where no cluster
+        // wraps round.
         let Some(start) = self.slots.iter().position(|slot| slot.key == FREE) else {
             return;
         };
@@ -175,7 +171,6 @@ impl<V: Copy + Default> FlowTable<V> {
         self.slots[at] = slot;
     }
 
-    /// Frees an occupied slot and moves back every entry behind it that may be there.
     fn free(&mut self, at: usize) {
         let mask = self.slots.len() - 1;
         let mut hole = at;

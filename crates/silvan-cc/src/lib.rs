@@ -74,10 +74,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// The file of a scheme reads the same here and in another crate.
 extern crate self as silvan_cc;
 
-// The modules below use its macros.
 #[macro_use]
 pub mod hooks;
 
@@ -87,6 +85,5 @@ pub mod notification;
 pub mod schemes;
 pub mod workload;
 
-// The macros' expansions name its types.
 #[doc(hidden)]
 pub use silvan_core as units;

@@ -1,4 +1,4 @@
-//! The destination's part: what carries a notification of congestion to the source, and how often.
+//! Notifications of congestion from the destination to the source.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,16 +22,11 @@ pub enum BecnCarrier {
     None,
 }
 
-/// Joins notifications: after one for a flow, further ones for that flow are left out until an
-/// interval has passed.
-///
-/// The specification asks a destination to notify the source as soon as possible and does not
-/// limit how often; adapters do. Flows whose interval is over hold no memory for long: they are
-/// dropped before a table grows.
+/// Joins notifications of a flow within an interval, as adapters do (the specification has no limit).
 #[derive(Clone, Debug)]
 pub struct Coalescer {
     interval: Span,
-    /// For each destination, when each of its sources may be notified again.
+    /// By destination: earliest next notification of each source.
     again: Vec<FlowTable<Time>>,
 }
 
@@ -44,10 +39,8 @@ impl Coalescer {
         }
     }
 
-    /// Returns true if the destination of `flow` may send a notification now.
-    ///
-    /// If true, the flow's interval starts, and the next notification may go at `now` plus the
-    /// interval. Calls for one destination must not go back in time.
+    /// True if the destination of `flow` may notify now, which starts the interval; calls for one destination go
+    /// forward in time.
     pub fn permit(&mut self, now: Time, flow: Flow) -> bool {
         let key = (flow.source.index() as u32) << 4 | flow.sl.index() as u32;
         let table = &mut self.again[flow.destination.index()];

@@ -1,11 +1,8 @@
-//! The interface between the data plane and the traffic: the next packets of hosts.
+//! The interface between the data plane and the traffic.
 //!
-//! The engine owns the links, credits and flow-control state of every host; a [`Workload`] owns the messages. If a host
-//! could start a packet, the engine calls [`Workload::poll`]. The workload answers at once: a packet, an instant for
-//! the next poll, or idle. It may query [`Gate`] if a flow is allowed to send, so that a throttled queue pair never
-//! blocks other queue pairs of its host.
-//!
-//! A workload sees no packets in flight, no ports and no random stream but its own. So a run is a function of its seed.
+//! If a host could start a packet, the engine calls [`Workload::poll`], which answers with a packet, an instant or
+//! idle, and may query [`Gate`] for flows. A workload sees no packets in flight, no ports and only its own random
+//! stream.
 
 use silvan_core::{HostId, Sl, Time, Vl};
 
@@ -22,9 +19,8 @@ pub struct Offer {
     pub class: u16,
     /// True for the last packet of its message.
     pub last: bool,
-    /// Payload of the flow that waits behind this packet at its start, in bytes, cut off at the type's maximum.
-    ///
-    /// It is the rest of the message, and further messages if they are known.
+    /// Payload of the flow behind this packet at its start [bytes, saturating]: the rest of the message and known
+    /// further ones.
     pub behind: u32,
 }
 
@@ -52,65 +48,53 @@ pub struct Transit {
 pub enum Poll {
     /// Start this packet now. The answer commits the packet: the workload counts it as sent.
     Send(Offer),
-    /// Nothing may start now; poll again at this instant (later than `now`), or earlier if
-    /// something happens to the host before.
+    /// Nothing may start now; poll at this later instant, or earlier if something happens to the host.
     WaitUntil(Time),
-    /// Nothing to send until [`Workload::apply_change`] or [`Workload::on_delivered`] wakes the
-    /// host, or a credit or a congestion notification arrives for it.
+    /// Nothing to send until [`Workload::apply_change`], [`Workload::on_delivered`], a credit or a notification wakes
+    /// the host.
     Idle,
 }
 
-/// Answers of the source side of the data plane and of congestion control about the polled host.
-///
-/// There are two questions because they have different effects. A flow that must wait gives way to other flows of the
-/// host; a virtual lane without credits stops all its flows.
+/// Answers about the polled host: a waiting flow gives way to others, a lane without credits stops its flows.
 pub trait Gate {
-    /// Returns the earliest start of a packet from the polled host to `dst` on `sl`, by congestion control; credits are
-    /// not checked.
+    /// The earliest start of a packet from the polled host to `dst` on `sl`, by congestion control alone.
     ///
-    /// An instant not later than now means at once. [`Time::MAX`] means not before some feedback. A later instant stays
-    /// valid until the flow sends or [`Workload::on_release_moved`] is called, so a workload may store it.
+    /// [`Time::MAX`] means not before some feedback. A later instant stays valid until the flow sends or
+    /// [`Workload::on_release_moved`].
     fn release(&mut self, dst: HostId, sl: Sl) -> Time;
 
-    /// Returns true if the last answer of [`release`](Self::release) lacks credits on the flow's lane, until
-    /// [`Workload::on_lanes_opened`].
+    /// True if the last [`release`](Self::release) lacks credits on its lane, until [`Workload::on_lanes_opened`].
     fn lacks_credits(&self) -> bool {
         false
     }
 
-    /// Returns the lane without credits, if the flow can take no other lane and waits for no other reason until its
-    /// release moves.
+    /// The lane without credits, if the flow has no other lane and waits for nothing else.
     fn awaited_lane(&self) -> Option<Vl> {
         None
     }
 
-    /// Returns true if a lane lacks credits now, for a flow that can take no other lane; see
-    /// [`release`](Self::release).
+    /// True if a lane lacks credits now, for a flow of no other lane; see [`release`](Self::release).
     fn awaits(&mut self, lane: Vl) -> bool {
         let _ = lane;
         false
     }
 
-    /// Tells congestion control that a new flow from the polled host to `dst` on `sl` starts now.
-    /// Flows that last as long as the run need not say so.
+    /// A new flow of the polled host to `dst` on `sl` starts now; flows of the whole run need not say so.
     fn begin(&mut self, dst: HostId, sl: Sl) {
         let _ = (dst, sl);
     }
 
-    /// Returns true if the virtual lane of `sl` has credits for a packet of `bytes` payload bytes now. After `false`,
-    /// the engine polls the host again when credits of the lane arrive.
+    /// True if the lane of `sl` has credits for `bytes` payload bytes; after `false`, credits poll the host again.
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool;
 
-    /// Virtual lanes, one bit each, on which a packet of this poll waits for credits and holds back all others.
-    /// 0 if hosts pass over such packets.
+    /// A bit per lane on which a packet of this poll waits and holds back others; 0 if hosts pass over them.
     fn held_lanes(&self) -> u16 {
         0
     }
 }
 
-/// Flows of a host whose chosen packets wait for credits, at most one for each virtual lane.
-///
-/// A workload with several flows asks these first in each poll. So no other flow takes the credits that a large packet needs.
+/// Flows whose chosen packets wait for credits, at most one per lane, asked first in each poll, so that no other flow
+/// takes the credits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chosen<T> {
     lanes: u16,
@@ -187,22 +171,18 @@ impl Progress {
 
 /// The traffic of all hosts, as the engine asks for it.
 pub trait Workload {
-    /// True if a delivery to one host or a [timer](Self::next_timer) may give other hosts packets at the same instant.
+    /// True if a delivery or a [timer](Self::next_timer) may give other hosts packets at the same instant.
     ///
-    /// Only such a workload may need [`on_delivered`](Self::on_delivered) in an engine with lookahead windows. That
-    /// engine does not notify it of packets that a host sends to itself.
-    ///
-    /// In that engine, deliveries and timers of a window come before its polls. So [`poll`](Self::poll) must not see
-    /// their new packets before [`on_woken`](Self::on_woken) is called for the host, and they must not depend on polls
-    /// of their window. Deliveries that [only their sender](Self::tells_only_sender_of) needs come in the order of its
-    /// polls.
+    /// With lookahead windows, only such a workload may need [`on_delivered`](Self::on_delivered), and not for packets
+    /// to the host itself. Deliveries and timers come before polls: [`poll`](Self::poll) must not see their packets
+    /// before [`on_woken`](Self::on_woken), and they must not depend on their window's polls. Deliveries that [only
+    /// their sender](Self::tells_only_sender_of) needs follow its polls.
     const LINKS_HOSTS: bool = false;
 
     /// Returns true if the engine has code for leaps with this workload; [`can_recur`](Self::can_recur) decides for a run.
     const RECURS: bool = false;
 
-    /// Returns true if [`poll`](Self::poll) depends on the messages under way alone: their order, the rest of each, and whose turn
-    /// it is. Always the same answer.
+    /// True, always or never, if [`poll`](Self::poll) depends on the messages under way alone: order, rest, and turn.
     fn can_recur(&self) -> bool {
         false
     }
@@ -233,15 +213,14 @@ pub trait Workload {
         let _ = (period, periods);
     }
 
-    /// Returns true if the workload needs [`on_delivered`](Self::on_delivered); the answer is constant. A `false` that
-    /// the compiler knows drops the call.
+    /// True, always or never, if it needs [`on_delivered`](Self::on_delivered); a constant drops the call.
     #[inline]
     fn needs_delivery(&self) -> bool {
         false
     }
 
-    /// Returns true if the workload needs the delivery of each packet; the answer is constant. Otherwise it is notified
-    /// of the last packet of each message only, if packets keep their order.
+    /// True, always or never, if it needs each packet's delivery; else each message's last, if packets keep their
+    /// order.
     #[inline]
     fn needs_packets(&self) -> bool {
         true
@@ -254,16 +233,14 @@ pub trait Workload {
         self.needs_delivery()
     }
 
-    /// Returns true if a delivery of this class affects only its sending host; the answer is constant. The order of
-    /// deliveries to different hosts at one instant must not matter.
+    /// True, always or never, if a delivery of this class affects its sender only, in any order of one instant.
     #[inline]
     fn tells_only_sender_of(&self, class: u16) -> bool {
         let _ = class;
         false
     }
 
-    /// Prefetches the memory that [`prefetch_poll_data`](Self::prefetch_poll_data) reads, some events before its call.
-    /// Changes no state.
+    /// Prefetches what [`prefetch_poll_data`](Self::prefetch_poll_data) reads, some events before; changes no state.
     #[inline]
     fn prefetch_poll(&self, host: HostId) {
         let _ = host;
@@ -275,57 +252,46 @@ pub trait Workload {
         let _ = host;
     }
 
-    /// Decides what `host` does at `now`.
+    /// Decides what `host` does at `now`, which never decreases, when its link is free and its pace allows a packet.
     ///
-    /// Called when the host could start a packet: its link is free and the injection pace allows it. [`Poll::Send`]
-    /// commits the packet, and the engine starts it at `now`. After [`Poll::WaitUntil`] the host is polled at that
-    /// instant or earlier. After [`Poll::Idle`] it is polled when it is woken, gets a credit that it was blocked on, or
-    /// gets a congestion notification. Calls for one host come with non-decreasing `now`.
+    /// [`Poll::Send`] commits a packet that starts at `now`. After [`Poll::WaitUntil`] the host is polled by then,
+    /// after [`Poll::Idle`] when woken or when a credit or notification arrives.
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll;
 
-    /// Returns the next instant after `now` at which the traffic changes by itself; `None` if there is none.
-    ///
-    /// Such changes are a flow that starts, or hotspots that move; idle hosts must then be polled again. The engine
-    /// calls it at the start, after each change and after each notified delivery.
+    /// The next instant after `now` at which the traffic changes by itself, such as a flow's start; then idle hosts are
+    /// polled.
     fn next_change(&self, now: Time) -> Option<Time>;
 
-    /// Lets the workload take the change at `now` and add the hosts to be polled because of it to
-    /// `wake`.
-    ///
-    /// Called at each instant that [`next_change`](Self::next_change) named, before any host is
-    /// polled at that instant.
+    /// Takes the change at `now` and adds hosts to poll to `wake`; at each [`next_change`](Self::next_change), before
+    /// polls.
     fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>);
 
-    /// The instant of the next timer of a workload that [links hosts](Self::LINKS_HOSTS); `None` when none is set. Asked as
-    /// [`next_change`](Self::next_change) is.
+    /// The next timer of a workload that [links hosts](Self::LINKS_HOSTS), asked as [`next_change`](Self::next_change).
     #[inline]
     fn next_timer(&self) -> Option<Time> {
         None
     }
 
-    /// Lets the timers up to `now` go off, and adds the hosts to be polled because of it to `wake`. Called at each
-    /// instant that [`next_timer`](Self::next_timer) named, after a change of the same instant.
+    /// Timers up to `now` go off, and add hosts to poll to `wake`; at each [`next_timer`](Self::next_timer), after
+    /// changes.
     #[inline]
     fn on_timer(&mut self, now: Time, wake: &mut Vec<HostId>) {
         let _ = (now, wake);
     }
 
-    /// Tells that a host is woken at `now` because a delivery or a timer has added it to `wake` then. Also called for each host at
-    /// the start.
+    /// A host that a delivery or a timer has added to `wake` is woken at `now`; also each host at the start.
     #[inline]
     fn on_woken(&mut self, host: HostId, now: Time) {
         let _ = (host, now);
     }
 
-    /// Returns true if the run pauses at this instant, for a workload that is driven from outside. The engine calls it
-    /// after each change and each notified delivery.
+    /// True if a driven run pauses now; asked after each change and notified delivery.
     #[inline]
     fn pauses(&self) -> bool {
         false
     }
 
-    /// Tells that congestion control may let some flow of `host` send earlier than
-    /// [`Gate::release`] last said; the engine polls the host afterwards.
+    /// Some flow of `host` may send earlier than [`Gate::release`] said; a poll follows.
     fn on_release_moved(&mut self, host: HostId) {
         let _ = host;
     }
@@ -343,10 +309,8 @@ pub trait Workload {
         self.on_release_moved(host);
     }
 
-    /// Tells that the packet `offer` of host `src` was delivered completely at `now`, and lets the
-    /// workload add hosts to be polled because of it to `wake`.
-    ///
-    /// Called only if [`needs_delivery`](Self::needs_delivery) says so.
+    /// The packet `offer` of `src` was delivered at `now`; hosts to poll go to `wake`. Called if
+    /// [`needs_delivery`](Self::needs_delivery).
     fn on_delivered(
         &mut self,
         src: HostId,
@@ -358,8 +322,8 @@ pub trait Workload {
         let _ = (src, offer, transit, now, wake);
     }
 
-    /// Tells that the packet `offer` of host `src` was discarded by `now`; only a live fabric tells. Its payload is
-    /// unknown. `in_order` says that only the last packets of messages are told to be delivered.
+    /// The packet `offer` of `src` was discarded by `now` in a live fabric, its payload unknown. `in_order`: only last
+    /// packets of messages are told delivered.
     fn on_lost(
         &mut self,
         src: HostId,

@@ -10,10 +10,7 @@ thread_local! {
     static HINT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A message and what to do about it.
-///
-/// Shows both, `message (advice)`. [`parts`] keeps them apart, so that both pass through an interface that takes a text
-/// alone, as serde's errors do.
+/// A message and its advice, shown as `message (advice)`; [`parts`] separates them behind interfaces of plain text.
 #[derive(Clone, Copy, Debug)]
 pub struct Advised<M, H> {
     /// The fault, or the expected value.
@@ -23,10 +20,7 @@ pub struct Advised<M, H> {
 }
 
 impl<M: fmt::Display, H: fmt::Display> Advised<M, H> {
-    /// Formats the message without its hint, for a `Display` or a visitor's `expecting`.
-    ///
-    /// # Errors
-    /// The errors of `f`.
+    /// Formats the message without its hint, for a `Display` or a visitor's `expecting`. Errors as `f`.
     pub fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

@@ -1,5 +1,3 @@
-//! Amounts of data: bytes, and the 64-byte blocks that flow control counts in.
-
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
@@ -72,11 +70,7 @@ impl Bytes {
         self.0 == 0
     }
 
-    /// The credits that these bytes occupy: blocks of 64 bytes, rounded up.
-    ///
-    /// # Panics
-    ///
-    /// If they are more than 2^32 - 1 blocks (256 GiB), far beyond any packet or buffer.
+    /// Blocks of 64 bytes, rounded up. Panics beyond 2^32 - 1 blocks (256 GiB).
     #[inline]
     pub const fn credits(self) -> Credits {
         let blocks = self.0.div_ceil(Credits::BLOCK_BYTES);
@@ -112,7 +106,7 @@ impl Bytes {
         Ok(Self(bytes))
     }
 
-    /// Writes the shortest whole number with a unit; the larger unit where two are equally short.
+    /// The shortest whole number with a unit, the larger if equally short.
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = DIMENSION
             .units
@@ -144,7 +138,6 @@ impl AddAssign for Bytes {
     }
 }
 
-/// Overflow panics in builds with overflow checks, like integer multiplication.
 impl Mul<u64> for Bytes {
     type Output = Self;
 
@@ -205,7 +198,6 @@ impl fmt::Display for Credits {
     }
 }
 
-/// Overflow panics in builds with overflow checks, like integer addition.
 impl Add for Credits {
     type Output = Self;
 
@@ -222,8 +214,7 @@ impl AddAssign for Credits {
     }
 }
 
-/// For callers that have checked the order; a negative result panics in builds with overflow
-/// checks. [`Credits::checked_sub`] is for the others.
+/// A negative result panics in builds with overflow checks; see [`Credits::checked_sub`].
 impl Sub for Credits {
     type Output = Self;
 

@@ -1,9 +1,6 @@
 //! The counters of a port, each declared once.
 //!
-//! A declaration has the counter's name, unit, result tables, fields of management datagrams and
-//! metric. The engine counts, in `Engine::port_counters`. Result tables, the live fabric's
-//! performance agent, the manager's metrics and the reference page follow from
-//! [`PortCounters::ALL`].
+//! Tables, the performance agent, the manager's metrics and the reference page follow from [`PortCounters::ALL`].
 
 use crate::Span;
 
@@ -69,8 +66,7 @@ pub struct PortCounter {
     pub tables: &'static [CounterTable],
     /// The fields of datagrams that carry it.
     pub fields: &'static [CounterField],
-    /// Name of the metric, without the prefix `infiniband_switch_` and the suffixes of unit and
-    /// kind.
+    /// Name of the metric, without the prefix `infiniband_switch_` and the suffixes of unit and kind.
     pub metric: Option<&'static str>,
     description: &'static str,
     read: fn(&PortCounters) -> u64,
@@ -353,10 +349,7 @@ impl PortCounters {
         count
     };
 
-    /// The place of a counter in [`ALL`](Self::ALL).
-    ///
-    /// # Panics
-    /// If no counter has this name; in a constant, that ends the compilation.
+    /// A counter's place in [`ALL`](Self::ALL). Panics without such a name, in a constant at compile time.
     pub const fn index(name: &str) -> usize {
         let mut index = 0;
         while index < Self::COUNT {
@@ -419,7 +412,6 @@ impl PortCounter {
     }
 }
 
-/// Returns true if `port_series` is among these tables.
 const fn is_sampled(tables: &[CounterTable]) -> bool {
     let mut at = 0;
     while at < tables.len() {

@@ -1,5 +1,3 @@
-//! Ticks of PortXmitWait that a user states, in place of what devices say.
-
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -33,11 +31,8 @@ impl GivenTicks {
         }
     }
 
-    /// Reads texts such as `0.32 ns`, for all ports, and `Quantum=0.32 ns`, for the ports of a device.
-    ///
-    /// # Errors
-    ///
-    /// The first text that is wrong, or that repeats an earlier one.
+    /// Reads `0.32 ns`, for all ports, and `Quantum=0.32 ns`, for a device's; an error is the first wrong or repeated
+    /// text.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, GivenTickError> {
         let mut given = Self::default();
         for text in texts {
@@ -55,11 +50,7 @@ impl GivenTicks {
         Ok(given)
     }
 
-    /// States the tick of the ports of a device, by its name or DeviceID.
-    ///
-    /// # Errors
-    ///
-    /// The device is unknown or has a tick already.
+    /// States a device's tick, by name or DeviceID; it must be known and without one.
     pub fn add(&mut self, device: &str, tick: Span) -> Result<(), GivenTickError> {
         let id = device_id(device)?;
         match self.devices.insert(id, tick) {
@@ -140,7 +131,7 @@ fn above_zero(text: &str) -> Result<Span, GivenTickError> {
     }
 }
 
-/// The DeviceID of a device by its name, or as files show it: decimal, or hexadecimal with `0x`.
+/// A name, or a number as files show it: decimal or `0x`.
 fn device_id(text: &str) -> Result<u32, GivenTickError> {
     let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),

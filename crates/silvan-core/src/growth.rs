@@ -1,7 +1,5 @@
-//! Growth of port counters from one reading to the next.
-//!
-//! Counters in management datagrams stop at the end of their field or start again at 0, and any tool may reset
-//! them. [`CounterValue::growth`] gives the true growth, or the reason why it is unknown.
+//! Growth of port counters between readings. Counters stop at the end of their field or start again at 0, and tools
+//! reset them; [`CounterValue::growth`] gives the true growth, or a reason why it is unknown.
 
 use crate::counters::CounterUnit;
 use crate::{Instant, PortCounters, PortId, Span, Time};
@@ -11,10 +9,8 @@ use crate::{Instant, PortCounters, PortId, Span, Time};
 pub struct CounterValue {
     /// The value.
     pub value: u64,
-    /// Bits of the counter's field, 1 to 64.
-    ///
-    /// Below 64 bits, a counter stops at its largest value; with 64, it starts again at 0 (IBA
-    /// volume 1, 16.1.3.5 and 16.1.4.11, A10).
+    /// Bits of the field, 1 to 64. Below 64 the counter stops at its largest value, with 64 it wraps (IBA volume 1,
+    /// 16.1.3.5 and 16.1.4.11, A10).
     pub bits: u8,
 }
 
@@ -49,7 +45,7 @@ impl CounterValue {
         Self { value, bits }
     }
 
-    /// The largest value, where the counter stops; `None` if it starts again at 0.
+    /// `None` if the counter starts again at 0.
     const fn end(self) -> Option<u64> {
         match self.bits {
             64.. => None,
@@ -57,16 +53,12 @@ impl CounterValue {
         }
     }
 
-    /// Returns true if the counter is beyond half of its range, and stops at its end.
+    /// Beyond half of its range, for a counter that stops at its end.
     fn is_filling(self) -> bool {
         self.end().is_some_and(|end| self.value > end / 2)
     }
 
-    /// Returns the growth from one reading to the next, at most `most`.
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownGrowth`].
+    /// Returns the growth from one reading to the next, at most `most`. Errors: [`UnknownGrowth`].
     pub fn growth(
         before: Option<Self>,
         now: Option<Self>,
@@ -105,8 +97,8 @@ pub struct ReadingInterval {
 }
 
 impl ReadingInterval {
-    /// The interval between two readings; `None` if time has not advanced. `words_per_second` is the capacity of the
-    /// port's link, `tick` that of its counters of time.
+    /// The interval between two readings; `None` if time has not advanced. `words_per_second` is the link's capacity,
+    /// `tick` that of time counters.
     pub fn between<T: Instant>(
         before: T,
         now: T,
@@ -200,12 +192,10 @@ impl<T> Default for CounterTracker<T> {
 }
 
 impl<T: Instant> CounterTracker<T> {
-    /// Takes a reading, and returns the growth since the reading before.
+    /// Takes a reading, and returns the growth since the one before; `None` without one, without time, or after a
+    /// reset.
     ///
-    /// `words_per_second` is the capacity of the port's link, `tick` the tick of its time counters.
-    /// Returns `None` without an earlier reading, if time has not advanced, or if a counter was
-    /// reset in between. A reset counter discards the interval of all counters, because programs
-    /// reset them together.
+    /// A reset discards all counters' interval, because programs reset them together.
     pub fn observe(
         &mut self,
         port: PortId,
@@ -236,8 +226,7 @@ impl<T: Instant> CounterTracker<T> {
         Some(growth)
     }
 
-    /// Returns true if a counter of this port is beyond half of its range. A program that may reset counters resets
-    /// it before it stops.
+    /// True if a counter of this port is beyond half of its range and should be reset before it stops.
     pub fn is_filling(&self, port: PortId) -> bool {
         let last = self.last.get(port.index()).copied().flatten();
         last.is_some_and(|last| {

@@ -1,12 +1,9 @@
-//! Cable lengths and the time that a signal needs for them.
-
 use std::fmt;
 
 use crate::Span;
 use crate::quantity::{Dimension, ParseQuantityError, text_quantity, unit};
 
-/// Propagation per millimetre in copper or glass, at two thirds of the speed of light: 0.2 m/ns.
-/// Optical fibre has a refractive index of 1.47, twinaxial copper a velocity factor of 0.66 to 0.8.
+/// Two thirds of the speed of light, 0.2 m/ns: fibre has an index of 1.47, twinaxial copper a factor of 0.66 to 0.8.
 const PS_PER_MM: u64 = 5;
 
 pub(crate) static DIMENSION: Dimension = Dimension {

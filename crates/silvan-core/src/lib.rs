@@ -1,10 +1,7 @@
-//! Base types of all crates: quantities, identifiers, [documents](document), [streams](stream) of
-//! random numbers, and [`prefetch`].
+//! Base types of all crates: quantities, identifiers, [documents](document), [streams](stream) of random numbers,
+//! [`prefetch`].
 //!
-//! Every quantity has its own type: a span cannot be added to a byte count, and a [`PortId`] cannot
-//! index the nodes. Every raw value is an integer:
-//!
-//! | type | raw value | written |
+//! | type | raw integer | written |
 //! |---|---|---|
 //! | [`Time`], [`Span`] | picoseconds | `"150 us"` |
 //! | [`MonotonicTime`], of a real clock | nanoseconds | |
@@ -13,12 +10,8 @@
 //! | [`Rate`] | bits per second, never zero | `"13.5 Gbit/s"` |
 //! | [`Length`] | millimetres | `"3.5 m"` |
 //!
-//! # Quantities as text
-//!
-//! [`Span`], [`Bytes`], [`Rate`] and [`Length`] parse from a decimal number and a unit, and print
-//! so that parsing the printed text gives the same value back. Errors with a hint: a bare number,
-//! an ambiguous unit (`"Gb/s"`: bits or bytes), and a fraction of the integer unit (`"0.5 ps"`).
-//! Serde reads and writes the same text.
+//! Text, also in serde, is a decimal number and a unit, and prints as it parses. A bare number, an ambiguous unit
+//! (`"Gb/s"`) and a fraction of the integer unit (`"0.5 ps"`) are errors with a hint.
 //!
 //! ```
 //! use silvan_core::{Bytes, Rate, Span};

@@ -1,5 +1,3 @@
-//! Instants of a real clock, in integer nanoseconds.
-
 use std::fmt;
 use std::ops::Add;
 
@@ -10,8 +8,7 @@ const NS_PER_S: f64 = 1e9;
 
 /// An instant of some clock, simulated or real.
 pub trait Instant: Copy + Default + fmt::Debug + PartialEq {
-    /// The span from `earlier` to `self`, at most [`Span::MAX`]; `None` if `earlier` is later, which
-    /// a real clock may do.
+    /// The span from `earlier` to `self`, at most [`Span::MAX`]; `None` if `earlier` is later.
     fn checked_since(self, earlier: Self) -> Option<Span>;
 }
 
@@ -22,10 +19,7 @@ impl Instant for Time {
     }
 }
 
-/// An instant of the clock of the machine, counted from some start such as that of the machine.
-///
-/// 64 bits of nanoseconds last 584 years. Spans between two of them have the range of [`Span`], 213
-/// days; a longer one counts as [`Span::MAX`], which no configured duration exceeds.
+/// An instant of the machine's clock, in nanoseconds from some start; longer spans count as [`Span::MAX`], 213 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct MonotonicTime(u64);

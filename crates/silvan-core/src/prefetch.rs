@@ -1,8 +1,4 @@
-//! Prefetching of cache lines.
-//!
-//! The engine knows some events ahead which records an event will touch. A large fabric does not
-//! fit into the cache; an early request hides much of the latency of the memory. Congestion control
-//! and workloads prefetch their own records, so this module is below all of them.
+//! Prefetching of cache lines: the engine knows some events ahead which records an event will touch.
 
 /// Prefetches the cache line of `slice[index]`; an index out of range has no effect.
 #[inline(always)]

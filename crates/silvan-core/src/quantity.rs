@@ -1,29 +1,22 @@
-//! Quantities as text: one parser and one printer for all dimensions.
-
 use std::fmt;
 
 use thiserror::Error;
 
 use crate::advice::Advised;
 
-/// One spelling of a unit and how many base units it is.
 pub(crate) struct Unit {
     pub(crate) name: &'static str,
     pub(crate) factor: u64,
 }
 
-/// Shorthand for the tables of units.
 pub(crate) const fn unit(name: &'static str, factor: u64) -> Unit {
     Unit { name, factor }
 }
 
-/// A physical dimension: what it is called, its units, and an example of how to write it.
 pub(crate) struct Dimension {
     /// Name of the quantity in messages, without an article.
     pub(crate) quantity: &'static str,
-    /// Example of a correct value.
     pub(crate) example: &'static str,
-    /// The largest value in base units.
     pub(crate) max: u64,
     /// Accepted units, the base unit first; the name is matched exactly, case included.
     pub(crate) units: &'static [Unit],
@@ -31,8 +24,7 @@ pub(crate) struct Dimension {
     pub(crate) refused: &'static [(&'static str, &'static str)],
 }
 
-/// Why a text is not a quantity; the message quotes the text, and the [advice](Advised) says what to write
-/// instead.
+/// Why a text is not a quantity; the message quotes the text, and the [advice](Advised) says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseQuantityError {
     quantity: &'static str,
@@ -119,8 +111,7 @@ impl Dimension {
         }
     }
 
-    /// Parses `number unit` into base units, exactly. The number is digits with an optional
-    /// fraction; the space before the unit may be left out.
+    /// The number is digits with an optional fraction; the space before the unit may be left out.
     pub(crate) fn parse(&self, input: &str) -> Result<u64, ParseQuantityError> {
         let text = input.trim();
         let split = text
@@ -170,9 +161,7 @@ impl Dimension {
         f.pad(&decimal(value, unit))
     }
 
-    /// Returns the largest of `units` that is at most `value`, else the smallest unit. `units` is
-    /// sorted from small to large and has powers of ten as factors, so that every value has an
-    /// exact decimal fraction in every unit.
+    /// The largest of the sorted `units` within `value`, else the smallest; powers of ten give exact fractions.
     pub(crate) fn largest_unit_within(value: u64, units: &[Unit]) -> &Unit {
         units
             .iter()
@@ -193,7 +182,7 @@ pub(crate) fn decimal(value: u64, unit: &Unit) -> String {
     format!("{whole}.{} {}", fraction.trim_end_matches('0'), unit.name)
 }
 
-/// `whole.fraction * factor` as an integer, or why it is none.
+/// An integer, or the reason why it is none.
 fn scale(whole: &str, fraction: &str, factor: u64) -> Result<u64, ParseQuantityReason> {
     use ParseQuantityReason::{Inexact, Overflow};
 

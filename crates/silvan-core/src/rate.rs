@@ -1,5 +1,3 @@
-//! Data rates, and the one function that turns an amount of data into time.
-
 use std::fmt;
 use std::num::NonZeroU64;
 
@@ -11,7 +9,6 @@ use crate::{Bytes, Span};
 const PS_PER_S: u64 = 1_000_000_000_000;
 const BITS_PER_BYTE: u64 = 8;
 
-/// The units that rates are printed in, a part of those they are parsed from.
 static BIT_UNITS: [Unit; 5] = [
     unit("bit/s", 1),
     unit("kbit/s", 1_000),
@@ -85,16 +82,12 @@ impl Rate {
         self.0.get()
     }
 
-    /// The time that `data` takes at this rate: the only serialisation function.
-    ///
-    /// `ceil(data * 8 / rate)` in picoseconds. Rounding up means that back-to-back packets never
-    /// exceed the rate; the error is under one picosecond per packet. A time beyond [`Span::MAX`]
-    /// (213 days) is given as that.
+    /// The time of `data` at this rate, `ceil(data * 8 / rate)` in ps, at most [`Span::MAX`]; rounded up so that
+    /// packets never exceed the rate.
     #[inline]
     pub const fn span_for(self, data: Bytes) -> Span {
         const PS_BITS_PER_BYTE: u64 = BITS_PER_BYTE * PS_PER_S;
-        // Packets stay below the 2.3 MB at which the product leaves 64 bits, and 128-bit division
-        // is many times slower.
+        // Packets stay below the 2.3 MB at which the product leaves 64 bits, and 128-bit division is many times slower.
         if let Some(scaled) = data.as_u64().checked_mul(PS_BITS_PER_BYTE) {
             return Span::from_ps(scaled.div_ceil(self.0.get()));
         }
@@ -107,9 +100,7 @@ impl Rate {
         }
     }
 
-    /// The mean rate [bit/s] at which `data` moved within `span`; for measured rates.
-    ///
-    /// Floating division: infinite, or NaN for no data, if the span is zero.
+    /// The mean rate [bit/s] of `data` within `span`: infinite, or NaN for no data, if the span is zero.
     #[inline]
     pub fn from_bytes_in(data: Bytes, span: Span) -> f64 {
         data.as_u64() as f64 * BITS_PER_BYTE as f64 / span.as_secs_f64()

@@ -1,7 +1,4 @@
-//! JSON schemas of quantities.
-//!
-//! `#[schemars(with = "schema::SpanText")]` gives a quantity the schema of its stand-in. Two extra
-//! keys feed the reference of scenario keys: `x-type`, the type in words, and `x-unit`, the units.
+//! JSON schemas of quantities, by `#[schemars(with = "schema::SpanText")]`.
 
 use std::borrow::Cow;
 
@@ -59,7 +56,6 @@ macro_rules! quantity {
     };
 }
 
-/// Pattern of a quantity with its units, for editors.
 fn pattern(dimension: &Dimension) -> String {
     let units: Vec<&str> = dimension.units.iter().map(|unit| unit.name).collect();
     format!(r"^\s*[0-9]+(\.[0-9]+)?\s*({})\s*$", units.join("|"))

@@ -1,10 +1,6 @@
-//! A seeded random stream with eight bytes of state.
-//!
-//! Every Port VL and every adapter has a stream, so a draw of one stream never moves another
-//! stream.
+//! A seeded random stream with eight bytes of state, one per Port VL and adapter.
 
-/// The SplitMix64 generator (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom
-/// number generators", OOPSLA 2014): a Weyl sequence behind a 64-bit mixing function.
+/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
@@ -17,8 +13,7 @@ impl SplitMix64 {
         Self(state)
     }
 
-    /// Stream number `stream` of the run seeded with `seed`. Both pass the mixing function, so
-    /// that neighbouring seeds or streams start at unrelated points of the sequence.
+    /// Stream number `stream` of the seed `seed`; both are mixed, so that neighbours start at unrelated points.
     pub fn for_stream(seed: u64, stream: u64) -> Self {
         let start = Self::new(seed).next();
         Self::new(start ^ Self::new(!stream).next())
@@ -51,10 +46,7 @@ impl SplitMix64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// True once in `n` draws on average; `n` must not be 0.
-    ///
-    /// The probability is 1/n to within 2^-64: the high half of a 64 x 64 bit product is 0 for
-    /// ceil(2^64 / n) of 2^64 draws.
+    /// True once in `n` draws (`n` > 0), with probability 1/n to within 2^-64.
     #[inline]
     pub fn one_in(&mut self, n: u32) -> bool {
         (u128::from(self.next()) * u128::from(n)) >> 64 == 0

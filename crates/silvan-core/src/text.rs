@@ -1,7 +1,4 @@
-//! Text of files that other programs have written.
-
-/// Text of bytes in UTF-8, or in UTF-16 with a byte order mark, as the redirection of PowerShell writes it. Bytes without a
-/// meaning become U+FFFD: names of real nodes may have any. UTF-8 keeps its byte order mark.
+/// Text in UTF-8, or in UTF-16 with a byte order mark (PowerShell); invalid bytes, as in names of nodes, become U+FFFD.
 pub fn decode_text(bytes: Vec<u8>) -> String {
     let unit: fn([u8; 2]) -> u16 = match bytes.as_slice() {
         [0xff, 0xfe, ..] => u16::from_le_bytes,

@@ -6,8 +6,7 @@
 //! | SwitchX, Switch-IB, Switch-IB 2 | 31 | 32 bytes at the data rate of a lane |
 //! | emulated switch | 4 ns in symbols, less 1 | as many symbols of a lane as 4 ns have |
 //!
-//! A Tick of n is n + 1 symbols. The source of the first two lines is NVIDIA's ibdiagnet manual 2.13, "Congestion
-//! Assessment on InfiniBand Links". It lists switches only.
+//! Source: NVIDIA's ibdiagnet manual 2.13, "Congestion Assessment on InfiniBand Links" (switches only).
 
 use crate::Span;
 use crate::counters::EMULATED_TICK;
@@ -109,8 +108,8 @@ impl TickRule {
         }
     }
 
-    /// The rule of a device that no list has, by its PortSamplesControl.Tick. A symbol is that of a lane (IBA volume 1,
-    /// 16.1.3.2), unless the Tick is that of Quantum.
+    /// The rule of an unlisted device: a Tick counts symbols of a lane (IBA volume 1, 16.1.3.2), unless it is
+    /// Quantum's.
     pub fn of_code(code: u8) -> Self {
         match code {
             Self::PORT_CODE => Self::Port,

@@ -1,7 +1,4 @@
-//! Instants and spans of simulated time, in integer picoseconds.
-//!
-//! At most link rates a byte takes a whole number of picoseconds (20 ps at 400 Gbit/s). 64 bits
-//! hold 213 days, far beyond any run.
+//! Simulated time in picoseconds, of which a byte takes a whole number at most rates. 64 bits hold 213 days.
 
 use std::fmt;
 use std::iter::Sum;
@@ -60,12 +57,7 @@ impl Time {
         Span(self.0).as_secs_f64()
     }
 
-    /// The span from `earlier` to `self`.
-    ///
-    /// # Panics
-    ///
-    /// If `earlier` is later than `self`. [`checked_since`](Self::checked_since) is for callers who
-    /// do not know the order.
+    /// The span from `earlier`. Panics if that is later; see [`checked_since`](Self::checked_since).
     #[inline]
     pub const fn since(self, earlier: Self) -> Span {
         match self.checked_since(earlier) {
@@ -155,11 +147,7 @@ impl Span {
         Self(ps)
     }
 
-    /// A span of `ns` nanoseconds.
-    ///
-    /// # Panics
-    ///
-    /// If it is longer than [`Span::MAX`]; likewise for the coarser units below.
+    /// A span of `ns` nanoseconds. Panics if it is longer than [`Span::MAX`]; likewise for the coarser units below.
     #[inline]
     pub const fn from_ns(ns: u64) -> Self {
         Self::from_units(ns, PS_PER_NS)
@@ -258,7 +246,6 @@ impl Span {
 
 text_quantity!(Span, "a time span as text with its unit", "150 us");
 
-/// Overflow panics in builds with overflow checks, like integer addition.
 impl Add for Span {
     type Output = Self;
 
@@ -275,7 +262,6 @@ impl AddAssign for Span {
     }
 }
 
-/// Overflow panics in builds with overflow checks, like integer multiplication.
 impl Mul<u64> for Span {
     type Output = Self;
 

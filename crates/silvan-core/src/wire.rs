@@ -1,5 +1,3 @@
-//! Identifiers as they are in InfiniBand packets and tables, with their legal ranges.
-
 use std::fmt;
 use std::str::FromStr;
 
@@ -42,8 +40,7 @@ impl fmt::Display for ParseWireIdError {
 
 impl std::error::Error for ParseWireIdError {}
 
-/// A local identifier: the address of a port within its subnet
-/// (InfiniBand Architecture Specification, volume 1, section 4.1.3).
+/// A local identifier: the address of a port in its subnet (IBA volume 1, section 4.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 #[repr(transparent)]
@@ -158,8 +155,7 @@ impl<'de> Deserialize<'de> for Guid {
     }
 }
 
-/// A port of one node: external ports count from 1, port 0 is a switch's management port
-/// (InfiniBand Architecture Specification, volume 1, chapter 18).
+/// A port of one node: external ports count from 1, 0 is a switch's management port (IBA volume 1, chapter 18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 #[repr(transparent)]
@@ -270,7 +266,6 @@ impl Vl {
 }
 
 impl Default for Sl {
-    /// SL 0.
     fn default() -> Self {
         Self::ZERO
     }

@@ -18,9 +18,8 @@ use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
 use crate::settings::ManagerSettings;
 
-/// Time from one look at the lease to the next while another instance is in charge.
 const NAP: Duration = Duration::from_millis(100);
-/// The first and the longest time from one try to open a port that has failed to the next.
+/// First and longest time between tries to open a port.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -48,7 +47,6 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// The error of the port, if it is one.
     fn into_transport(self) -> Result<TransportError, Self> {
         match self {
             Self::Transport(error) | Self::Manager(ManagerError::Transport(error)) => Ok(error),
@@ -73,7 +71,6 @@ pub struct Daemon {
     act: bool,
     log: SharedLog,
     metrics: Arc<Metrics>,
-    /// The next term's manager: without a lease, the only one.
     next: Option<DaemonManager>,
     candidate: Option<Candidate>,
     observer: Option<Observer>,
@@ -81,25 +78,16 @@ pub struct Daemon {
     _endpoint: Option<Endpoint>,
 }
 
-/// Result of waiting for the lease.
 enum LeaseOutcome {
-    /// This instance is in charge.
     InCharge,
-    /// The daemon was stopped before.
     Stopped,
-    /// Another instance is in charge and will stay so, as far as can be seen: its name.
     Other(String),
 }
 
 type DaemonManager = Manager<Leased<UmadTransport>, StateFolder>;
 
 impl Daemon {
-    /// Takes the lock, opens the port and the endpoint. It will change nothing unless `act` is set. The observer,
-    /// if there is one, gets every round.
-    ///
-    /// # Errors
-    ///
-    /// [`StartError`]; nothing is left open then.
+    /// Takes lock, port and endpoint, or leaves nothing open. Changes need `act`; the observer gets each round.
     pub fn open(
         settings: ManagerSettings,
         act: bool,
@@ -178,14 +166,9 @@ impl Daemon {
         Ok(manager)
     }
 
-    /// Waits for the lease, if there is one, and does the task. See [`Manager::run`].
+    /// Waits for the lease, if any, and does the task (see [`Manager::run`]), again after losing lease or port.
     ///
-    /// It waits again when the lease is lost, and opens the port again when it fails while the manager runs. Another
-    /// instance in charge restores the changes; then this one returns the number of changes in the journal.
-    ///
-    /// # Errors
-    ///
-    /// [`StartError`] if it cannot continue.
+    /// Another instance in charge restores the changes; then the number of changes in the journal is returned.
     pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, StartError> {
         loop {
             match self.await_lease(task, stop)? {
@@ -215,7 +198,6 @@ impl Daemon {
         }
     }
 
-    /// Runs a manager to its end.
     fn term(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, StartError> {
         let mut manager = match self.next.take() {
             Some(manager) => manager,
@@ -224,8 +206,7 @@ impl Daemon {
         Ok(manager.run(task, stop)?)
     }
 
-    /// Waits until the port can be opened again after an error; returns false if it was stopped before. Another instance
-    /// may take over meanwhile.
+    /// Returns false if stopped; another instance may take over.
     fn await_port(&self, error: &TransportError, stop: &AtomicBool) -> bool {
         if let Some(candidate) = &self.candidate {
             candidate.release();
@@ -261,14 +242,12 @@ impl Daemon {
         }
     }
 
-    /// The number of changes in the journal, which is not this instance's to write.
     fn pending(&self) -> Result<usize, StartError> {
         let state = StateFolder::open(&self.settings.state, Some(Arc::new(|| false)))?;
         let journal = Journal::open(state).map_err(ManagerError::from)?;
         Ok(journal.changes().len())
     }
 
-    /// Waits until this instance is in charge, is stopped, or has seen that another one is there to stay.
     fn await_lease(&mut self, task: Task, stop: &AtomicBool) -> Result<LeaseOutcome, StartError> {
         let Some((candidate, length)) = self.candidate.as_ref().zip(self.settings.lease) else {
             return Ok(LeaseOutcome::InCharge);

@@ -1,4 +1,4 @@
-//! Events for logs. Each has a severity, is one line of text, and serializes to JSON with all its values.
+//! Events for logs: severity, one line of text, and JSON.
 
 mod text;
 
@@ -122,9 +122,7 @@ pub struct Decided {
     /// Seconds since the Marking_Rate was lowered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low_for_s: Option<f64>,
-    /// Bytes that the victims' links could have carried while the victims waited.
-    ///
-    /// The time is from the decision to lower the Marking_Rate to this decision, which ends it.
+    /// Bytes that the victims' links could have carried while they waited, from the decision to lower to this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub victims_lost_bytes: Option<f64>,
 }
@@ -278,8 +276,7 @@ pub enum Event {
         /// LID of the subnet manager.
         sm_lid: u16,
     },
-    /// The clock has gone back, so that no deadline can be trusted: everything is restored, and
-    /// what was seen is forgotten.
+    /// The clock has gone back: everything is restored, and readings are forgotten.
     ClockWentBack,
     /// A switch has stopped answering. It is queried less and less often.
     SwitchSilent {
@@ -308,9 +305,7 @@ pub enum Event {
         /// Ports.
         ports: usize,
     },
-    /// A Marking_Rate is not held low any more, or would not be, without a decision.
-    ///
-    /// There are no decisions without a subnet manager, a clock or a port, and at the end.
+    /// A Marking_Rate is low no longer without a decision: no subnet manager, clock or port, or the end.
     LowEnded {
         /// Place of the change.
         port: Name,
@@ -364,8 +359,7 @@ impl LogEvent for Event {
 }
 
 impl Event {
-    /// A decision in plain values with what is to be done, and whether only in a dry run; its ports
-    /// are named by `name`.
+    /// A decision in plain values; `name` names its ports.
     pub fn decision(
         reason: &Reason,
         port: Name,

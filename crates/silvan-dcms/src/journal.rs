@@ -1,11 +1,7 @@
-//! The journal of changes that must be restored, which survives crashes and power loss.
+//! The journal of changes to restore, which survives crashes and power loss.
 //!
-//! The journal is a small file that is replaced as a whole: a new file is written and synced, takes the old file's
-//! place, and the folder is synced. So the disk has the old or the new content at any moment, and an entry is on the
-//! disk before its change is made.
-//!
-//! Each line is a record of JSON after its checksum, so that damaged data never counts as a setting. The first line has
-//! the version and the number of changes, each further line one change.
+//! It is replaced as a whole: a new file is synced and renamed, then the folder is synced. An entry is on the disk
+//! before its change is made. Each line is a checksum and a JSON record; the first has version and number of changes.
 
 mod folder;
 
@@ -21,7 +17,6 @@ use thiserror::Error;
 
 pub use folder::{InCharge, StateError, StateFolder};
 
-/// The form of the file.
 const VERSION: u32 = 2;
 /// Hexadecimal digits of a checksum: the first of SHA-256.
 const CHECKSUM_LEN: usize = 16;
@@ -50,8 +45,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The setting in an element of SwitchPortCongestionSetting; `None` if that controls credit
-    /// starvation, which has no Marking_Rate.
+    /// `None` if the element controls credit starvation, which has no Marking_Rate.
     pub fn of(element: &SwitchPortCongestionElement) -> Option<Self> {
         (!element.credit_starvation).then(|| Self {
             valid: element.valid,
@@ -88,18 +82,10 @@ pub struct Change {
 
 /// Storage of the journal. Each function is a step after which the machine may stop.
 pub trait Disk {
-    /// The journal's content; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read.
+    /// The journal's content; `None` if there is none. Errors if it cannot be read.
     fn read(&mut self) -> io::Result<Option<Vec<u8>>>;
 
-    /// Writes new content next to the old.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written; so for the others.
+    /// Writes new content next to the old. Errors if it cannot be written; so for the others.
     fn write(&mut self, content: &[u8]) -> io::Result<()>;
 
     /// Makes sure that the new content is on the disk.
@@ -111,8 +97,7 @@ pub trait Disk {
     /// Makes sure that it stays there.
     fn sync_folder(&mut self) -> io::Result<()>;
 
-    /// Writes the state of the manager for people who ask, in place of the last one. It need not outlive
-    /// a power loss.
+    /// Writes the state of the manager for people who ask, in place of the last one. It need not outlive a power loss.
     fn publish(&mut self, status: &[u8]) -> io::Result<()>;
 }
 
@@ -146,16 +131,13 @@ pub enum JournalError {
     },
 }
 
-/// The first record.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Header {
     version: u32,
-    /// Records that follow.
     changes: usize,
 }
 
-/// The part of the first record that every version has.
 #[derive(Deserialize)]
 struct Form {
     version: u32,
@@ -177,16 +159,11 @@ struct Entry {
 pub struct Journal<D> {
     disk: D,
     changes: BTreeMap<Target, Change>,
-    /// True if the disk may have another content.
     is_outdated: bool,
 }
 
 impl<D: Disk> Journal<D> {
-    /// Reads the journal that an earlier run has left.
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError`]; then nothing may be changed, since something may have to be restored.
+    /// Reads an earlier run's journal; after a [`JournalError`] nothing may be changed.
     pub fn open(mut disk: D) -> Result<Self, JournalError> {
         let content = disk.read().map_err(|error| JournalError::Io {
             what: "read",
@@ -225,11 +202,7 @@ impl<D: Disk> Journal<D> {
         guids.len()
     }
 
-    /// Remembers a change, before it is made.
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError::Io`]; then the change must not be made.
+    /// Remembers a change, before it is made. Errors: [`JournalError::Io`]; then the change must not be made.
     pub fn add(&mut self, target: Target, change: Change) -> Result<(), JournalError> {
         let before = self.changes.insert(target, change);
         let written = self.write();
@@ -242,21 +215,13 @@ impl<D: Disk> Journal<D> {
         written
     }
 
-    /// Forgets a change, after it was restored.
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError::Io`]; then the disk remembers it until [`write`](Self::write) succeeds.
+    /// Forgets a restored change; after an error the disk keeps it until [`write`](Self::write) succeeds.
     pub fn remove(&mut self, target: Target) -> Result<(), JournalError> {
         self.changes.remove(&target);
         self.write()
     }
 
-    /// Writes everything to the disk.
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError::Io`]; then the disk has the old content or the new one.
+    /// Writes everything to the disk. Errors: [`JournalError::Io`]; then the disk has the old content or the new one.
     pub fn write(&mut self) -> Result<(), JournalError> {
         self.is_outdated = true;
         let content = emit(&self.changes);
@@ -306,7 +271,6 @@ fn emit(changes: &BTreeMap<Target, Change>) -> Vec<u8> {
     content
 }
 
-/// A record, after its checksum was compared.
 fn record<T: DeserializeOwned>(line: usize, bytes: &[u8]) -> Result<T, JournalError> {
     let damaged = |why: String| JournalError::Content { line, why };
     let (sum, json) = bytes
@@ -319,8 +283,7 @@ fn record<T: DeserializeOwned>(line: usize, bytes: &[u8]) -> Result<T, JournalEr
     serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))
 }
 
-/// Parses the changes in a file. The file is written as a whole and renamed, so no crash leaves a part of it. An
-/// incomplete file is damaged, and a change that it does not show may be in force.
+/// No crash leaves a part of the file: an incomplete one is damaged, and a missing change may be in force.
 fn parse(bytes: &[u8]) -> Result<BTreeMap<Target, Change>, JournalError> {
     let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
     // The end of the last line; a checksum tells whether more than that is missing.

@@ -1,10 +1,8 @@
-//! A lease on a state folder that several machines share: at most one machine is in charge.
+//! A lease on a shared state folder: at most one machine is in charge.
 //!
-//! The folder has a file `lease.N` for each term that may be in force; the highest number counts. The creator of the
-//! file holds the term, and writes a growing count into it. A candidate that sees an unchanged count for the whole
-//! length of the lease creates the next file. Creation fails if the file exists, so one candidate wins. The holder
-//! relies on its term for half of the length from before each of its writes, by its own clock; candidates wait for the
-//! whole length by theirs. No two clocks are compared, and no lock is held while a process may stop.
+//! The highest `lease.N` counts. Its creator holds the term and writes a growing count; a candidate that sees it
+//! unchanged for the lease's length creates the next file, which fails if it exists. The holder relies on half of the
+//! length from before each write, by its own clock; no two clocks are compared.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,26 +12,21 @@ use std::path::{Path, PathBuf};
 use silvan_core::{MonotonicTime, Span};
 
 const PREFIX: &str = "lease.";
-/// Content of the file after its holder has ended.
 const FREE: &str = "free";
-/// More than a holder writes.
 const LONGEST: u64 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Term {
     number: u64,
-    /// Writes so far.
     count: u64,
-    /// End of the time for which the term is reliable.
+    /// Time to which the term is reliable.
     until: MonotonicTime,
 }
 
-/// Last known state of another instance's term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     number: u64,
     content: String,
-    /// Time of the first reading of this content.
     since: MonotonicTime,
 }
 
@@ -42,11 +35,9 @@ struct Seen {
 pub struct Lease {
     folder: PathBuf,
     length: Span,
-    /// Differs from that of any other candidate.
     name: String,
     term: Option<Term>,
     seen: Option<Seen>,
-    /// Name of another candidate that was seen to renew or to begin its term.
     live_holder: Option<String>,
 }
 
@@ -63,8 +54,7 @@ impl Lease {
         }
     }
 
-    /// Returns the name of another candidate that holds a term and has renewed or begun it since this candidate started
-    /// to wait.
+    /// Another candidate that renewed or began a term since this one started to wait.
     pub fn live_holder(&self) -> Option<&str> {
         self.live_holder.as_deref()
     }
@@ -79,13 +69,8 @@ impl Lease {
         self.term.map(|term| term.until)
     }
 
-    /// Looks at the term of another, and begins one if that is over. Gives whether it has. The process may stop
-    /// anywhere, so it matters when the clock is read: for an age before, and for a beginning after what it is
-    /// compared with.
-    ///
-    /// # Errors
-    ///
-    /// If the folder cannot be read or written.
+    /// Takes over an ended term; returns true if it did. The process may stop anywhere: the clock is read before an
+    /// age, and after the comparison for a beginning.
     pub fn try_take(&mut self, mut clock: impl FnMut() -> MonotonicTime) -> io::Result<bool> {
         let now = clock();
         let Some(number) = self.highest()? else {
@@ -154,8 +139,7 @@ impl Lease {
         Ok(true)
     }
 
-    /// Goes on with the term. Gives whether it is still held: never again after it was not. `now` was read before
-    /// the call.
+    /// Renews the term, read before the call as `now`; once lost, always false.
     pub fn renew(&mut self, now: MonotonicTime) -> bool {
         let Some(term) = self.term.filter(|term| now < term.until) else {
             self.term = None;
@@ -230,7 +214,7 @@ impl Lease {
         Ok(Some(content))
     }
 
-    /// Replaces the content of a file that is there by one of the same length, for which a full disk has room.
+    /// Replaces content by one of equal length, for which a full disk has room.
     fn write(&self, number: u64, content: &str) -> io::Result<()> {
         let mut file = options().open(self.path(number))?;
         file.write_all(content.as_bytes())?;

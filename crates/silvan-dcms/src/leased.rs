@@ -1,4 +1,4 @@
-//! A transport that sends nothing while another instance may be in charge, and the thread that renews the lease.
+//! A transport that sends nothing while another instance may be in charge, and the renewing thread.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,24 +13,19 @@ use silvan_subnet::umad::clock;
 use crate::journal::InCharge;
 use crate::lease::Lease;
 
-/// Renewals in the length of a lease.
 const RENEWALS: u64 = 8;
 
 /// A candidate that goes on with its term in a thread of its own, so that nothing else can keep it from that.
 pub struct Candidate {
     lease: Arc<Mutex<Lease>>,
-    /// End of the time for which the term is reliable, in nanoseconds; 0 without a term.
+    /// Reliable to this time [ns]; 0 without a term.
     until: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Candidate {
-    /// A candidate that holds nothing yet.
-    ///
-    /// # Errors
-    ///
-    /// If no thread can be started.
+    /// A candidate that holds nothing yet. Errors if no thread can be started.
     pub fn new(folder: &Path, length: Span) -> std::io::Result<Self> {
         let host = rustix::system::uname();
         let host = host.nodename().to_string_lossy().into_owned();
@@ -59,11 +54,7 @@ impl Candidate {
         })
     }
 
-    /// Begins a term if no other instance is in charge, and gives its number then.
-    ///
-    /// # Errors
-    ///
-    /// If the folder cannot be read or written.
+    /// Begins a term if no other instance is in charge, and returns its number.
     pub fn try_take(&self) -> std::io::Result<Option<u64>> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         if !lease.try_take(clock)? {

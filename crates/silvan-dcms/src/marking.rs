@@ -13,7 +13,6 @@ use silvan_subnet::transport::{Transport, TransportError};
 
 use crate::journal::{Change, Disk, Journal, JournalError, Setting, Target};
 
-/// Ports to a block of SwitchPortCongestionSetting.
 const BLOCK_PORTS: usize = 48;
 
 /// Location of a change.
@@ -91,8 +90,7 @@ impl<'a, T: Transport> Marker<'a, T> {
             .query_one(Query::congestion(0, lid, method, key, attribute, modifier))
     }
 
-    /// Returns true if the LID still belongs to the switch. A subnet manager may have given it to another switch since
-    /// the last discovery.
+    /// A subnet manager may have moved the LID since the last discovery.
     fn is_there(&mut self, location: Location) -> Result<Result<(), Failure>, TransportError> {
         let query = Query::subnet_get(0, location.lid, NodeInfo::default(), 0);
         Ok(self.client.query_one(query)?.and_then(|answer| {
@@ -138,7 +136,6 @@ impl<'a, T: Transport> Marker<'a, T> {
         }))
     }
 
-    /// Reads the setting in force at a location; `None` if it is a setting of credit starvation.
     fn read(
         &mut self,
         location: Location,
@@ -151,7 +148,7 @@ impl<'a, T: Transport> Marker<'a, T> {
         Ok(outcome.map(|setting| Setting::of(&setting.ports[element])))
     }
 
-    /// Writes a setting and reads it back; gives what is in force then.
+    /// Returns the setting in force after a write.
     fn write(
         &mut self,
         location: Location,
@@ -189,8 +186,7 @@ impl<'a, T: Transport> Marker<'a, T> {
         }
     }
 
-    /// Returns true if a node has another CC_Key than the sent key. A node drops Sets with a wrong key (annex A10.4.2).
-    /// It answers queries of its CongestionKeyInfo, but shows the key itself at most to a sender of the right key.
+    /// A node drops Sets with a wrong CC_Key (annex A10.4.2), answers CongestionKeyInfo, and hides its key.
     fn is_key_wrong(&mut self, lid: Lid) -> Result<bool, TransportError> {
         let attribute = CongestionKeyInfo::default().into();
         let outcome = self.ask(lid, Method::GET, attribute, 0)?;
@@ -204,11 +200,7 @@ impl<'a, T: Transport> Marker<'a, T> {
         }))
     }
 
-    /// Lowers a Marking_Rate, after the change is in the journal.
-    ///
-    /// # Errors
-    ///
-    /// [`ChangeError`].
+    /// Lowers a Marking_Rate, after the change is in the journal. Errors: [`ChangeError`].
     pub fn lower<D: Disk>(
         &mut self,
         journal: &mut Journal<D>,
@@ -257,12 +249,7 @@ impl<'a, T: Transport> Marker<'a, T> {
         })
     }
 
-    /// Restores the setting that a change has replaced. A Marking_Rate that another tool has set since stays. Unless
-    /// the result is a failure, the change can be removed from the journal.
-    ///
-    /// # Errors
-    ///
-    /// [`TransportError::Lost`].
+    /// Restores a setting unless another tool has set the rate since; without a failure, the journal can forget it.
     pub fn restore(
         &mut self,
         location: Location,
@@ -304,7 +291,6 @@ impl<'a, T: Transport> Marker<'a, T> {
     }
 }
 
-/// Block of a port, and its place there.
 fn position(port: u8) -> (u32, usize) {
     let port = usize::from(port);
     ((port / BLOCK_PORTS) as u32, port % BLOCK_PORTS)

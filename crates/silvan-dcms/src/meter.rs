@@ -13,17 +13,14 @@ use silvan_subnet::transport::{Transport, TransportError};
 use crate::settings::DataCounter;
 use crate::watch::WatchedPort;
 
-/// The part of an interval by which readings of one port may lie apart in time, and which an answer
-/// may take.
+/// Part of an interval by which a port's readings may lie apart, and which an answer may take.
 const SKEW_SHARE: u64 = 10;
-/// Skew that is always allowed.
 const LEAST_SKEW: Span = Span::from_ms(100);
 
 /// A sweep of watched ports.
 #[derive(Clone, Debug)]
 pub struct WatchedSweep {
-    /// The answers of each port, in the order of the ports. Nothing is taken of a switch that did not answer with its
-    /// identity.
+    /// Answers in the order of ports; a switch with a wrong identity has none.
     pub answers: Vec<PortAnswers>,
     /// Switches whose LID belongs to another node by now.
     pub moved: Vec<SwitchId>,
@@ -31,11 +28,7 @@ pub struct WatchedSweep {
     pub silent: Vec<SwitchId>,
 }
 
-/// Reads the counters of watched ports, those of one switch after the other.
-///
-/// # Errors
-///
-/// [`TransportError::Lost`].
+/// Reads the counters of watched ports, those of one switch after the other. Errors: [`TransportError::Lost`].
 pub fn sweep<T: Transport>(
     client: &mut Client<T>,
     watched: &[WatchedPort],
@@ -113,7 +106,7 @@ struct MeteredCounter {
     source: CounterSource,
 }
 
-/// The bits of CounterSelect, and of CounterSelect2 from bit 16 on, that select counters of an attribute.
+/// Bits of CounterSelect, and of CounterSelect2 from bit 16 on.
 fn selection(counters: &[MeteredCounter], attribute: SweptAttribute) -> u32 {
     let bits = counters
         .iter()
@@ -131,8 +124,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Makes a meter that is read at about this interval. It returns the growth of time counters in ticks of this
-    /// length, independent of the port's tick.
+    /// A meter read at about this interval; time counters grow in `tick`s, independent of the port's own.
     pub fn new(tick: Span, interval: Span) -> Self {
         let declared = silvan_core::PortCounters::ALL.iter().enumerate();
         let exported = declared.filter(|(_, counter)| counter.metric.is_some());
@@ -188,12 +180,7 @@ impl Meter {
         }
     }
 
-    /// Sets the counters of 32 bits that are about to stop to 0. Gives the ports whose counters were
-    /// reset.
-    ///
-    /// # Errors
-    ///
-    /// [`TransportError::Lost`].
+    /// Resets 32-bit counters that are about to stop, and returns their ports.
     pub fn reset_full<T: Transport>(
         &mut self,
         client: &mut Client<T>,

@@ -1,7 +1,4 @@
-//! Metrics for Prometheus.
-//!
-//! Counters of ports have the names and labels of the common exporters of InfiniBand switches;
-//! metrics of the DCMS begin with `silvan_dcms`.
+//! Metrics for Prometheus: the common exporter's names, and `silvan_dcms*`.
 
 use std::sync::atomic::AtomicU64;
 
@@ -105,8 +102,7 @@ impl CounterMetric {
     }
 }
 
-/// All metrics. The families are shared with the registry, so that updating them updates what is
-/// read.
+/// All metrics. The families are shared with the registry, so that updating them updates what is read.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,

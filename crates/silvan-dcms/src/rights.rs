@@ -18,8 +18,7 @@ enum Named {
     Name(String),
 }
 
-/// Reads `*`, `switch` or `switch:port`, the switch being a GUID (`0x...`) or a NodeDescription. Of
-/// a name with colons, the last part is the port if it is a number.
+/// `*`, `switch` or `switch:port`, by GUID (`0x...`) or NodeDescription; a last numeric part is the port.
 impl FromStr for Rule {
     type Err = String;
 

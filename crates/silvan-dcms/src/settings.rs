@@ -17,9 +17,7 @@ use crate::rights::{Rights, Rule};
 /// A complete configuration with every default spelled out and commented.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// Returns an example for an emulated fabric that runs at `time_scale` simulated seconds per second.
-///
-/// It works with and without a subnet manager, with its state in the folder of the configuration.
+/// An example for an emulated fabric at `time_scale` simulated seconds per second, with and without a subnet manager.
 pub fn emulated_example(time_scale: f64) -> String {
     // Thresholds are parts of an interval, in ticks of an emulated switch: switches have no time scale.
     let paper = DcmsParameters::mizero2017();
@@ -64,8 +62,7 @@ pub fn emulated_example(time_scale: f64) -> String {
 
 /// Most requests in flight: the kernel keeps each of them in memory.
 const MOST_IN_FLIGHT: usize = 4096;
-/// Longest time to wait for the first answer to a request.
-/// The shortest lease: half of it must be long enough for a write to a shared file system.
+/// Shortest lease: half of it must suffice for a write to a shared file system.
 const LEAST_LEASE: Span = Span::from_secs(1);
 const LONGEST_TIMEOUT: Span = Span::from_secs(60);
 
@@ -237,8 +234,7 @@ impl Default for MetricsSection {
 /// A checked configuration.
 #[derive(Debug, Clone)]
 pub struct ManagerSettings {
-    /// Thresholds of the DCMS. It restores the rates that it found, so the default Marking_Rate here is only a number
-    /// above the low rate.
+    /// Thresholds of the DCMS, which restores the rates that it found.
     pub dcms: DcmsParameters,
     /// Name of the adapter; `None` for the first with an active port.
     pub device: Option<String>,
@@ -288,7 +284,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// Resolves `host:port`, the host by name or by number.
+    /// `host:port`, by name or number.
     fn resolve(document: &Document, section: &MetricsSection) -> Result<Self, DocumentError> {
         let text = &section.listen;
         let refused = |message: String, hint: &str| document.error("metrics.listen", message, hint);
@@ -320,11 +316,8 @@ impl Listen {
 }
 
 impl ManagerSettings {
-    /// Reads a configuration. Relative paths in it start at the folder of `name`, the file's own path.
-    ///
-    /// # Errors
-    ///
-    /// The first thing found wrong, with its line and a hint.
+    /// Reads a configuration whose relative paths start at `name`'s folder, or returns the first fault with line and
+    /// hint.
     pub fn from_toml(text: &str, name: &str) -> Result<Self, DocumentError> {
         let document = Document::parse(text, name)?;
         let is_content = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');

@@ -163,9 +163,7 @@ impl Registry {
         }
     }
 
-    /// Returns the ports to sweep, each with its switch and number.
-    ///
-    /// They are active and cabled, on switches with a LID and known abilities.
+    /// Active and cabled ports of switches with LID and known abilities.
     pub fn swept<'a>(
         &'a self,
         subnet: &'a Subnet,
@@ -179,8 +177,7 @@ impl Registry {
         })
     }
 
-    /// The ports to sweep of a fabric that runs at `time_scale` simulated seconds per second. `tick` gives that of a
-    /// port.
+    /// The ports to sweep of a fabric at `time_scale` simulated seconds per second; `tick` gives a port's.
     pub fn watched(
         &self,
         subnet: &Subnet,

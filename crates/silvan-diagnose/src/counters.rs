@@ -73,8 +73,7 @@ impl TrafficGrowth {
         link_error_recovery: Err(UnknownGrowth::Missing),
     };
 
-    /// Growth from one reading to the next. `words_per_second` is what the link can carry at most, `tick` that
-    /// of PortXmitWait.
+    /// Growth between two readings of a link that carries at most `words_per_second`; `tick` is that of PortXmitWait.
     pub fn between(
         before: &TrafficReading,
         now: &TrafficReading,
@@ -107,8 +106,7 @@ impl TrafficGrowth {
                 u64::MAX,
             ),
         };
-        // A program that resets one counter of an attribute resets its neighbours, too, which may have
-        // grown beyond their old values since.
+        // A program that resets one counter resets its neighbours, which may have grown beyond their old values.
         let data = [grown.xmit_data, grown.rcv_data];
         if data.contains(&Err(UnknownGrowth::Reset)) {
             (grown.xmit_data, grown.rcv_data) =

@@ -1,4 +1,4 @@
-//! Counters in files of the common tools: text in, readings out.
+//! Counters in files of the common tools.
 //!
 //! | file | recognised by |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `ibqueryerrors --data` | `GUID 0x... port 1: [PortXmitWait == 5]` |
 //! | ibdiagnet's `.db_csv` | `START_PM_INFO` |
 //!
-//! A line that cannot be understood is an error. Ports of another fabric are counted, and many of them are an error.
+//! Malformed lines are errors. Ports of another fabric are counted, and many of them are an error.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -30,9 +30,7 @@ use crate::observation::Observation;
 use crate::report::{Input, Report};
 use crate::tick::TickFacts;
 
-/// The section of ibdiagnet's database that has the counters.
 const COUNTERS: &str = "PM_INFO";
-/// Sections of ibdiagnet's database that make a file one.
 const SECTIONS: [&str; 4] = ["NODES", "PORTS", "LINKS", COUNTERS];
 /// A file of another fabric has at least this part of unknown ports.
 const FOREIGN: f64 = 0.1;
@@ -82,22 +80,17 @@ pub struct Dump {
     pub foreign: usize,
 }
 
-/// Ports by their names in dumps.
 struct Ports<'a> {
     fabric: &'a Fabric,
     by_guid: HashMap<(Guid, u8), PortId>,
-    /// Ports of hosts whose node GUID the topology lacks; `None` where several have the name.
+    /// Ports of hosts whose node GUID the topology lacks; `None` for an ambiguous name.
     by_name: HashMap<(&'a str, u8), Option<PortId>>,
     at: MonotonicTime,
     dump: Dump,
     known: usize,
 }
 
-/// Reads a dump of any of the formats. All its counters were read at `at`.
-///
-/// # Errors
-///
-/// [`DumpError`] if the file is of no such format, is cut off, or is of another fabric.
+/// Reads a dump of any format, read at `at`; an error if it is of none, cut off, or of another fabric.
 pub fn counters(text: &str, fabric: &Fabric, at: MonotonicTime) -> Result<Dump, DumpError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut ports = Ports::new(fabric, at);
@@ -181,7 +174,6 @@ impl<'a> Ports<'a> {
     }
 }
 
-/// Takes a counter, by the name that tools have for it. Others are passed over.
 fn take(reading: &mut TrafficReading, name: &str, value: u64, bits: u8) {
     let field = match name {
         "PortXmitData" | "XmtData" => &mut reading.xmit_data,
@@ -211,8 +203,7 @@ fn take(reading: &mut TrafficReading, name: &str, value: u64, bits: u8) {
     }
 }
 
-/// The masks in a heading: `(CapMask: 0x5A00 CapMask2: 0x0000002)`. Old versions of perfquery print no CapMask2, and
-/// older ones none.
+/// Masks of a heading, `(CapMask: 0x5A00 CapMask2: 0x0000002)`; old versions of perfquery print one or none.
 fn capabilities(words: &[&str]) -> CounterCapabilities {
     let mask = |name: &str| {
         let at = words
@@ -227,7 +218,7 @@ fn capabilities(words: &[&str]) -> CounterCapabilities {
     })
 }
 
-/// Returns true if the device has a counter, of 64 bits or not. Tools print 0 for counters that it has not.
+/// Tools print 0 for counters that a device lacks.
 fn has(device: CounterCapabilities, name: &str, is_wide: bool, value: u64) -> bool {
     let is_basic = ["Data", "Pkts"].iter().any(|end| name.ends_with(end));
     match (is_wide, name) {
@@ -238,7 +229,7 @@ fn has(device: CounterCapabilities, name: &str, is_wide: bool, value: u64) -> bo
     }
 }
 
-/// Returns true for values by which ibdiagnet says that a device has no such counter.
+/// Values by which ibdiagnet says that a device lacks a counter.
 const fn is_marker(value: u64, bits: u8) -> bool {
     value >= u64::MAX - 1 || (bits == 32 && value == 0xffff_fffe)
 }
@@ -340,7 +331,6 @@ fn query_errors(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
     Ok(())
 }
 
-/// Converts a fault of a section of ibdiagnet's database.
 fn database_error(error: &ImportError) -> DumpError {
     let hint =
         "give ibdiagnet2.db_csv as ibdiagnet has written it; run it again if the file is cut off";
@@ -423,12 +413,8 @@ pub struct DumpDiagnosis {
     pub odd: Vec<Oddity>,
 }
 
-/// Diagnoses a subnet from files whose counters were read `interval` apart. Ports without a stated tick of PortXmitWait
-/// have that of their device.
-///
-/// # Errors
-///
-/// The fault of a file, with the file's role.
+/// Diagnoses files read `interval` apart, or returns the fault of a file with its role. A port's unstated tick is its
+/// device's.
 pub fn diagnose_files(
     files: Files<'_>,
     interval: Span,
@@ -542,7 +528,6 @@ pub fn diagnose_files(
     })
 }
 
-/// Switches, hosts and cables of a file, and the database that it is, if it is one.
 fn topology(text: &str) -> Result<(ImportedFabric, Option<ImportedDatabase>), ImportError> {
     let is_by_port = |line: &str| {
         let mut words = line.split_whitespace();
@@ -575,7 +560,6 @@ pub fn assumed(
     }
 }
 
-/// Returns the rates that both ends of each link support.
 fn supported_rates(fabric: &Fabric, database: &ImportedDatabase) -> IdVec<PortId, Option<Rate>> {
     let end = |port: PortId| {
         let node = &fabric.nodes[fabric.ports[port].node];

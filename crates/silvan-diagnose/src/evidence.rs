@@ -1,4 +1,4 @@
-//! Evidence about flows in addition to the loads of ports: waiting ports, and flows of marked packets.
+//! Evidence about flows beside the loads of ports: waiting ports, and flows of marked packets.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use silvan_core::{HostId, IdVec, PortId};
 
 use crate::logs::Logs;
 
-/// Flows that make up all marked packets of a host are seen so often on average.
+/// Mean sightings of each flow from which a host's list counts as complete.
 const LEAST_SEEN: u32 = 4;
 
 /// Waiting ports, and the outputs that they may wait for.
@@ -32,8 +32,7 @@ pub struct Marks<'a> {
     pub seen: &'a Seen,
     /// A source with less sends nothing through them.
     pub least: f64,
-    /// Marked packets are in proportion to what is sent, so a flow of which none was seen is not there. Otherwise they
-    /// are a sample, as where every n-th packet is marked and inputs are served in turn: a flow that was seen is there.
+    /// Marks in proportion to packets: an unseen flow is absent. Else marks are a sample, and a seen flow is there.
     pub are_complete: bool,
 }
 
@@ -56,15 +55,14 @@ impl Seen {
         seen
     }
 
-    /// Returns true if this flow would have been seen if its packets were marked. Many packets of its sender were seen,
-    /// of few flows.
+    /// True if marks would have shown this flow: many packets of its sender were seen, of few flows.
     pub(crate) fn excludes(&self, source: HostId, destination: HostId) -> bool {
         let sum = self.by_source.get(&source);
         let is_enough = sum.is_some_and(|&(count, flows)| count >= LEAST_SEEN * flows);
         is_enough && !self.pairs.contains_key(&(source, destination))
     }
 
-    /// Returns true if a packet of this flow was seen, and of no other flow of its sender.
+    /// True if all seen packets of the sender are of this flow.
     pub(crate) fn is_only(&self, source: HostId, destination: HostId) -> bool {
         self.pairs.contains_key(&(source, destination))
             && self

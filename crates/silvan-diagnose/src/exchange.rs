@@ -1,9 +1,7 @@
-//! Sets of flows that explain loads and waiting ports, found by exchanges.
+//! Sets of flows that explain loads and waiting ports, found by exchanges of two senders' receivers.
 //!
-//! Two senders exchange receivers: what hosts send and receive stays as it is, and the loads between switches and the reasons
-//! that ports have to wait change. Exchanges that make a set less likely are accepted the more seldom the longer the
-//! search goes on (Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220, 1983). At its end
-//! sets are drawn about as often as they are likely.
+//! Worse sets are accepted ever more seldom (Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science
+//! 220, 1983). At the end sets are drawn about as often as they are likely.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,22 +11,20 @@ use silvan_fabric::Fabric;
 use crate::evidence::Waiting;
 use crate::observation::data_rate;
 
-/// Loads that differ by no more than this part of their link are the same: sweeps read ports at different instants.
+/// Loads within this part of their link are equal: sweeps read ports at different instants.
 const SAME: f64 = 0.002;
 /// Load below this part of a link counts as none.
 const IDLE: f64 = 0.003;
 /// Rates below this part of a link are what is left of an exchange.
 const NONE: f64 = 0.0005;
-/// Cost of a set, by which the logarithm of its likelihood falls: of a flow, of a port that waits without a reason, and
-/// of an unexplained load of a link.
+/// Cost, the negative logarithm of likelihood: of a flow, of a wait without a reason, of an unexplained load of a link.
 const FLOW: f64 = 3.0;
 const REASON: f64 = 8.0;
 const UNEXPLAINED: f64 = 100.0;
-/// First and last divisor of costs, and the part of the exchanges after which the last one holds.
+/// First and last divisor of costs, and the part of the exchanges from which the last one holds.
 const HOT: f64 = 4.0;
 const COLD: f64 = 0.7;
 const COOLED: f64 = 0.7;
-/// Sets drawn of each search.
 const DRAWN: usize = 4;
 const MOST_EXCHANGES: usize = 4000;
 /// Links that an exchange changes, about.
@@ -37,17 +33,14 @@ const LINKS: usize = 16;
 /// Flows with their rates in bit/s, by number.
 pub(crate) type Set = Vec<(usize, f64)>;
 
-/// All possible flows, and which ports wait.
 pub(crate) struct Candidates<'a> {
     paths: &'a dyn Fn(usize) -> &'a [PortId],
     ends: Vec<(HostId, HostId)>,
-    /// Numbers of the possible flows.
     pairs: HashMap<(HostId, HostId), usize>,
     links: IdVec<PortId, f64>,
     switches: Vec<Switch>,
-    /// The switch that a port belongs to.
     owner: IdVec<PortId, usize>,
-    /// Start of the row of a port's traffic into a switch, and the column of an output in it.
+    /// Start of a port's row in its switch's table, and an output's column.
     row: IdVec<PortId, usize>,
     column: IdVec<PortId, usize>,
     cells: usize,
@@ -57,21 +50,15 @@ pub(crate) struct Candidates<'a> {
 struct Switch {
     start: usize,
     columns: usize,
-    /// Rows of inputs that wait.
     waiting: Vec<usize>,
-    /// Columns of outputs that are busy or wait themselves.
     busy: Vec<usize>,
 }
 
-/// A set of flows, with what follows from it.
 pub(crate) struct State {
     rates: Vec<f64>,
     active: Vec<usize>,
-    /// Position of a flow in `active`.
     place: Vec<usize>,
-    /// Unexplained part of the loads.
     left: IdVec<PortId, Option<f64>>,
-    /// Rates from inputs to outputs.
     turns: Vec<f64>,
     /// Missing parts of the reasons of each switch's waiting ports.
     lacks: Vec<f64>,
@@ -79,7 +66,6 @@ pub(crate) struct State {
 }
 
 impl<'a> Candidates<'a> {
-    /// `open` says which flows are possible.
     pub fn new(
         fabric: &Fabric,
         waiting: &Waiting,
@@ -135,13 +121,11 @@ impl<'a> Candidates<'a> {
         all
     }
 
-    /// Loads of hosts that do not follow from each other.
     pub fn loads(&self) -> usize {
         let ends = self.pairs.values().flat_map(|&flow| self.ports_of(flow));
         ends.collect::<HashSet<PortId>>().len().saturating_sub(1)
     }
 
-    /// Returns the number of exchanges in `steps` steps.
     pub fn exchanges(&self, steps: usize) -> usize {
         let cells = |switch: &Switch| switch.busy.len() * (switch.columns + switch.waiting.len());
         let all: usize = self.switches.iter().map(cells).sum();
@@ -149,13 +133,12 @@ impl<'a> Candidates<'a> {
         (steps / (LINKS * mean)).min(MOST_EXCHANGES)
     }
 
-    /// The first and the last port of a flow.
     fn ports_of(&self, flow: usize) -> [PortId; 2] {
         let path = (self.paths)(flow);
         [path[0], path[path.len() - 1]]
     }
 
-    /// A set of the guessed flows, and of others that explain what hosts send and receive. Equal loads come first.
+    /// The guessed flows, and others that explain what hosts send and receive; equal loads come first.
     pub fn start(
         &self,
         left: IdVec<PortId, Option<f64>>,
@@ -238,8 +221,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Returns the missing parts of the reasons of a switch's waiting ports. A reason is a busy output of which no
-    /// other input gets more.
+    /// Missing parts of the reasons of a switch's waits. A reason is a busy output of which no other input gets more.
     fn lack(&self, state: &State, number: usize) -> f64 {
         let switch = &self.switches[number];
         let mut lacks = vec![1.0_f64; switch.waiting.len()];
@@ -264,7 +246,6 @@ impl<'a> Candidates<'a> {
             + UNEXPLAINED * state.unexplained
     }
 
-    /// Sets drawn at the end of a search, with their costs.
     pub fn search(
         &self,
         mut state: State,
@@ -303,8 +284,7 @@ impl<'a> Candidates<'a> {
         drawn
     }
 
-    /// Changes of the rates of four flows: those of two, and those between their ends the other way round. Every second time
-    /// one of the latter is there already, so that there may be a flow less.
+    /// Rates of two flows and of those between their ends the other way round, half of the time an existing one.
     fn draw(&self, state: &State, random: &mut dyn FnMut() -> u64) -> Option<[(usize, f64); 4]> {
         let count = state.active.len();
         let mut number = || (random() % count.max(1) as u64) as usize;
@@ -341,7 +321,7 @@ impl<'a> Candidates<'a> {
         Some([(first, -one), (second, -two), (third, one), (fourth, two)])
     }
 
-    /// Changes rates. Returns what waiting ports of the switches on the way lacked before.
+    /// Returns the former lack of the switches on the way.
     fn apply(&self, state: &mut State, changes: [(usize, f64); 4]) -> Vec<(usize, f64)> {
         let mut before: Vec<(usize, f64)> = Vec::new();
         for (flow, change) in changes {

@@ -1,10 +1,8 @@
-//! Estimates of flows between hosts, which no counter measures.
+//! Estimates of flows between hosts from the loads of ports, which are sums of flows along the paths.
 //!
-//! The loads of all ports are sums of flows along the paths of the forwarding tables. Many sets of flows have the same
-//! sums. The estimate is the set of largest entropy with these sums (network tomography: Vardi, "Network Tomography:
-//! Estimating Source-Destination Traffic Intensities from Link Data", JASA 91(433), 1996), found by multiplicative
-//! iteration from the product of the hosts' sent and received rates. If switches mark packets, the notifications that
-//! each host has received restrict its flows through marking ports.
+//! The estimate has the largest entropy (Vardi, "Network Tomography: Estimating Source-Destination Traffic Intensities
+//! from Link Data", JASA 91(433), 1996). Hosts' notifications of marked packets restrict the flows through marking
+//! ports.
 
 mod fit;
 mod spread;
@@ -34,7 +32,6 @@ const IDLE: f64 = 0.002;
 const MOST_HOPS: usize = 64;
 /// Up to so many steps of all possible flows, sets of them are searched for.
 const FEW_STEPS: usize = 100_000;
-/// Searches of sets, each from another start.
 const SEARCHES: usize = 32;
 /// A set is about as likely as the likeliest if its cost is larger by no more than this.
 const NEARLY_AS_LIKELY: f64 = 2.0;
@@ -67,7 +64,6 @@ struct Peeled {
     residual: IdVec<PortId, Option<f64>>,
     open: Vec<bool>,
     known: Vec<(usize, f64)>,
-    /// Shares of outputs, where flows are many.
     turns: Option<Turns>,
 }
 
@@ -75,22 +71,19 @@ struct Peeled {
 #[derive(Clone, Debug, Default)]
 pub struct Flows {
     flows: Vec<Flow>,
-    /// The ports that each flow leaves by, one flow after the other.
     steps: Vec<PortId>,
     /// True if pairs were omitted because there are too many.
     pub is_partial: bool,
     /// Pairs whose path ends or loops.
     pub unroutable: usize,
-    /// If pairs were omitted, the ports with all their flows.
     complete: Option<IdVec<PortId, bool>>,
     waiting: Waiting,
-    /// Results that count alike: the rates of the flows above 0, by number.
+    /// Rates above 0 by flow, for each result that counts.
     results: Vec<Vec<(usize, f64)>>,
 }
 
 impl Flows {
-    /// Estimates the flows between all hosts that send and receive. If these are too many pairs, only flows
-    /// through one of the `busy` ports are estimated.
+    /// Estimates the flows between all hosts that send and receive; with too many pairs, those through `busy` ports.
     pub fn estimate(
         fabric: &Fabric,
         tables: &ForwardingTables,
@@ -168,7 +161,6 @@ impl Flows {
         flows
     }
 
-    /// Keeps the flows whose path fulfils this. If any is dropped, the flows are not all there are.
     fn retain(&mut self, keep: impl Fn(&[PortId]) -> bool) {
         let all = std::mem::take(&mut self.flows);
         let old = std::mem::take(&mut self.steps);
@@ -210,7 +202,6 @@ impl Flows {
         unexplained / total
     }
 
-    /// First what there is no choice about, then the likeliest of the rest.
     fn solve(
         &mut self,
         fabric: &Fabric,
@@ -350,7 +341,6 @@ impl Flows {
         }
     }
 
-    /// The likeliest sets of flows that are not certain, from guesses to start with.
     fn search<'g>(
         &self,
         candidates: &Candidates<'_>,
@@ -374,9 +364,8 @@ impl Flows {
         likely.map(|(_, set)| set).collect()
     }
 
-    /// Returns how far waiting ports are from having a reason to wait. Switches serve inputs in turn, so a port with
-    /// packets for an output all the time gets as much of it as any other input. Its reason to wait is an output that
-    /// other inputs delay, too, and of which no input gets more. A partial reason counts in part.
+    /// Missing part of waiting ports' reasons. Switches serve inputs in turn, so an input with packets waits for an
+    /// output that other inputs delay, too, and of which none gets more.
     fn without_reason(&self, known: &[(usize, f64)]) -> f64 {
         let mut turns: BTreeMap<(PortId, PortId), f64> = BTreeMap::new();
         for &(flow, bits_per_s) in known {
@@ -422,7 +411,7 @@ impl Flows {
     }
 }
 
-/// Returns the hosts that packets through one of these ports go to, hosts next to them first.
+/// Hosts that packets through these ports go to, adjacent ones first.
 fn behind(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -461,7 +450,7 @@ fn rates(fabric: &Fabric, observation: &Observation) -> IdVec<PortId, Option<f64
     fabric.ports.ids().map(rate).collect()
 }
 
-/// The ports that packets leave by; `false` if they do not arrive.
+/// Returns `false` for packets that do not arrive.
 fn trace(
     fabric: &Fabric,
     tables: &ForwardingTables,

@@ -1,4 +1,4 @@
-//! HealthList about a subnet, each with what to do.
+//! Findings about a subnet, each with advice.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,8 @@ use crate::observation::{Observation, data_rate};
 use crate::report::{BadCable, CablePart};
 use crate::survey::{ManagerState, SurveyFacts};
 
-/// Names in a finding at most.
 const MOST_NAMES: usize = 5;
-/// Routes over the busiest cable are unbalanced from so many times the mean on.
+/// Unbalanced routes: ratio of the busiest cable to the mean.
 const UNBALANCED: f64 = 2.0;
 
 /// Severity of a finding.
@@ -67,7 +66,6 @@ impl HealthList {
         });
     }
 
-    /// A finding about these, if there are any.
     fn about(&mut self, severity: Severity, names: &[String], what: &str, advice: &'static str) {
         if !names.is_empty() {
             self.add(severity, format!("{}: {what}", list(names)), advice);
@@ -75,7 +73,6 @@ impl HealthList {
     }
 }
 
-/// The first names, and how many more there are.
 fn list(names: &[String]) -> String {
     let shown = names[..names.len().min(MOST_NAMES)].join(", ");
     match names.len().saturating_sub(MOST_NAMES) {
@@ -406,7 +403,6 @@ fn is_between(fabric: &Fabric, port: PortId) -> bool {
         .all(|end| fabric.nodes[fabric.ports[end].node].as_switch().is_some())
 }
 
-/// The median rate of links to hosts, and of those between switches.
 fn usual_rates(fabric: &Fabric) -> [Option<Rate>; 2] {
     [false, true].map(|between| {
         let ports = fabric.ports.ids();

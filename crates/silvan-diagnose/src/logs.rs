@@ -1,9 +1,7 @@
 //! Logs of marked packets at switches and adapters (CongestionLog, IBA annex A10).
 //!
-//! The log of a switch has its last 15 marked packets with senders and receivers, and the ports that have marked since
-//! the last reading. It is read several times in a row, so that rarely marked flows are seen, too. The log of an
-//! adapter has the last 13 notifications that made it throttle a flow. It is read once in a sweep; entries from before
-//! the first sweep are skipped.
+//! A switch has its last 15 marked packets and the ports that marked since the last reading; several readings show rare
+//! flows. An adapter has its last 13 notifications; those from before the first sweep are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,29 +12,21 @@ use silvan_mad::congestion::{CongestionLog, SwitchLog, UnknownLog};
 use silvan_subnet::client::{Client, Query};
 use silvan_subnet::transport::{Transport, TransportError};
 
-/// Each log is read once to start with, and so often more.
 const ROUNDS: u32 = 8;
-/// Pause between two readings of a log.
 const PAUSE: Span = Span::from_ms(5);
 
 /// Packets that switches have marked, and the ports that have marked them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logs {
-    /// By switch, how often its log was read.
     rounds: BTreeMap<NodeId, u32>,
-    /// Number of rounds in which a port had marked packets.
     ports: BTreeMap<PortId, u32>,
-    /// Marked packets that were in a log of a switch, by sender and receiver.
     pairs: BTreeMap<(HostId, HostId), u32>,
-    /// Flows that an adapter has throttled.
     throttled: BTreeSet<(HostId, HostId)>,
-    /// The time stamps of the logs of adapters that have answered.
     adapter_times: BTreeMap<HostId, u32>,
 }
 
 impl Logs {
-    /// Reads the logs of these switches and, if there are any, of all adapters. `before` are the logs of the sweep
-    /// before.
+    /// Reads these switches' logs and, if there are any, all adapters'.
     pub(crate) fn read<T: Transport>(
         client: &mut Client<T>,
         fabric: &Fabric,
@@ -103,7 +93,6 @@ impl Logs {
         Ok(())
     }
 
-    /// Takes over what a log has had since a time stamp.
     fn learn(
         &mut self,
         fabric: &Fabric,
@@ -143,8 +132,7 @@ impl Logs {
         Some(f64::from(marked) / f64::from(rounds))
     }
 
-    /// Marked packets that were in a log of a switch, by sender and receiver; one for each other flow that an adapter
-    /// has throttled.
+    /// Marked packets in switches' logs, by sender and receiver; one for each other flow that an adapter throttled.
     pub fn pairs(&self) -> impl Iterator<Item = ((HostId, HostId), u32)> + '_ {
         let marked = self.pairs.iter().map(|(&pair, &count)| (pair, count));
         let throttled = self.throttled.iter().copied();
@@ -158,7 +146,6 @@ impl Logs {
     }
 }
 
-/// A Get of a node's CongestionLog.
 fn log_query((number, lid): (u32, Lid)) -> Query {
     let log = CongestionLog::Unknown(UnknownLog::EMPTY);
     Query::congestion(number, lid, Method::GET, 0, log, 0)

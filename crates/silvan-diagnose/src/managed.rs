@@ -1,7 +1,4 @@
-//! A subnet as the congestion manager's sweeps show it, in the tables of the browser page.
-//!
-//! The manager reads the counters of switch ports only, and no forwarding tables: what hosts send is
-//! not known, and there are no routes.
+//! A subnet as the congestion manager's sweeps show it: switch ports only, no hosts' loads and no routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -61,11 +58,7 @@ pub struct LowPort {
 }
 
 impl ManagedSubnet {
-    /// Lays out a subnet.
-    ///
-    /// # Errors
-    ///
-    /// [`FabricError`] if what it says of itself contradicts itself.
+    /// Lays out a subnet. Errors: [`FabricError`] if what it says of itself contradicts itself.
     pub fn new(subnet: Arc<Subnet>) -> Result<Self, FabricError> {
         let imported = import_without_tables(&subnet);
         let fabric = imported.build(LinkKind::new(Width::X4, Speed::Sdr, Length::ZERO))?;
@@ -104,7 +97,7 @@ impl ManagedSubnet {
         node.ports().nth(usize::from(number).checked_sub(1)?)
     }
 
-    /// The name of a port; its GUID and number if it is not in the subnet any more.
+    /// GUID and number for a port that has left the subnet.
     fn name(&self, key: PortKey) -> String {
         self.port(key).map_or_else(
             || format!("{}:{}", key.0, key.1),
@@ -117,8 +110,7 @@ impl ManagedSubnet {
         format!("{}:{}", self.fabric.nodes[port.node].name, port.number)
     }
 
-    /// Returns the activity of the manager, and the loads as [`SubnetMap::loads`] writes them. The time scale is that
-    /// of an emulated fabric, 1 for a real subnet.
+    /// The manager's activity and the loads as [`SubnetMap::loads`] writes them; the time scale of a real subnet is 1.
     pub fn report(&self, round: &Round, time_scale: f64) -> (ManagerReport, Vec<u8>) {
         let mut loads = IdVec::filled(PortLoad::default(), self.fabric.ports.len());
         let mut known = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! A subnet and the loads of its ports in tables, as the browser page and the ring file hold them.
+//! A subnet and its loads in tables, as the browser page and the ring file hold them.
 
 use serde::Serialize;
 use silvan_core::{IdVec, NodeId, PortId, Rate};
@@ -6,7 +6,6 @@ use silvan_fabric::{Fabric, ForwardingTables, HostRole, Speed, Width};
 
 use crate::observation::{Observation, PortLoad, data_rate};
 
-/// The row of a port at the end of no cable.
 const NO_ROW: u32 = u32::MAX;
 
 /// A host or a switch.
@@ -37,8 +36,7 @@ pub struct SubnetMap {
     pub links: Vec<(Width, Speed, Option<f64>)>,
     /// Fewest data lanes in use at a switch port; `None` if no port states them.
     pub data_vls: Option<u8>,
-    /// Port by which each switch sends packets for each host, switch by switch; 0: none. Empty if the
-    /// forwarding tables are not known.
+    /// Exits of each switch by host, switch by switch; 0: none. Empty without forwarding tables.
     #[serde(skip)]
     pub routes: Vec<u8>,
     #[serde(skip)]
@@ -109,9 +107,7 @@ impl SubnetMap {
         }
     }
 
-    /// Writes load, part of the time waiting, and part of the time congested of all ports.
-    ///
-    /// The columns are 32-bit floats, little-endian; unknown values are not a number.
+    /// Load, part of time waiting and part congested of all ports: little-endian 32-bit floats, NaN if unknown.
     pub fn loads(&self, observation: &Observation) -> Vec<u8> {
         let column = |of: fn(&PortLoad) -> Option<f64>| {
             let value = move |&port: &PortId| {

@@ -58,12 +58,7 @@ pub fn data_rate(fabric: &Fabric, port: PortId) -> Option<Rate> {
 }
 
 impl Observation {
-    /// Compares two sweeps, port by port. `ticks` has the tick of PortXmitWait and PortXmitTimeCong of each port. A port
-    /// that waits and whose tick is not known has an unknown waiting time.
-    ///
-    /// # Panics
-    ///
-    /// If a sweep or `ticks` does not have as many ports as the fabric.
+    /// Compares two sweeps; a wait without a tick in `ticks` is unknown. Panics unless all have the fabric's ports.
     pub fn new(
         fabric: &Fabric,
         before: &IdVec<PortId, TrafficReading>,

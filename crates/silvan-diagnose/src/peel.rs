@@ -1,44 +1,36 @@
 //! Flows that the loads determine, found one after the other.
 //!
-//! The load of a port with a single possible flow is the size of that flow. If a host sends as much, to a thousandth,
-//! as exactly one host receives, it sends to that host. Each known flow is subtracted from the loads of its path, so
-//! other flows become the only possible ones of their ports.
-//!
-//! If no flow is determined any more, a flow is guessed that explains the loads of as many ports of its path as
-//! possible in full. Guesses are random among equals and repeated several times, and the results with the least
-//! unexplained load count equally. Flows on which they agree are certain, other flows are unknown.
+//! A port with a single possible flow gives its size; a host that sends as much, to a thousandth, as exactly one
+//! receives sends to it. Known flows are subtracted. Then random flows that explain most loads are guessed; flows on
+//! which the best guesses agree are certain.
 
 use std::rc::Rc;
 
 use silvan_core::{IdVec, PortId};
 
-/// Load below this part of the largest link counts as none.
+/// Load below this part of the largest link is none.
 const IDLE: f64 = 0.003;
-/// Two loads that differ by no more than this part are the same.
+/// Loads within this part are equal.
 const SAME: f64 = 0.0015;
 
 /// A guess explains the loads of at least so many ports in full.
 const LEAST_TIGHT: usize = 2;
 
-/// Loads and possible flows.
 #[derive(Clone)]
 pub(crate) struct Peeling<'a> {
     /// Unexplained part of the loads, in bit/s; `None` if unknown.
     pub residual: IdVec<PortId, Option<f64>>,
     paths: &'a dyn Fn(usize) -> &'a [PortId],
-    /// True if a flow is possible and unknown.
     pub open: Vec<bool>,
     pub known: Vec<(usize, f64)>,
     /// Possible flows of each port, one port after the other.
     index: Rc<(Vec<u32>, Vec<u32>)>,
-    /// Number of open flows, and the sum of their numbers.
     counts: Vec<u32>,
     sums: Vec<u64>,
     idle: f64,
 }
 
 impl<'a> Peeling<'a> {
-    /// All of `count` flows are possible, but for those that `excluded` names.
     pub fn new(
         residual: IdVec<PortId, Option<f64>>,
         count: usize,
@@ -100,7 +92,6 @@ impl<'a> Peeling<'a> {
         }
     }
 
-    /// Takes out what there is no choice about, until nothing is left of that kind.
     pub fn run(&mut self) {
         loop {
             self.close_idle();
@@ -110,7 +101,6 @@ impl<'a> Peeling<'a> {
         }
     }
 
-    /// No flow leads through a port of which nothing is left.
     fn close_idle(&mut self) {
         for port in 0..self.counts.len() {
             let left = self.residual[PortId::new(port)];
@@ -125,7 +115,6 @@ impl<'a> Peeling<'a> {
         }
     }
 
-    /// Ports with a single possible flow.
     fn assign_single(&mut self) -> bool {
         let mut any = false;
         for port in 0..self.counts.len() {
@@ -147,7 +136,7 @@ impl<'a> Peeling<'a> {
         any
     }
 
-    /// Flows whose first and last port have the same load, if neither port has another such flow.
+    /// Flows with equal load at first and last port, alone in that at both.
     fn assign_equal(&mut self) -> bool {
         let mut at_port = vec![0_u32; self.counts.len()];
         let mut equal = Vec::new();
@@ -186,8 +175,7 @@ impl<'a> Peeling<'a> {
         any
     }
 
-    /// Assigns flows that explain most ports of their paths, in random order among equals. `false` if there is
-    /// none that explains enough.
+    /// Assigns flows that explain most ports, in random order among equals; `false` if none explains enough.
     pub fn guess(
         &mut self,
         likelihood: impl Fn(usize) -> u32,
@@ -243,7 +231,7 @@ impl<'a> Peeling<'a> {
         ))
     }
 
-    /// Returns the unexplained load of ports without a possible flow, and of other ports at a discount.
+    /// Unexplained load; ports with possible flows count at a discount.
     pub fn unexplained(&self) -> f64 {
         let left = self.residual.iter().zip(&self.counts);
         left.filter_map(|(left, &count)| Some(left.as_ref()? * if count == 0 { 1.0 } else { 0.3 }))

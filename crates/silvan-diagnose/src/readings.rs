@@ -1,5 +1,3 @@
-//! Readings of all counters of a live subnet.
-
 use std::collections::BTreeSet;
 
 use silvan_core::{IdVec, NodeId, PortId};
@@ -12,36 +10,27 @@ use silvan_subnet::transport::{Transport, TransportError};
 use crate::counters::TrafficReading;
 use crate::logs::Logs;
 
-/// The counters and logs that are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadingOptions<'a> {
-    /// Switches that mark packets, whose logs are read. If there are any, so are the logs of hosts, and the
-    /// notifications that they have received.
+    /// Their logs are read, and those of hosts.
     pub marking: &'a [NodeId],
     pub counters: &'a IdVec<NodeId, CounterCapabilities>,
     pub before: Option<&'a Logs>,
-    /// Reads all counters, not only those that the diagnosis uses: among them the time that switch ports were
-    /// congested.
+    /// Reads counters beyond the diagnosis's, such as time congested.
     pub all: bool,
 }
 
-/// A sweep of the counters of all cabled ports.
 #[derive(Clone, Debug)]
 pub(crate) struct SubnetReadings {
-    /// By port; empty where nothing was read.
     pub readings: IdVec<PortId, TrafficReading>,
-    /// By port, if all counters are read.
     pub answers: Option<IdVec<PortId, PortAnswers>>,
-    /// Nodes that answered no request for counters.
     pub silent: Vec<NodeId>,
-    /// Nodes whose LID belongs to another node; their readings are empty.
+    /// Nodes whose LID has moved; their readings are empty.
     pub moved: Vec<NodeId>,
-    /// The logs of switches and hosts.
     pub logs: Logs,
 }
 
 impl SubnetReadings {
-    /// Reads the logs, and the counters of all cabled ports.
     pub fn take<T: Transport>(
         client: &mut Client<T>,
         fabric: &Fabric,
@@ -92,8 +81,7 @@ impl SubnetReadings {
         })
     }
 
-    /// Nodes that do not fit the topology: silent, with another LID, or with a link that went down since an
-    /// earlier sweep.
+    /// Silent nodes, nodes with another LID, and nodes with a link that went down since `before`.
     pub fn odd(&self, fabric: &Fabric, before: Option<&Self>) -> BTreeSet<NodeId> {
         let downed = |port: &PortId| {
             let at = |sweep: &Self| Some(sweep.readings[*port].link_downed?.value);
@@ -107,7 +95,6 @@ impl SubnetReadings {
     }
 }
 
-/// The counters that the diagnosis uses.
 fn reading(answers: &PortAnswers) -> TrafficReading {
     macro_rules! read {
         ($field:ident) => {{

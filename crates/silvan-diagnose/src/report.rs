@@ -354,7 +354,6 @@ impl Report {
     }
 }
 
-/// Groups nodes by their settings of congestion control.
 fn control_report(
     fabric: &Fabric,
     facts: &SurveyFacts,
@@ -416,7 +415,6 @@ fn seconds(span: Span) -> f64 {
     span.as_ps() as f64 / 1e12
 }
 
-/// The host that most of the traffic through a root goes to, if there is one.
 fn main_receiver(fabric: &Fabric, tree: &Tree) -> String {
     let mut by_host: BTreeMap<HostId, f64> = BTreeMap::new();
     for one in &tree.contributors {

@@ -1,8 +1,4 @@
-//! A live subnet, read by management datagrams.
-//!
-//! Everything is a Get: of subnet management (topology, forwarding tables, links), of performance management
-//! (counters) and of congestion control (settings and logs). Nothing is set; reading CongestionLog starts its
-//! count of events again.
+//! A live subnet, read by Get requests of management datagrams. Reading CongestionLog restarts its count of events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -179,18 +175,15 @@ impl Survey {
     }
 }
 
-/// Time for which a topology is valid without contradictions.
+/// Time for which a topology without contradictions is valid.
 const BELIEVED: Span = Span::from_ms(60_000);
 
 /// Sweeps of a subnet, each compared with the one before.
 #[derive(Debug)]
 pub struct Watch {
     known: Option<Known>,
-    /// The part of a management link that requests take at most.
     link_share: f64,
-    /// True if all counters are read.
     wants_all: bool,
-    /// Datagrams sent up to the last survey.
     sent: Statistics,
 }
 
@@ -199,7 +192,6 @@ struct Known {
     topology: Arc<LiveSubnet>,
     read_at: MonotonicTime,
     last: Option<SubnetReadings>,
-    /// Nodes that contradicted the topology when it was read.
     odd: BTreeSet<NodeId>,
     is_odd: bool,
 }
@@ -216,8 +208,7 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// A watch whose requests take at most this part of a management link: the slowest among the link of the local
-    /// port and the cables between switches.
+    /// Requests take at most this part of the slowest link among the local port's and those between switches.
     pub fn with_link_share(link_share: f64) -> Self {
         Self {
             link_share,
@@ -236,12 +227,7 @@ impl Watch {
         self.invalidate();
     }
 
-    /// Reads the topology, unless it is known, not old, and fits the last sweep. Readings of another topology
-    /// are forgotten.
-    ///
-    /// # Errors
-    ///
-    /// [`SurveyError`].
+    /// Reads the topology unless it is known, recent, and fits the last sweep; forgets readings of another one.
     pub fn prepare<T: Transport>(&mut self, client: &mut Client<T>) -> Result<(), SurveyError> {
         if let Some(known) = &self.known {
             let age = client.now().checked_since(known.read_at);
@@ -274,7 +260,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Sets the pace for the link of the local port, as no other is known yet.
+    /// No link but the local port's is known yet.
     fn set_pace<T: Transport>(&self, client: &mut Client<T>) -> Result<(), SurveyError> {
         let local = local_port(client)?.ok_or(SurveyError::NoAnswer)?;
         if let Some(rate) = rate_of(&local) {
@@ -283,11 +269,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Reads all counters. `None` for the first sweep of a topology, which can be compared with no other.
-    ///
-    /// # Errors
-    ///
-    /// [`SurveyError`].
+    /// Reads all counters; `None` for the first sweep of a topology.
     pub fn sweep<T: Transport>(
         &mut self,
         client: &mut Client<T>,
@@ -355,11 +337,7 @@ impl Watch {
     }
 }
 
-/// Reads topology and tables, then the counters twice, `interval` apart.
-///
-/// # Errors
-///
-/// [`SurveyError`].
+/// Reads topology and tables, then the counters twice, `interval` apart. Errors: [`SurveyError`].
 pub fn survey<T: Transport>(client: &mut Client<T>, interval: Span) -> Result<Survey, SurveyError> {
     let mut watch = Watch::default();
     // So that the interval begins with the first sweep.

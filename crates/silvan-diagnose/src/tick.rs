@@ -1,7 +1,5 @@
-//! The tick of PortXmitWait of each port, by its device and its PortSamplesControl.Tick.
-//!
-//! The list of devices, [`TickRule`], has switches only. An adapter's Tick decides for its port; where it is not known, the
-//! port counts as the switch at the other end of its cable.
+//! The tick of PortXmitWait by device ([`TickRule`] of a switch) or PortSamplesControl.Tick (adapters); else the next
+//! switch's.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +15,6 @@ use silvan_subnet::transport::{Transport, TransportError};
 pub struct TickFacts {
     /// The device of each node, where it is known.
     pub devices: IdVec<NodeId, Option<DeviceId>>,
-    /// PortSamplesControl.Tick by port; `None` where it is not known.
     codes: IdVec<PortId, Option<u8>>,
 }
 
@@ -25,7 +22,7 @@ fn kind(fabric: &Fabric, port: PortId) -> Option<LinkKind> {
     Some(fabric.links[fabric.ports[port].link?].kind)
 }
 
-/// The rule of a switch of which only its fastest link is known. Switch-IB and Quantum both have EDR.
+/// The fastest link is no proof: Switch-IB and Quantum both have EDR.
 fn rule_of_fastest(speed: Speed) -> Option<TickRule> {
     match speed {
         Speed::Hdr | Speed::Ndr | Speed::Xdr => Some(TickRule::Port),
@@ -35,7 +32,6 @@ fn rule_of_fastest(speed: Speed) -> Option<TickRule> {
 }
 
 impl TickFacts {
-    /// The facts that files have.
     pub(crate) fn of_files(fabric: &Fabric, imported: &ImportedFabric) -> Self {
         Self {
             devices: devices(fabric, imported),
@@ -43,7 +39,6 @@ impl TickFacts {
         }
     }
 
-    /// Reads the facts of a live subnet.
     pub(crate) fn read<T: Transport>(
         client: &mut Client<T>,
         fabric: &Fabric,
@@ -71,7 +66,7 @@ impl TickFacts {
         fabric.ports.ids().map(tick).collect()
     }
 
-    /// The stated tick of a port: that of its device, of the switch that an adapter is cabled to, or of all ports.
+    /// Stated for the device, for the adapter's switch, or for all.
     fn given(&self, fabric: &Fabric, given: &GivenTicks, port: PortId) -> Option<Span> {
         let node = fabric.ports[port].node;
         let own = self.devices[node];
@@ -132,7 +127,6 @@ fn devices(fabric: &Fabric, imported: &ImportedFabric) -> IdVec<NodeId, Option<D
     devices
 }
 
-/// Reads the Tick of one port for each node, width and speed.
 fn read_codes<T: Transport>(
     client: &mut Client<T>,
     fabric: &Fabric,

@@ -1,4 +1,4 @@
-//! Topology of a live subnet: nodes, cables, forwarding tables, supported rates of links, and settings.
+//! Topology of a live subnet: nodes, cables, forwarding tables, rates and settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,11 +57,7 @@ pub struct LiveSubnet {
 }
 
 impl LiveSubnet {
-    /// Reads a subnet.
-    ///
-    /// # Errors
-    ///
-    /// [`SurveyError`].
+    /// Reads a subnet. Errors: [`SurveyError`].
     pub fn read<T: Transport>(client: &mut Client<T>) -> Result<Self, SurveyError> {
         let subnet = discover(client)?.ok_or(SurveyError::NoAnswer)?;
         let blocks = read_tables(client, &subnet)?;
@@ -105,8 +101,7 @@ impl LiveSubnet {
         })
     }
 
-    /// The lowest rate of the local port's link and the cables between switches: those that datagrams to many nodes
-    /// share.
+    /// The lowest rate among the local port's link and cables between switches.
     pub fn slowest_shared_rate(&self) -> Option<Rate> {
         let fabric = &self.fabric;
         let between = fabric
@@ -147,13 +142,12 @@ pub(crate) fn rate_of(local: &LocalPort) -> Option<Rate> {
     Rate::from_bits_per_sec(local.bytes_per_second * 8)
 }
 
-/// The fabric with hosts without LIDs, as their switches' forwarding tables were not read.
+/// Hosts have no LIDs, as their switches' tables were not read.
 pub(crate) fn import_without_tables(subnet: &Subnet) -> ImportedFabric {
     import(subnet, None)
 }
 
-/// The fabric as files of the common tools would describe it. Without its LID a host cannot be asked: it is left out,
-/// if LIDs are given.
+/// Hosts without LID cannot be asked and are left out if LIDs are given.
 fn import(subnet: &Subnet, lids: Option<&HostLids>) -> ImportedFabric {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     let switch_names = subnet.switches.iter().map(|switch| switch.name.as_str());
@@ -281,7 +275,7 @@ fn tables(fabric: &Fabric, blocks: &BTreeMap<Guid, SwitchTable>) -> ForwardingTa
     tables
 }
 
-/// LIDs of nodes that requests of the local port do not reach, or whose answers do not come back, by the tables.
+/// LIDs that requests of the local port, or their answers, do not reach.
 fn unreachable(fabric: &Fabric, tables: &ForwardingTables, local: Lid) -> BTreeSet<Lid> {
     let Some(own) = fabric.node_by_lid(local) else {
         return BTreeSet::new();
@@ -326,7 +320,6 @@ const WIDTHS: [(u8, Width); 5] = [
     (link_width::X1, Width::X1),
 ];
 
-/// The largest width among these bits.
 fn width(bits: u8) -> Width {
     let mut known = WIDTHS.iter();
     known
@@ -334,7 +327,6 @@ fn width(bits: u8) -> Width {
         .map_or(Width::X1, |(_, width)| *width)
 }
 
-/// The highest speed among these bits.
 fn speed(bits: u32, extended: u32, extended2: u32) -> Speed {
     const SPEEDS: [(usize, u32, Speed); 8] = [
         (2, link_speed_ext2::XDR, Speed::Xdr),
@@ -375,7 +367,6 @@ fn data_vls(subnet: &Subnet) -> Option<u8> {
     lanes.min()
 }
 
-/// The rate that both ends of each link support.
 fn capable<T: Transport>(
     client: &mut Client<T>,
     fabric: &Fabric,
@@ -421,7 +412,6 @@ fn capable<T: Transport>(
     Ok(fabric.ports.ids().map(capable).collect())
 }
 
-/// Reads which counters each node has.
 fn counters<T: Transport>(
     client: &mut Client<T>,
     fabric: &Fabric,
@@ -461,12 +451,10 @@ fn is_marking(control: &BTreeMap<String, SwitchControl>) -> bool {
     control.values().any(marks)
 }
 
-/// A Get of congestion control without a key.
 fn congestion_get(node: u32, lid: Lid, attribute: ManagementAttribute) -> Query {
     Query::congestion(node, lid, Method::GET, 0, attribute, 0)
 }
 
-/// Reads the reaction of hosts to notifications.
 fn adapters<T: Transport>(
     client: &mut Client<T>,
     fabric: &Fabric,

@@ -1,11 +1,8 @@
-//! Congestion trees from loads, waiting times and estimated flows.
-//!
-//! The terms are those of `probe.trees` (docs/model.md):
+//! Congestion trees from loads, waiting times and estimated flows, in the terms of `probe.trees` (docs/model.md).
 //!
 //! - A root sends all the time, or its receiver accepts no more.
-//! - A branch waits for credits because the switch behind it holds packets for a root or a branch.
-//! - Contributors send through the root.
-//! - Victims send through a branch and not through a root.
+//! - A branch waits for credits, as the switch behind it holds packets for a root or branch.
+//! - Contributors send through the root, victims through a branch alone.
 
 mod facts;
 mod tree;
@@ -39,9 +36,8 @@ const LEAST_TURN: f64 = 0.03;
 const ALONE: f64 = 0.97;
 /// Flows below this part of what a branch sends are no victims of note.
 const LEAST_VICTIM: f64 = 0.05;
-/// Hosts are named that are victims in at least this part of the sets of flows that explain the loads equally well. The
-/// F1 of a list is largest if all are named whose odds are at least half of it (Lipton, Elkan, Naryanaswamy: Optimal
-/// thresholding of classifiers to maximize F1 measure, ECML 2014); this is half of 0.86.
+/// Hosts are named if they are victims in at least this part of equally good sets: half of an F1 of 0.86 (Lipton,
+/// Elkan, Naryanaswamy: Optimal thresholding of classifiers to maximize F1 measure, ECML 2014).
 const LIKELY: f64 = 0.43;
 /// Notifications per second in the whole subnet from which on they count.
 const LEAST_MARKS: f64 = 20.0;
@@ -53,18 +49,13 @@ const DEGRADED: f64 = 0.99;
 /// Marks that leave so much more of all loads unexplained do not tell of all senders.
 const NOT_EXPLAINED: f64 = 0.01;
 
-/// Part that notifications have in a verdict.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MarksUsed {
-    /// There are no notifications.
     None,
-    /// Notifications name some senders.
     Sample,
-    /// Notifications name all senders.
     All,
 }
 
-/// A port of a tree, while trees are built.
 #[derive(Clone, Copy)]
 struct Membership {
     root: PortId,
@@ -74,7 +65,6 @@ struct Membership {
 
 struct Trees<'a> {
     facts: Facts<'a>,
-    /// Rate from a port into each output of the switch behind it, by the output's number.
     turns: IdVec<PortId, Vec<f64>>,
     members: IdVec<PortId, Option<Membership>>,
 }
@@ -154,7 +144,6 @@ impl<'a> Trees<'a> {
         trees
     }
 
-    /// Rate from a port to an output of the switch behind it.
     fn turn(&self, from: PortId, to: PortId) -> f64 {
         let number = usize::from(self.facts.fabric.ports[to].number.as_u8()) - 1;
         self.turns[from].get(number).copied().unwrap_or(0.0)
@@ -164,7 +153,6 @@ impl<'a> Trees<'a> {
         data_rate(self.facts.fabric, port).map_or(1.0, |rate| rate.bits_per_sec() as f64)
     }
 
-    /// Ports that send to the switch of this output, with what they send through it.
     fn inputs(&self, output: PortId) -> impl Iterator<Item = (PortId, f64)> + '_ {
         let fabric = self.facts.fabric;
         let node = &fabric.nodes[fabric.ports[output].node];
@@ -172,8 +160,7 @@ impl<'a> Trees<'a> {
         inputs.map(move |input| (input, self.turn(input, output)))
     }
 
-    /// Returns the blocked ports that send to the switch of this output and may wait for it. Their traffic through it
-    /// is a part of its rate, or they send through no other output that could delay them.
+    /// Blocked inputs with a good part of the output, or without another output that could delay them.
     fn blocked_inputs(&self, output: PortId) -> impl Iterator<Item = PortId> + '_ {
         let least = LEAST_TURN * self.rate(output);
         let blocked = self
@@ -184,7 +171,6 @@ impl<'a> Trees<'a> {
             .map(|(input, _)| input)
     }
 
-    /// Returns true if a port sends through an output that is busy or blocked.
     fn has_reason(&self, input: PortId) -> bool {
         let fabric = self.facts.fabric;
         let Some((switch, _)) = fabric.peer_switch(input) else {
@@ -225,7 +211,6 @@ impl<'a> Trees<'a> {
             || is_bad_cable(&self.facts, port)
     }
 
-    /// Makes trees from roots: blocked ports that lead to a member become members.
     fn attach(&mut self, roots: Vec<PortId>) {
         let mut open = VecDeque::new();
         for root in roots {
@@ -265,7 +250,7 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// The busiest output that a blocked port without a tree leads to.
+    /// The busiest output that a blocked port outside of trees leads to.
     fn suspect(&self) -> Option<PortId> {
         let fabric = self.facts.fabric;
         let blocked = fabric
@@ -345,7 +330,6 @@ impl<'a> Trees<'a> {
         MarksUsed::Sample
     }
 
-    /// Returns the sent rate of a port, in bit/s.
     fn sent(&self, port: PortId) -> f64 {
         self.facts.observation.ports[port].load.unwrap_or(1.0) * self.rate(port)
     }

@@ -1,5 +1,4 @@
-//! The programs that are attached, and where their datagrams go. No input or output happens here:
-//! bytes come in, messages to be sent come out.
+//! Attached programs and their datagrams, without input or output: bytes come in, messages to be sent come out.
 
 mod datagrams;
 mod files;
@@ -18,7 +17,6 @@ use crate::loss::{DelayedRequest, Loss};
 use crate::subnet::Subnet;
 use crate::wire::{CONTROL_DATA, CONTROL_LEN, ConnectRequest, Control, ControlKind, Message};
 
-/// An attached program.
 #[derive(Clone, Debug)]
 struct Client {
     node: NodeId,
@@ -28,19 +26,15 @@ struct Client {
     access: Access,
 }
 
-/// Kind of a program's attachment.
 #[derive(Clone, Debug)]
 enum Access {
-    /// By umad2sim.
     Umad2sim,
-    /// By a file of the kernel's interface for datagrams.
     File(File),
-    /// By the file that marks a port as that of a subnet manager.
+    /// A file that marks a port as that of a subnet manager.
     IsSm,
 }
 
 impl Client {
-    /// Returns true if requests for a subnet manager go to this client.
     fn is_manager(&self) -> bool {
         match &self.access {
             Access::Umad2sim => self.is_sm,
@@ -50,16 +44,14 @@ impl Client {
     }
 }
 
-/// Time after which a request that a subnet manager has not answered comes back as timed out. Tools have given up by
-/// then, but a subnet manager that queries another one waits without limit.
+/// Timeout of a request that a subnet manager does not answer: a subnet manager that queries another waits without
+/// limit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A request that a subnet manager has not answered yet.
 #[derive(Clone, Debug)]
 struct Forwarded {
     to: u16,
     original: DelayedRequest,
-    /// Time at which the request was passed on.
     at: Duration,
 }
 
@@ -78,29 +70,22 @@ pub struct MadCounts {
     pub lost: u64,
 }
 
-/// Action of the sockets' owner on a control message.
 #[derive(Clone, Debug)]
 pub(crate) enum ControlAction {
-    /// Send this answer.
     Reply([u8; CONTROL_LEN]),
-    /// Open the data channel of a new client, then send the answer.
     Connect {
         client: u16,
-        /// Process or port of the client.
         id: u32,
         reply: [u8; CONTROL_LEN],
         refusal: [u8; CONTROL_LEN],
     },
-    /// Send the answer, then close the channel of the client.
     Disconnect {
         client: u16,
         reply: [u8; CONTROL_LEN],
     },
-    /// Not a control message.
     Nothing,
 }
 
-/// A subnet with the programs attached to it.
 #[derive(Debug)]
 pub(crate) struct Clients {
     pub subnet: Subnet,
@@ -108,23 +93,20 @@ pub(crate) struct Clients {
     default_node: NodeId,
     /// By requester and its transaction.
     forwarded: BTreeMap<(u16, u64), Forwarded>,
-    /// Queries of the hosts themselves.
     pub questions: Questions,
-    /// Messages to be sent, in order.
     pub outbox: Vec<(u16, Message)>,
     pub loss: Loss,
     pub traffic: MadCounts,
-    /// TransactionID of the next trap.
     next_trap: u64,
-    /// Number that the next client gets if it is free, and how many numbers there are.
+    /// Next client number to try, and end of the numbers.
     next_client: u16,
-    /// Time of the last check of the files' requests.
+    /// Last check of the files' requests.
     sends_checked: Duration,
     numbers: u16,
 }
 
 impl Clients {
-    /// No client is attached; clients that name no node are attached to `default_node`.
+    /// `default_node` is for clients that name no node.
     pub fn new(subnet: Subnet, default_node: Option<&str>) -> Result<Self, EmulatorError> {
         let first = subnet.fabric.host_ids().next();
         let first = first.map(|host| subnet.fabric.node_of_host(host));
@@ -150,13 +132,11 @@ impl Clients {
         })
     }
 
-    /// Numbers clients below `numbers` only.
     pub fn limit_numbers(&mut self, numbers: u16) {
         self.numbers = numbers.max(1);
     }
 
-    /// A number that is not in use. Numbers are used in rotation, so that a number is not given again at once: what was
-    /// meant for its last owner could still be in progress.
+    /// Numbers rotate, because messages for the last owner could still be in progress.
     fn free_number(&mut self) -> Option<u16> {
         let numbers = u32::from(self.numbers);
         let from = u32::from(self.next_client);
@@ -166,17 +146,14 @@ impl Clients {
         Some(free)
     }
 
-    /// Returns the number of attached programs.
     pub fn count(&self) -> usize {
         self.clients.len()
     }
 
-    /// Name of the node that programs are attached to which name none.
     pub fn default_name(&self) -> &str {
         &self.subnet.fabric.nodes[self.default_node].name
     }
 
-    /// Answers a control message.
     pub fn control(&mut self, bytes: &[u8]) -> ControlAction {
         let Some(control) = Control::parse(bytes) else {
             self.traffic.dropped += 1;
@@ -243,7 +220,7 @@ impl Clients {
         self.clients.insert(client, attached);
         self.set_sm(client, request.is_sm);
         let name = &self.subnet.fabric.nodes[node].name;
-        // A name that the client asked for is said back as it was.
+        // The answer repeats the name of the request.
         let name = if request.node.is_empty() {
             name
         } else {
@@ -257,8 +234,8 @@ impl Clients {
         }
     }
 
-    /// NodeInfo for the client's files. It works out the port's GUID as the node's plus
-    /// the port's number, which real adapters need not follow; so the node's is what leads there.
+    /// The client computes the port's GUID as the node's plus the port's number, which real adapters need not follow;
+    /// so the result is chosen accordingly.
     fn node_info(&self, node: NodeId) -> [u8; CONTROL_DATA] {
         let mut info = self.subnet.state(node).info;
         info.local_port = self.subnet.own_port(node);
@@ -290,12 +267,10 @@ impl Clients {
         self.subnet.state_mut(node).ports[own].is_sm = any;
     }
 
-    /// Returns true if a subnet manager is attached anywhere.
     pub fn has_manager(&self) -> bool {
         self.clients.values().any(Client::is_manager)
     }
 
-    /// The subnet manager at a node.
     fn sm_at(&self, node: NodeId) -> Option<u16> {
         let mut clients = self.clients.iter();
         clients
@@ -303,7 +278,7 @@ impl Clients {
             .map(|(&id, _)| id)
     }
 
-    /// Removes a client. Clients that wait for its answers get their requests back.
+    /// Returns requests to clients that wait for its answers.
     pub fn disconnect(&mut self, client: u16) {
         self.set_sm(client, false);
         self.clients.remove(&client);
@@ -312,8 +287,7 @@ impl Clients {
         self.return_requests(|forwarded| forwarded.to == client);
     }
 
-    /// Does what is due by now: what was lost is sent again or comes back, switches get power back, hosts
-    /// ask for paths.
+    /// Resends lost requests, restores power, queries paths.
     pub fn come_due(&mut self) {
         while let Some(delayed) = self.loss.due(self.subnet.uptime) {
             self.lost_for_long(delayed);
@@ -323,13 +297,11 @@ impl Clients {
         self.query_paths();
     }
 
-    /// Gives requests back that a subnet manager does not answer.
     pub fn expire(&mut self) {
         let now = self.subnet.uptime;
         self.return_requests(|forwarded| now.saturating_sub(forwarded.at) >= PATIENCE);
     }
 
-    /// Gives back, as timed out, the forwarded requests of which this is true.
     fn return_requests(&mut self, unanswered: impl Fn(&Forwarded) -> bool) {
         let all = std::mem::take(&mut self.forwarded);
         let (back, rest) = all
@@ -338,7 +310,7 @@ impl Clients {
         self.forwarded = rest;
         let back: BTreeMap<_, Forwarded> = back;
         for ((client, _), forwarded) in back {
-            // The kernel's interface has its own time.
+            // The kernel's interface has separate timeouts.
             if self.is_file(client) {
                 continue;
             }

@@ -1,5 +1,3 @@
-//! Commands of the control channel, and the answers: a line of JSON each.
-
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -117,8 +115,7 @@ pub enum Command {
     },
     /// The forwarding tables, as `dump_lfts` prints them.
     Tables {
-        /// Add the nonzero service levels of these paths, and the SL to VL tables that a subnet manager has set for
-        /// them.
+        /// Add the nonzero service levels of these paths, and a subnet manager's SL to VL tables for them.
         #[serde(default)]
         levels: Option<Sources>,
     },
@@ -129,9 +126,8 @@ pub enum Command {
     },
     /// Nodes, ports and scenario, for the browser page.
     Fabric,
-    /// Counters of all ports, and congestion trees: of this instant, or of an earlier one that the answer
-    /// states, so that searches take little time. As many bytes as the answer states follow its line:
-    /// columns of numbers in the order of the answer.
+    /// Counters of all ports, and congestion trees of a stated instant; the stated number of bytes follows the line,
+    /// columns of numbers in order.
     Sample {
         /// Version of the routes that the asker has; those of another version are a column.
         #[serde(default)]
@@ -143,14 +139,13 @@ pub enum Command {
     Quit,
 }
 
-/// Delivered bytes at an instant, for rates.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     at: Time,
     bytes: Vec<u64>,
 }
 
-/// Samples apart by at least this much simulated time make a rate.
+/// Minimum simulated time between two samples of a rate.
 #[derive(Debug, Default)]
 pub(crate) struct CounterRates {
     older: Sample,
@@ -158,7 +153,6 @@ pub(crate) struct CounterRates {
 }
 
 impl CounterRates {
-    /// Takes a sample.
     pub fn sample(&mut self, clients: &Clients) {
         let senders = clients.subnet.plane.senders().into_iter();
         let sample = Sample {
@@ -168,8 +162,8 @@ impl CounterRates {
         self.older = std::mem::replace(&mut self.newer, sample);
     }
 
-    /// Returns the rate of a class in Gbit/s of payload between the last two samples. Before the first sample, it is
-    /// the rate from the start until `now`, by when `delivered` bytes have arrived.
+    /// Rate in Gbit/s of payload between the last two samples; before the first, from the start until `now` with
+    /// `delivered` bytes.
     fn gbps(&self, class: usize, delivered: u64, now: Time) -> f64 {
         if self.newer.bytes.is_empty() {
             let span = now.since(Time::ZERO).as_secs_f64();
@@ -188,7 +182,6 @@ impl CounterRates {
     }
 }
 
-/// State that a command reads and changes.
 pub(crate) struct ControlSession<'a> {
     pub clients: &'a mut Clients,
     pub pace: &'a mut Pace,
@@ -201,7 +194,6 @@ pub(crate) struct ControlSession<'a> {
 type Answer = Result<Value, String>;
 
 impl ControlSession<'_> {
-    /// Answers a line with a line, which numbers may follow.
     pub fn answer(&mut self, line: &str) -> Vec<u8> {
         let mut numbers = Vec::new();
         let answer = match serde_json::from_str::<Command>(line) {
@@ -215,7 +207,7 @@ impl ControlSession<'_> {
             }
             Ok(command) => self.obey(command),
             Err(error) => {
-                // The place in the line is of no use to people who never see it.
+                // The position in the line does not help a user who never sees it.
                 let text = error.to_string();
                 let reason = text
                     .rsplit_once(" at line ")
@@ -294,7 +286,6 @@ impl ControlSession<'_> {
                 None => Err("there is no subnet manager to ask".to_owned()),
             },
             Command::Fabric => Ok(crate::view::fabric(&self.clients.subnet)),
-            // Answered with numbers, before.
             Command::Sample { .. } => Ok(json!({})),
             Command::Quit => {
                 *self.quit = true;
@@ -425,7 +416,6 @@ impl ControlSession<'_> {
         Ok(json!({ "switch": name, "off_s": seconds }))
     }
 
-    /// A port with a cable, and what is said of it.
     fn cable(&self, port: &str) -> Result<(PortId, Value), String> {
         let fabric = self.fabric();
         let id = cabled_port(fabric, port)?;
@@ -442,7 +432,6 @@ impl ControlSession<'_> {
         self.bring_about(Fault::Cut(id), answer)
     }
 
-    /// A cable is as new.
     fn restore(&mut self, port: &str) -> Answer {
         let (id, answer) = self.cable(port)?;
         let limit = CableLimit::default();
@@ -479,7 +468,6 @@ impl ControlSession<'_> {
     }
 }
 
-/// Reads a value from its text.
 fn parse<T: std::str::FromStr>(text: &str) -> Result<T, String>
 where
     T::Err: std::fmt::Display,

@@ -1,5 +1,3 @@
-//! Errors of an emulated fabric.
-
 use std::io;
 
 use silvan_model::BuildError;
@@ -64,7 +62,6 @@ pub enum EmulatorError {
 }
 
 impl EmulatorError {
-    /// Says what failed.
     pub(crate) fn socket(what: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
         move |error| Self::Socket {
             what,

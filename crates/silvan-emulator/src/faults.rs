@@ -1,5 +1,3 @@
-//! Faults of the live fabric: at once, or on a schedule.
-
 mod schedule;
 
 use std::time::Duration;
@@ -13,7 +11,7 @@ pub use schedule::FaultSchedule;
 pub(crate) use schedule::Timetable;
 
 impl Clients {
-    /// Brings a fault about; a reboot lasts for `span` of the wall clock. Says why it cannot.
+    /// A reboot lasts for `span` of wall time.
     pub(crate) fn bring_about(&mut self, fault: Fault, span: Duration) -> Result<(), String> {
         let subnet = &mut self.subnet;
         match fault {
@@ -39,7 +37,6 @@ impl Clients {
         Ok(())
     }
 
-    /// Repairs a fault. A switch gets power back by itself.
     pub(crate) fn repair(&mut self, fault: Fault) {
         let subnet = &mut self.subnet;
         match fault {

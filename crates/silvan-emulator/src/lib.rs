@@ -1,12 +1,5 @@
-//! The live fabric: a simulated data plane, paced to the wall clock and managed by real, unmodified
-//! InfiniBand tools.
-//!
-//! Tools reach it through the preload library `silvan-shim`, or through ibsim's umad2sim. Sockets
-//! carry their management datagrams, and agents at every node answer them. Tools read the state of
-//! the data plane, and their settings take effect at once.
-//!
-//! On systems other than Linux the crate is empty: umad, epoll and abstract UNIX sockets exist on
-//! Linux only.
+//! The live fabric: a simulated data plane, paced to the wall clock and managed by unmodified InfiniBand tools, through
+//! the preload library `silvan-shim` or ibsim's umad2sim. Empty without Linux's umad, epoll and abstract UNIX sockets.
 #![cfg(target_os = "linux")]
 
 pub(crate) mod agent;

@@ -1,5 +1,3 @@
-//! The management plane without sockets and clock.
-
 use silvan_core::{Bytes, Span, Time};
 use silvan_fabric::Fabric;
 use silvan_model::{Engines, Forest, InvariantError};
@@ -12,8 +10,7 @@ use crate::error::EmulatorError;
 use crate::subnet::{Setup, Subnet};
 use crate::wire::{CONTROL_LEN, DATA_LEN};
 
-/// An emulated fabric that is handed the bytes of its clients, and hands out those for them: for
-/// tests that play the tools, whole or broken.
+/// An emulated fabric that is handed the bytes of its clients, for tests that play the tools.
 #[derive(Debug)]
 pub struct ManagementPlane {
     clients: Clients,
@@ -31,11 +28,7 @@ pub enum ControlAnswer {
 }
 
 impl ManagementPlane {
-    /// The fabric of a scenario, at time zero.
-    ///
-    /// # Errors
-    ///
-    /// [`EmulatorError`] if it cannot be built.
+    /// The fabric of a scenario, at time zero. Errors: [`EmulatorError`] if it cannot be built.
     pub fn new(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -44,11 +37,7 @@ impl ManagementPlane {
         Self::build(engines, scenario, setup.into(), None)
     }
 
-    /// The fabric of a scenario, at time zero, with a driver that sends next to the scenario's load.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
+    /// A scenario's fabric at time zero, with a driver next to its load. Errors as [`new`](Self::new).
     pub fn driven(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -69,11 +58,8 @@ impl ManagementPlane {
         Ok(Self { clients })
     }
 
-    /// Takes requests of the driver outside a notification; they are moved out. Without a driver they have no effect.
-    ///
-    /// # Errors
-    ///
-    /// [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
+    /// Takes the driver's requests outside a notification; an [`EmulatorError`] for a timer beyond the clock leaves all
+    /// undone.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
     }
@@ -115,12 +101,7 @@ impl ManagementPlane {
         bytes.map(|(to, message)| (to, message.bytes)).collect()
     }
 
-    /// Lets simulated time and the server's clock pass. A driver that stops the step ends it earlier; the next call
-    /// goes on from there.
-    ///
-    /// # Errors
-    ///
-    /// [`EmulatorError`] if the data plane cannot go on.
+    /// Lets both clocks pass until the end or a driver's stop; an [`EmulatorError`] if the data plane cannot go on.
     pub fn pass(&mut self, span: Span) -> Result<(), EmulatorError> {
         let subnet = &mut self.clients.subnet;
         subnet.uptime += std::time::Duration::from_nanos(span.as_ps() / 1000);
@@ -164,11 +145,7 @@ impl ManagementPlane {
             .collect()
     }
 
-    /// Checks that bytes, credits and queues of the data plane add up.
-    ///
-    /// # Errors
-    ///
-    /// [`InvariantError`] says what does not.
+    /// Checks that bytes, credits and queues of the data plane add up. Errors: [`InvariantError`] says what does not.
     pub fn audit(&self) -> Result<(), InvariantError> {
         self.clients.subnet.plane.engine.audit()
     }

@@ -1,25 +1,22 @@
-//! Keeping simulated time in step with the wall clock.
-
 use std::time::{Duration, Instant};
 
 use silvan_core::{Span, Time};
 
-/// Target wall time of a step of the data plane, which is the longest wait of a datagram.
+/// Wall time of a step of the data plane, the longest wait of a datagram.
 const SLICE: Duration = Duration::from_micros(50);
 /// Longest and shortest step, in ps.
 const LONGEST_STEP: u64 = 1_000_000_000;
 const SHORTEST_STEP: u64 = 1_000_000;
-/// Lag from which on simulated time is made to catch up: less is not worth a step.
+/// Smallest lag for which a step is worthwhile.
 const GRAIN: Duration = Duration::from_millis(1);
-/// Lag that counts while programs wait for messages.
+/// Smallest lag while programs wait for messages.
 const FINE_GRAIN: Duration = Duration::from_micros(20);
-/// Largest lag that simulated time makes up for; beyond it, simulated time falls behind
-/// permanently. A busy machine delays a thread by less than a second, which is soon made up for.
+/// Largest lag that is made up for; beyond, simulated time falls behind permanently. A busy machine delays a thread by
+/// less than a second.
 const MOST_LAG: Duration = Duration::from_secs(1);
 /// Wall time over which the speed is measured.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// Pace of simulated time by the wall clock.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// Simulated seconds per second.
@@ -29,9 +26,9 @@ pub(crate) struct Pace {
     simulated: Time,
     paused: bool,
     catching_up: bool,
-    /// Step of the data plane that takes about [`SLICE`], in ps.
+    /// Step that takes about [`SLICE`], in ps.
     step: u64,
-    /// Simulated time given up so far, in seconds: it can be more than the clock can hold.
+    /// Simulated time given up, in seconds: it may exceed the clock's range.
     given_up: f64,
     window: (Instant, Time),
     speed: f64,
@@ -52,12 +49,11 @@ impl Pace {
         }
     }
 
-    /// Simulated seconds per second that are aimed at.
     pub fn scale(&self) -> f64 {
         self.scale
     }
 
-    /// Simulated seconds per second that were reached of late.
+    /// Recently reached simulated seconds per second.
     pub fn speed(&self) -> f64 {
         self.speed
     }
@@ -66,29 +62,26 @@ impl Pace {
         self.paused
     }
 
-    /// Simulated seconds that the data plane is behind for good.
+    /// Simulated seconds that are not made up for.
     pub fn given_up(&self) -> f64 {
         self.given_up
     }
 
-    /// Simulated time that the data plane is behind, and makes up for.
     pub fn lag(&self, now: Instant, simulated: Time) -> Span {
         let behind = self.target(now).checked_since(simulated);
         behind.unwrap_or(Span::ZERO)
     }
 
-    /// Returns the simulated time that passes meanwhile.
     fn scaled(&self, wall: Duration) -> Span {
         Span::from_ps((wall.as_secs_f64() * self.scale * 1e12) as u64)
     }
 
-    /// Starts to count from an instant.
     fn agree(&mut self, now: Instant, simulated: Time) {
         self.wall = now;
         self.simulated = simulated;
     }
 
-    /// Counts from now on; the speed is taken for reached until it has been measured.
+    /// The speed counts as reached until it has been measured.
     pub fn start(&mut self, now: Instant, simulated: Time) {
         self.agree(now, simulated);
         self.window = (now, simulated);
@@ -107,7 +100,6 @@ impl Pace {
         self.start(now, simulated);
     }
 
-    /// Returns the due simulated time.
     fn target(&self, now: Instant) -> Time {
         if self.paused {
             return self.simulated;
@@ -116,7 +108,7 @@ impl Pace {
         self.simulated.saturating_add(self.scaled(passed))
     }
 
-    /// The end of the next step, `None` if simulated time is about where it should be: more exactly if programs wait for it.
+    /// The end of the next step, `None` if the lag is small; `waits` means that programs wait for it.
     pub fn next_step(
         &mut self,
         now: Instant,
@@ -144,11 +136,10 @@ impl Pace {
         Some(simulated.saturating_add(step))
     }
 
-    /// A step of this length has taken that long.
     pub fn stepped(&mut self, simulated: Span, wall: Duration) {
         let taken = wall.as_nanos().max(1) as u64;
         let ideal = simulated.as_ps().saturating_mul(SLICE.as_nanos() as u64) / taken;
-        // A pause of the whole process must not make all further steps tiny.
+        // A pause of the process must not make all further steps tiny.
         let ideal = ideal.clamp(self.step / 2, self.step.saturating_mul(2));
         self.step = ideal.clamp(SHORTEST_STEP, LONGEST_STEP);
     }

@@ -1,7 +1,5 @@
-//! The files of `/sys/class/infiniband`, `infiniband_mad` and `infiniband_verbs`, as the kernel's documentation of
-//! its ABI describes them, of one node. Their text is that of the instant of reading.
-//!
-//! Counters are those of the performance management agent: the kernel, too, reads them there.
+//! A node's files of `/sys/class/infiniband`, `infiniband_mad` and `infiniband_verbs` (kernel ABI documentation), at
+//! the instant of reading.
 
 use std::fmt::Write;
 
@@ -15,13 +13,11 @@ use silvan_mad::{ATTRIBUTE_BYTE, Class, FieldLocation, MAD_LEN, Method, Packet, 
 use crate::subnet::{Arrival, Subnet};
 use crate::verbs;
 
-/// Name of the one device of a node.
 const DEVICE: &str = "silvan0";
-/// Name of its file for RDMA programs.
 const VERBS_DEVICE: &str = "uverbs0";
-/// GIDs that a port shows; the first is in use.
+/// Only the first GID is in use.
 const GIDS: usize = 8;
-/// PortCounters and PortCountersExtended count in words and packets.
+/// In words and packets.
 const COUNTERS: &[(&str, u16, FieldLocation)] = &[
     (
         "VL15_dropped",
@@ -129,7 +125,7 @@ const COUNTERS: &[(&str, u16, FieldLocation)] = &[
         PortCountersExtended::location("unicast_xmit_pkts"),
     ),
 ];
-/// Names of a current adapter driver for received packets with FECN, and for handled notifications.
+/// Names of a current adapter driver: received FECNs, handled notifications.
 const HARDWARE_COUNTERS: &[(&str, u16, FieldLocation)] = &[
     (
         "np_ecn_marked_roce_packets",
@@ -143,14 +139,13 @@ const HARDWARE_COUNTERS: &[(&str, u16, FieldLocation)] = &[
     ),
 ];
 
-/// A node of the fabric as a machine whose adapter it is.
 pub(crate) struct Sysfs<'a> {
     pub subnet: &'a mut Subnet,
     pub node: NodeId,
 }
 
 impl Sysfs<'_> {
-    /// The numbers of the ports: a switch's 0, an adapter's from 1 on.
+    /// 0 of a switch, from 1 of an adapter.
     fn ports(&self) -> Vec<u8> {
         let state = self.subnet.state(self.node);
         match state.switch {
@@ -173,7 +168,7 @@ impl Sysfs<'_> {
         self.subnet.state(self.node).p_keys_of(usize::from(port))
     }
 
-    /// The paths of all files below `/sys/class`, and of the devices below `/dev/infiniband`.
+    /// Below `/sys/class` and `/dev/infiniband`.
     pub fn files(&self) -> Vec<String> {
         let mut files = Vec::new();
         let device = format!("infiniband/{DEVICE}");
@@ -227,17 +222,15 @@ impl Sysfs<'_> {
         files
     }
 
-    /// Returns true if RDMA programs can open the node: adapters only.
     pub fn has_verbs(&self) -> bool {
         self.subnet.state(self.node).switch.is_none()
     }
 
-    /// Number of the port that the files `umadN` and `issmN` of this number have.
+    /// Port of `umadN` and `issmN`.
     pub fn port_of_device(&self, number: u8) -> Option<u8> {
         self.ports().get(usize::from(number)).copied()
     }
 
-    /// Text of a file; `None` if there is no such file.
     pub fn text(&mut self, path: &str) -> Option<String> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let mut text = match parts.as_slice() {
@@ -358,7 +351,7 @@ impl Sysfs<'_> {
         })
     }
 
-    /// Reads a counter as a request to the port's own agent would.
+    /// As a request to the port's own agent does.
     fn counter(
         &mut self,
         port: u8,
@@ -385,7 +378,7 @@ impl Sysfs<'_> {
     }
 }
 
-/// Numbers in groups of 16 bits, as the kernel prints GUIDs and GIDs.
+/// Groups of 16 bits, as the kernel prints GUIDs and GIDs.
 fn groups(numbers: &[Guid]) -> String {
     let mut text = String::new();
     for bytes in numbers.iter().flat_map(|guid| {
@@ -400,9 +393,9 @@ fn groups(numbers: &[Guid]) -> String {
     text
 }
 
-/// Rate of a link, in Gbit/s, with width and lane speed.
+/// In Gbit/s, with width and lane speed.
 fn rate(info: &PortInfo) -> String {
-    // Tenths of Gbit/s for each lane.
+    // Tenths of Gbit/s per lane.
     let (lane, name) = match (
         info.link_speed_ext2_active.get(),
         info.link_speed_ext_active.get(),

@@ -1,6 +1,3 @@
-//! The forwarding tables as text, in the form of `dump_lfts`, with what else OpenSM says of the ways that
-//! packets go.
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -10,9 +7,8 @@ use silvan_fabric::{Node, NodeKind};
 
 use crate::subnet::{Sources, Subnet};
 
-/// Writes the linear forwarding tables of all switches. With `sources`, each destination has the nonzero service levels
-/// of its paths. The SL to VL tables follow, if a subnet manager has set any that map these levels to lanes of other
-/// numbers.
+/// With `sources`, each destination has the nonzero service levels of its paths, and SL to VL tables follow if a subnet
+/// manager maps these levels to other lanes.
 pub(crate) fn dump(subnet: &Subnet, sources: Option<Sources>) -> String {
     let senders = sources.map_or_else(BTreeMap::new, |sources| subnet.senders(sources));
     let mut text = String::new();
@@ -25,7 +21,6 @@ pub(crate) fn dump(subnet: &Subnet, sources: Option<Sources>) -> String {
         };
         let senders = senders.get(&switch).map_or(&[][..], Vec::as_slice);
         let top = record.info.linear_fdb_top;
-        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "Unicast lids [0x0-0x{top:x}] of switch Lid {} guid 0x{:016x} ({}):\n  Lid  Out   Destination\n       Port     Info",
@@ -75,7 +70,6 @@ pub(crate) fn dump(subnet: &Subnet, sources: Option<Sources>) -> String {
     text
 }
 
-/// The levels of the paths from some hosts to one, with the ports that they are at.
 fn levels_to(subnet: &Subnet, senders: &[HostId], host: HostId) -> Vec<(PortNumber, u8)> {
     let others = senders.iter().filter(|sender| **sender != host);
     let levels = others.map(|&sender| {
@@ -86,7 +80,7 @@ fn levels_to(subnet: &Subnet, senders: &[HostId], host: HostId) -> Vec<(PortNumb
     levels.collect()
 }
 
-/// The level that most paths have, then those of the others with their ports; nothing if all have level 0.
+/// The commonest level, then others with their ports; empty if all are 0.
 fn levels_text(levels: &[(PortNumber, u8)]) -> String {
     let mut counts = [0_usize; 16];
     for (_, level) in levels {
@@ -107,7 +101,7 @@ fn levels_text(levels: &[(PortNumber, u8)]) -> String {
     text
 }
 
-/// The SL to VL tables that data follows, if a subnet manager has set any; else none.
+/// Empty unless a subnet manager has set any.
 fn set_lanes(subnet: &Subnet) -> SlToVlTables {
     let mut lanes = SlToVlTables::default();
     let fabric = &subnet.fabric;
@@ -138,7 +132,6 @@ fn set_lanes(subnet: &Subnet) -> SlToVlTables {
     lanes
 }
 
-/// Returns true if any of these levels, as bits, is mapped to a lane of another number.
 fn maps_lanes(subnet: &Subnet, lanes: &SlToVlTables, levels: u16) -> bool {
     let differs = |vls: &[u8; 16]| {
         let mut used = (0_u8..).zip(vls).filter(|(sl, _)| levels & 1 << sl != 0);

@@ -1,15 +1,13 @@
-//! The kernel's interface for management datagrams (`/dev/infiniband/umadN`), over the preload library of silvan.
+//! The kernel's interface for management datagrams (`/dev/infiniband/umadN`) over silvan's preload library: records of
+//! a sequenced-packet socket, each a header and a datagram.
 //!
-//! Records of a sequenced-packet socket are the program's writes to the file and reads from it: a header and a
-//! datagram.
-//!
-//! The first record of a connection states its purpose:
+//! The first record states the purpose:
 //!
 //! ```text
-//!  0  operation, 32 bits, in the byte order of the machine
-//!  4  length of the node's name, 32 bits
-//!  8  name of the node; empty for the server's choice
-//!     the operation's own data
+//! 0  operation, 32 bits, in the byte order of the machine
+//! 4  length of the node's name, 32 bits
+//! 8  name of the node; empty for the server's choice
+//! the operation's own data
 //! ```
 //!
 //! The answer has an error number (0: none), 32 bits, and the operation's own data.
@@ -19,20 +17,17 @@ use silvan_mad::MAD_LEN;
 
 use crate::wire::{GRH_LEN, Message, TIMED_OUT};
 
-/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// Opens `umadN`; the number of the port follows.
+    /// `umadN`; the port's number follows.
     OpenMad,
-    /// Opens `issmN`: the port has a subnet manager for as long as it is open.
+    /// `issmN`: the port has a subnet manager while it is open.
     OpenIsSm,
-    /// An ioctl on an open file: its name, its number and its argument; answered by the argument.
     Ioctl,
-    /// Requests the folder of the files of sysfs.
     Tree,
-    /// Requests the text of a file of sysfs, by its path.
+    /// Text of a sysfs file, by path.
     Read,
-    /// It becomes `uverbsN`, whose number follows; answered with the stream for memory, completions and events.
+    /// `uverbsN`, whose number follows; answered with the stream for memory, completions and events.
     OpenVerbs,
 }
 
@@ -50,7 +45,6 @@ impl Operation {
     }
 }
 
-/// The first record of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub operation: Operation,
@@ -64,7 +58,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Hello {
-    /// The record in these bytes; `None` if they are none.
+    /// `None` if malformed.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let operation = Operation::from_code(word(bytes, 0)?)?;
         let length = usize::try_from(word(bytes, 4)?).ok()?;
@@ -85,31 +79,30 @@ pub(crate) enum Ioctl {
     EnablePKey,
 }
 
-/// Registration of a program's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
     pub queue_pair: u32,
     pub class: u8,
     pub version: u8,
     pub rmpp_version: u8,
-    /// Identifier of the vendor, for classes that have one.
+    /// Vendor's identifier, for classes that have one.
     pub oui: u32,
-    /// The methods whose requests it receives, a bit each.
+    /// One bit per method.
     pub methods: [u64; 2],
     pub unknown_flags: bool,
 }
 
-/// Numbers of the ioctls, as `_IOC` makes them.
+/// From `_IOC`.
 const REGISTER: u32 = 0xc01c_1b01;
 const UNREGISTER: u32 = 0x4004_1b02;
 const ENABLE_P_KEY: u32 = 0x0000_1b03;
 const REGISTER2: u32 = 0xc028_1b04;
-/// The program segments and reassembles by itself.
+/// The program handles segments itself.
 const USER_RMPP: u32 = 1;
 const KNOWN_FLAGS: u32 = USER_RMPP;
 
 impl Ioctl {
-    /// The ioctl of this number and argument; `None` if there is none.
+    /// `None` if unknown.
     pub fn parse(number: u32, argument: &[u8]) -> Option<Self> {
         let long =
             |at| Some(u64::from(word(argument, at + 4)?) << 32 | u64::from(word(argument, at)?));
@@ -153,7 +146,7 @@ impl Ioctl {
         })
     }
 
-    /// Writes the number of the new agent into the argument of a registration, which has it first.
+    /// The argument of a registration begins with the agent's number.
     pub fn set_agent(argument: &mut [u8], agent: u8) {
         if let Some(field) = argument.get_mut(..4) {
             field.copy_from_slice(&u32::from(agent).to_ne_bytes());
@@ -161,13 +154,11 @@ impl Ioctl {
     }
 }
 
-/// Length of the header before a datagram: with the index of the P_Key, and without.
+/// Header length with P_Key index, and without.
 const HEADER_LEN: usize = 64;
 const OLD_HEADER_LEN: usize = 56;
-/// The common header of all datagrams.
 const LEAST_MAD: usize = 24;
 
-/// A record that a program has written: a header and a datagram.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub agent: u32,
@@ -176,7 +167,7 @@ pub(crate) struct Written {
     pub message: Message,
 }
 
-/// The header's length, by whether the program has enabled the index of the P_Key.
+/// `has_p_key`: the program has enabled the P_Key index.
 pub(crate) fn header_len(has_p_key: bool) -> usize {
     if has_p_key {
         HEADER_LEN
@@ -186,7 +177,7 @@ pub(crate) fn header_len(has_p_key: bool) -> usize {
 }
 
 impl Written {
-    /// Parses a record; `None` if it is too short.
+    /// `None` if it is too short.
     pub fn parse(bytes: &[u8], has_p_key: bool) -> Option<Self> {
         let header = header_len(has_p_key);
         if bytes.len() < header + LEAST_MAD {
@@ -219,11 +210,10 @@ impl Written {
     }
 }
 
-/// Returns the record that a program reads: header and datagram of a message for one of its agents.
 pub(crate) fn emit(message: &Message, has_p_key: bool) -> Vec<u8> {
     let timed_out = message.has_timed_out();
     let header = header_len(has_p_key);
-    // The kernel returns only the common header of a request that comes back.
+    // The kernel returns only the common header of a timed-out request.
     let first = if timed_out {
         LEAST_MAD
     } else {

@@ -1,5 +1,3 @@
-//! Adapters as RDMA programs see them, and the driver that carries their messages through the data plane.
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use silvan_core::{NodeId, PortNumber, Time};
@@ -9,27 +7,20 @@ use silvan_workload::programs::{Driver, Request};
 
 use crate::subnet::Subnet;
 
-/// PCI vendor and device of the adapter whose provider sends all commands by `write()`.
+/// PCI vendor and device of an adapter whose provider sends all commands by `write()`.
 pub(crate) const MODALIAS: &str = "pci:v00001077d00007322sv00001077sd00007322bc0Csc06i00";
-/// Version of the provider's interface in which it shares no memory with the kernel.
+/// Provider interface without memory shared with the kernel.
 pub(crate) const PROVIDER_ABI: &str = "1";
-/// IB_USER_VERBS_ABI_VERSION.
 pub(crate) const VERBS_ABI: &str = "6";
-/// Minor number of `uverbs0`.
 pub(crate) const MINOR: u32 = 192;
 
-/// The fate of a message, by the number that it was sent with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// All of it has arrived.
     Arrived(u32),
-    /// Part of it was discarded.
     Lost(u32),
-    /// All of it has left its host.
     Departed(u32),
 }
 
-/// Fates of messages, shared with the data plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fates(Arc<Mutex<Vec<Fate>>>);
 
@@ -38,13 +29,12 @@ impl Fates {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes all since the last call, in order.
     pub fn take(&self) -> Vec<Fate> {
         std::mem::take(&mut *self.lock())
     }
 }
 
-/// Ends a step of the data plane at each arrival, so that its answer starts at this instant.
+/// Each arrival ends a step, so that the answer starts at this instant.
 impl Driver for Fates {
     fn notify(&mut self, token: u32, _now: Time, requests: &mut Vec<Request>) {
         self.lock().push(Fate::Arrived(token));
@@ -61,7 +51,6 @@ impl Driver for Fates {
     }
 }
 
-/// Attributes of a node's adapter.
 pub(crate) fn device(subnet: &Subnet, node: NodeId) -> DeviceAttributes {
     let info = &subnet.state(node).info;
     DeviceAttributes {
@@ -74,7 +63,6 @@ pub(crate) fn device(subnet: &Subnet, node: NodeId) -> DeviceAttributes {
     }
 }
 
-/// Attributes of the port that stands for a node.
 pub(crate) fn port(subnet: &Subnet, node: NodeId) -> PortAttributes {
     let record = subnet.own(node);
     let info = &record.info;
@@ -112,7 +100,7 @@ fn p_keys(subnet: &Subnet, node: NodeId, number: PortNumber) -> Vec<u16> {
     keys
 }
 
-/// Speed of a lane in the code of `ib_user_verbs.h`, which ends with NDR.
+/// Lane speed in the code of `ib_user_verbs.h`, which ends with NDR.
 fn speed(info: &PortInfo) -> u8 {
     match (
         info.link_speed_ext2_active.get(),

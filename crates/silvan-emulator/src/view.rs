@@ -1,7 +1,3 @@
-//! Data of the browser page about a live fabric.
-//!
-//! Nodes and cables are sent once; counters, congestion trees and limits of flows at each sample.
-
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -12,26 +8,23 @@ use silvan_model::Forest;
 
 use crate::subnet::Subnet;
 
-/// Number of what is absent: the peer of a port without one, the host of a root inside the fabric.
+/// No peer, or no host of a root inside the fabric.
 const NONE: u32 = u32::MAX;
-/// Traffic classes of a sample; a fabric with more flows is shown without their rates.
+/// A fabric with more classes is shown without rates.
 const MOST_CLASSES: usize = 64;
-/// Limits of flows in a sample; those of further hosts are left out.
+/// Limits of further hosts are omitted.
 const MOST_LIMITS: usize = 20_000;
 
-/// The trees of a sample stay those of the samples that follow for this many times as long as it took to
-/// find them. So the search takes at most a hundredth of the emulator's thread, however often a page asks.
+/// Trees are reused for this multiple of their search time, so searches take at most a hundredth of the thread.
 const REST: u32 = 100;
 
-/// Data that a client has already.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub routes: u64,
-    /// Simulated time of the trees in picoseconds.
+    /// Simulated time of the trees in ps.
     pub trees: Option<u64>,
 }
 
-/// The congestion trees that were found last.
 #[derive(Debug, Default)]
 pub(crate) struct FoundTrees {
     found: Option<Found>,
@@ -46,8 +39,7 @@ struct Found {
 }
 
 impl FoundTrees {
-    /// The trees of this instant, or those of the last search while it is recent. A fabric that is paused has
-    /// time for every search.
+    /// Trees of this instant, or recent ones. A paused fabric has time for every search.
     fn take(&mut self, subnet: &Subnet, is_paused: bool) -> (Time, &Forest) {
         let (now, started) = (subnet.now(), Instant::now());
         let is_kept = |found: &Found| found.at == now || !is_paused && started < found.rests_until;
@@ -68,7 +60,6 @@ impl FoundTrees {
     }
 }
 
-/// The congestion trees of this instant.
 fn search(subnet: &Subnet) -> Forest {
     let scenario = subnet.scenario();
     let half_buffer = scenario.input_buffer().as_u64() / 2;
@@ -78,19 +69,17 @@ fn search(subnet: &Subnet) -> Forest {
     subnet.plane.engine.forest(threshold)
 }
 
-/// Columns of numbers, little-endian, each from a multiple of 8 bytes on, and what they are.
+/// Little-endian columns of numbers, each aligned to 8 bytes, and their description.
 pub(crate) struct Sample {
     pub header: Value,
     pub bytes: Vec<u8>,
 }
 
-/// Ports with a cable, in the order of all tables.
 fn cabled(fabric: &Fabric) -> impl Iterator<Item = PortId> + '_ {
     let ports = fabric.ports.ids();
     ports.filter(|&port| fabric.ports[port].link.is_some())
 }
 
-/// Row of each port among the cabled ones.
 fn rows(fabric: &Fabric) -> Vec<u32> {
     let mut rows = vec![NONE; fabric.ports.len()];
     for (row, port) in (0..).zip(cabled(fabric)) {
@@ -99,7 +88,7 @@ fn rows(fabric: &Fabric) -> Vec<u32> {
     rows
 }
 
-/// Nodes, hosts first; cabled ports with the numbers of their nodes; and the scenario with all defaults.
+/// Hosts first; cabled ports by node number; and the scenario with all defaults.
 pub(crate) fn fabric(subnet: &Subnet) -> Value {
     let fabric = &subnet.fabric;
     let rows = rows(fabric);
@@ -130,7 +119,7 @@ pub(crate) fn fabric(subnet: &Subnet) -> Value {
     })
 }
 
-/// The port by which packets to each host leave, switch by switch; 255 where there is none.
+/// Output port to each host, by switch; 255 without a route.
 fn routes(subnet: &Subnet) -> impl Iterator<Item = u8> + '_ {
     let fabric = &subnet.fabric;
     let lids: Vec<_> = fabric
@@ -147,7 +136,7 @@ fn routes(subnet: &Subnet) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// Counters since the start, and queues of this instant; trees and routes if the asker has others.
+/// Trees and routes only if the client's are outdated.
 pub(crate) fn sample(
     subnet: &Subnet,
     trees: &mut FoundTrees,
@@ -202,7 +191,6 @@ struct Columns {
 }
 
 impl Columns {
-    /// Numbers of 64 bits.
     fn wide(&mut self, name: &str, values: impl Iterator<Item = u64>) {
         let start = self.bytes.len();
         self.bytes.extend(values.flat_map(u64::to_le_bytes));
@@ -211,7 +199,6 @@ impl Columns {
             .insert(name.to_owned(), json!([8, start, count]));
     }
 
-    /// Numbers of 32 bits.
     fn narrow(&mut self, name: &str, values: impl Iterator<Item = u32>) {
         let start = self.bytes.len();
         self.bytes.extend(values.flat_map(u32::to_le_bytes));
@@ -221,7 +208,6 @@ impl Columns {
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
     }
 
-    /// Numbers of 8 bits.
     fn bytes(&mut self, name: &str, values: impl Iterator<Item = u8>) {
         let start = self.bytes.len();
         self.bytes.extend(values);
@@ -254,7 +240,7 @@ impl Columns {
         self.narrow("limit_ccti", indices);
     }
 
-    /// Trees, their Port VLs and their hosts; the latter two have the place of their tree in the first.
+    /// Port VLs and hosts refer to their tree by index.
     fn trees(&mut self, forest: &Forest, rows: &[u32]) {
         let row = |port: PortId| rows[port.index()];
         let trees = || forest.trees.iter();

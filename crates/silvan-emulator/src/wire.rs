@@ -23,9 +23,9 @@ pub(crate) const DATA_LEN: usize = 288;
 
 const MAGIC: u32 = 0xdead_beef;
 const MAD_AT: usize = DATA_LEN - MAD_LEN;
-/// The common header of all datagrams.
+/// Common header of all datagrams.
 const LEAST_MAD: usize = 24;
-/// Status of a request without an answer: ETIMEDOUT.
+/// ETIMEDOUT.
 pub(crate) const TIMED_OUT: u32 = 110;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// The message in these bytes; `None` if they are none.
+    /// `None` if malformed.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: [u8; CONTROL_LEN] = bytes.try_into().ok()?;
         (word(&bytes, 0) == MAGIC).then_some(Self { bytes })
@@ -76,7 +76,7 @@ impl Control {
         word(&self.bytes, 4)
     }
 
-    /// Returns the kind of the message; `None` if it is unknown.
+    /// `None` if unknown.
     pub fn kind(&self) -> Option<ControlKind> {
         ControlKind::from_code(word(&self.bytes, 8))
     }
@@ -85,19 +85,16 @@ impl Control {
         &self.bytes[16..]
     }
 
-    /// Number in the data.
     pub fn word(&self, at: usize) -> u32 {
         word(self.data(), at)
     }
 
-    /// The answer with this data.
     pub fn reply(&self, data: &[u8]) -> [u8; CONTROL_LEN] {
         let mut bytes = self.bytes;
         bytes[16..16 + data.len()].copy_from_slice(data);
         bytes
     }
 
-    /// The answer that says no.
     pub fn refuse(&self) -> [u8; CONTROL_LEN] {
         let mut bytes = self.bytes;
         bytes[8..12].fill(0);
@@ -107,14 +104,13 @@ impl Control {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectRequest {
-    /// Process of the client, or its port in UDP mode.
+    /// Process, or port in UDP mode.
     pub id: u32,
     pub is_sm: bool,
-    /// Name of the node; empty for the server's choice.
     pub node: String,
 }
 
-/// Position and largest length of the name.
+/// Position and maximum length of the name.
 const NAME_AT: usize = 12;
 const NAME_LEN: usize = 32;
 
@@ -129,7 +125,7 @@ impl ConnectRequest {
         }
     }
 
-    /// The data of the answer.
+    /// Answer with this client's number and node.
     pub fn answer(control: &Control, client: u16, name: &str) -> [u8; CONTROL_DATA] {
         let mut data = [0; CONTROL_DATA];
         data.copy_from_slice(control.data());
@@ -142,20 +138,18 @@ impl ConnectRequest {
     }
 }
 
-/// Data of the kernel's interface that messages of umad2sim lack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extra {
-    /// The agent of a file that a request is for; an answer names it in its TransactionID.
+    /// Requesting agent of a file; an answer has it in its TransactionID.
     pub agent: u8,
-    /// Index of the P_Key, 0 of what arrives.
+    /// 0 for received datagrams.
     pub p_key_index: u16,
-    /// The fields from grh_present on, if that is set.
+    /// Fields from grh_present to flow_label, if grh_present is set.
     pub grh: Option<[u8; GRH_LEN]>,
-    /// The data behind the first 256 bytes, if these are the first of several packets.
+    /// Data after the first 256 bytes of a message of several packets.
     pub tail: Option<Arc<[u8]>>,
 }
 
-/// Bytes from grh_present to flow_label in a header of the kernel's interface.
 pub(crate) const GRH_LEN: usize = 24;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,12 +159,12 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// The message in these bytes; `None` if they are none.
+    /// `None` if malformed.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut bytes: [u8; DATA_LEN] = bytes.try_into().ok()?;
         let mut length = [0; 8];
         length.copy_from_slice(&bytes[24..32]);
-        // Subnet managers send answers without the padding at their end.
+        // Subnet managers send answers without final padding.
         let length = usize::try_from(u64::from_be_bytes(length)).ok()?;
         if !(LEAST_MAD..=MAD_LEN).contains(&length) {
             return None;
@@ -182,7 +176,7 @@ impl Message {
         })
     }
 
-    /// An unsolicited datagram, from one LID to another, of queue pair 0.
+    /// An unsolicited datagram of queue pair 0.
     pub fn unasked(from: Lid, to: Lid, mad: &[u8; MAD_LEN]) -> Self {
         let mut message = Self {
             bytes: [0; DATA_LEN],
@@ -195,14 +189,13 @@ impl Message {
         message
     }
 
-    /// Sets the queue pairs of both ends.
     pub fn set_queue_pairs(&mut self, number: u32) {
         for at in [8, 12] {
             self.bytes[at..at + 4].copy_from_slice(&number.to_be_bytes());
         }
     }
 
-    /// Length of the datagram in bytes, at most 256.
+    /// In bytes, at most 256.
     pub fn length(&self) -> usize {
         let mut length = [0; 8];
         length.copy_from_slice(&self.bytes[24..32]);
@@ -225,7 +218,6 @@ impl Message {
         self.bytes[16..20] == TIMED_OUT.to_be_bytes()
     }
 
-    /// The whole TransactionID.
     pub fn set_transaction_id(&mut self, id: u64) {
         self.bytes[MAD_AT + 8..MAD_AT + 16].copy_from_slice(&id.to_be_bytes());
     }
@@ -243,7 +235,6 @@ impl Message {
         self.set_lid(4, lid);
     }
 
-    /// The datagram.
     pub fn mad(&mut self) -> &mut [u8; MAD_LEN] {
         let bytes: &mut [u8] = &mut self.bytes[MAD_AT..];
         bytes
@@ -251,7 +242,7 @@ impl Message {
             .expect("what follows the header is as long as a datagram")
     }
 
-    /// Returns the owner of the transaction, as a number of the server.
+    /// Client with this transaction.
     pub fn owner(&self) -> u16 {
         u16::from_be_bytes([self.bytes[MAD_AT + 8], self.bytes[MAD_AT + 9]])
     }
@@ -260,7 +251,6 @@ impl Message {
         self.bytes[MAD_AT + 8..MAD_AT + 10].copy_from_slice(&client.to_be_bytes());
     }
 
-    /// The transaction, by the client's count.
     pub fn transaction(&self) -> u64 {
         let bytes = &self.bytes[MAD_AT + 10..MAD_AT + 16];
         bytes
@@ -268,7 +258,6 @@ impl Message {
             .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
     }
 
-    /// Sends the message back to where it came from.
     pub fn turn_round(&mut self) {
         for at in [0, 8] {
             let (first, second) = self.bytes[at..at + 8].split_at_mut(4);
@@ -278,7 +267,6 @@ impl Message {
         self.bytes[24..32].copy_from_slice(&(MAD_LEN as u64).to_be_bytes());
     }
 
-    /// Returns the request as timed out, because there is no answer.
     pub fn timed_out(mut self) -> Self {
         self.bytes[16..20].copy_from_slice(&TIMED_OUT.to_be_bytes());
         self

@@ -1,5 +1,3 @@
-//! The invariants of a lossless fabric, checked on the whole state.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_model::InvariantError;
 
@@ -12,11 +10,8 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Checks conservation of bytes and of what packets carry, credits of every buffer, queue summaries, and that no port
-    /// sleeps with packets waiting.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold.
+    /// Checks conservation of data, credits, queue summaries and wake-ups; returns the first invariant that does not
+    /// hold.
     pub fn audit(&self) -> Result<(), InvariantError> {
         let whole = self.whole();
         let held = self.plane.reordering.as_ref();
@@ -45,7 +40,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Behind the first packet of a FIFO, and only there, others are held back.
     fn audit_order(&self) -> Result<(), InvariantError> {
         let plane = &self.plane;
         let Some(fifos) = &plane.fifos else {
@@ -84,8 +78,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl Whole<'_> {
-    /// Checks conservation of bytes, credits of every buffer, queue summaries, and that no port sleeps with packets
-    /// waiting. Deliveries of `beyond_boundary` bytes have not been counted yet.
+    /// `beyond_boundary` bytes of deliveries have not been counted yet.
     pub(crate) fn audit(&self, beyond_boundary: u64) -> Result<(), InvariantError> {
         self.audit_bytes(beyond_boundary)?;
         self.audit_lanes()?;
@@ -182,7 +175,6 @@ impl Whole<'_> {
 }
 
 impl Whole<'_> {
-    /// Checks that the switches' accounts of their input buffers agree with the packets there.
     fn audit_buffers(&self) -> Result<(), InvariantError> {
         let plane = self.any();
         if plane.buffers.is_none() {

@@ -1,11 +1,8 @@
-//! The switches' accounts of their input buffers.
+//! The switches' accounts of their input buffers, if a scheme reads fill levels: the credits are upstream, where a
+//! lookahead window may have unprocessed events.
 //!
-//! The credits of a buffer belong to the port upstream. In a lookahead window, that port may have unprocessed earlier
-//! events, and a real switch cannot read it. So if a scheme reads the fill level of a buffer, each input lane has an
-//! account. A packet takes its blocks when its head is eligible, and frees them when its tail has left. With ports of a
-//! switch processed in the order of time (`ordered.rs`), the account does not depend on other switches.
-//!
-//! Under PFC the lane upstream replays the bytes in the buffer (`pfc.rs`), so no account is needed.
+//! A packet takes blocks when its head is eligible, and frees them when its tail has left. Under PFC the lane upstream
+//! replays the bytes (`pfc.rs`).
 
 use silvan_cc::hooks::SwitchControl;
 
@@ -15,15 +12,14 @@ use crate::records::{Credits, Overflow};
 use crate::table::Table;
 use crate::variant::{CompiledFabric, EngineVariant};
 
-/// The free blocks of all input buffers, by port of the fabric and virtual lane.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffers {
     lanes: Table<Credits>,
 }
 
 impl CompiledFabric {
-    /// Keeps account of the input buffers of switches if a scheme asks how full they are. An engine does so itself; what chooses
-    /// among engines does so before, because [`CompiledFabric::has_lookahead`] depends on it.
+    /// Keeps account of input buffers if a scheme reads them; callers that choose an engine do so before
+    /// [`CompiledFabric::has_lookahead`].
     pub fn serve<S: SwitchControl>(&mut self, switch: &S) {
         if S::ACTIVE && (switch.needs_buffer_full() || switch.delays_credits()) {
             self.count_buffers();
@@ -35,15 +31,13 @@ impl CompiledFabric {
         self.0.count_buffers();
     }
 
-    /// Returns true if switches keep accounts of their input buffers. Their events are then processed in the order of
-    /// time also within lookahead windows, which on one thread costs more than windows save.
+    /// True if switches keep accounts: events in the order of time then cost more than windows save.
     pub fn counts_buffers(&self) -> bool {
         self.0.buffers.is_some()
     }
 }
 
 impl Plane {
-    /// Keeps account of the input buffers, which are empty.
     fn count_buffers(&mut self) {
         if self.buffers.is_none() && self.pauses.is_none() {
             let lanes = 0..self.fabric_ports * self.vls;
@@ -55,7 +49,7 @@ impl Plane {
         }
     }
 
-    /// The account of an input lane. None is kept of the stage of an output buffer.
+    /// `None` for the stage of an output buffer.
     #[inline(always)]
     fn account<F: EngineVariant>(
         &mut self,
@@ -70,7 +64,6 @@ impl Plane {
         Some((&mut buffers.lanes[lane], &mut self.overflow))
     }
 
-    /// A packet takes its blocks of the buffer of an input: its head is eligible.
     #[inline(always)]
     pub fn take_room<F: EngineVariant>(&mut self, input: u32, packet: &Packet) {
         if let Some((account, _)) = self.account::<F>(input, packet.vl()) {
@@ -78,7 +71,7 @@ impl Plane {
         }
     }
 
-    /// A packet frees its blocks at `tail`.
+    /// The blocks are free at `tail`.
     #[inline(always)]
     pub fn free_room<F: EngineVariant>(
         &mut self,
@@ -92,10 +85,7 @@ impl Plane {
         }
     }
 
-    /// Blocks of the input buffer of a switch, and those that are free at `now`, as the switch knows.
-    ///
-    /// # Panics
-    /// If no account is kept.
+    /// In blocks; panics if no account is kept.
     pub fn room(&self, now: u64, input: u32, vl: usize) -> (i32, i32) {
         if self.pauses.is_some() {
             let upstream = self.ins[input as usize].upstream;
@@ -106,7 +96,6 @@ impl Plane {
         (self.input_capacity(input), free.unwrap_or(0))
     }
 
-    /// Blocks of an input buffer that are free at `now`, if an account is kept.
     pub fn free_blocks(&self, now: u64, input: u32, vl: usize) -> Option<i32> {
         let account = &self.buffers.as_ref()?.lanes[self.lane(input, vl)];
         Some(account.at(&self.overflow, now))
@@ -123,7 +112,6 @@ impl Plane {
             .is_some_and(|(account, overflow)| !account.has(overflow, now, blocks))
     }
 
-    /// Collects what has been freed in any buffer.
     pub fn collect_freed(&mut self, now: u64) {
         if let Some(buffers) = &mut self.buffers {
             for account in buffers.lanes.iter_mut() {
@@ -140,7 +128,6 @@ impl Plane {
 }
 
 impl Buffers {
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.lanes.capacity() * size_of::<Credits>()
     }

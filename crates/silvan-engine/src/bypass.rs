@@ -1,9 +1,5 @@
-//! Input buffers that are served in the order of arrival, and limits on overtaking of their first packets.
-//!
-//! A packet whose output is busy is passed by younger packets of the same input buffer and virtual lane that can go
-//! (santos2003, footnote 6). When the oldest packet has been passed as often as the limit allows, no other packet
-//! leaves that buffer before it. The buffer is then a FIFO, which adds no dependency that the check for credit loops
-//! does not know.
+//! Limits on overtaking in input buffers: a packet whose output is busy is passed by younger ones (santos2003, footnote
+//! 6), at most `limit` times. The buffer is then a FIFO, without new dependencies for credit loops.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
@@ -14,13 +10,10 @@ use crate::records::Element;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
-/// The count of one input buffer and virtual lane.
 #[derive(Clone, Copy, Debug)]
 struct Passed {
-    /// Number of times that the oldest packet has been overtaken.
     count: u8,
-    /// The dense lane that the oldest packet waits for, if nothing may overtake it any more; else
-    /// `NONE`.
+    /// The dense lane that the oldest packet waits for, if nothing may overtake it any more; else `NONE`.
     held: u32,
 }
 
@@ -31,11 +24,9 @@ impl Passed {
     };
 }
 
-/// Limits on overtaking.
 #[derive(Clone, Debug)]
 pub(crate) struct Bypass {
     limit: u8,
-    /// Per input port and virtual lane.
     passed: Vec<Passed>,
     /// Inputs (local numbers) whose oldest packet is not to be overtaken, per element and lane.
     held: Vec<[u64; 4]>,
@@ -77,7 +68,6 @@ impl Plane {
         }
     }
 
-    /// Returns true if a packet that waits for this lane is behind a packet that must not be overtaken.
     pub fn waits_behind(&self, lane: usize) -> bool {
         let Some(bypass) = self.reads.as_ref().and_then(|reads| reads.bypass.as_ref()) else {
             return false;
@@ -106,8 +96,6 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The first packet of this queue is about to leave: it overtakes the oldest one of its buffer, or
-    /// is the oldest one.
     #[cold]
     pub(crate) fn overtake(&mut self, now: u64, output: u32, lane: usize, local: u32) {
         let plane = &mut self.plane;
@@ -136,7 +124,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The packets that waited for an output are discarded: clears the limits on overtaking them.
     pub(crate) fn invalidate_overtaken(&mut self, now: u64, output: u32) {
         let plane = &mut self.plane;
         let element = plane.element_of(output);
@@ -157,7 +144,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_others(now, element, output);
     }
 
-    /// Wakes the other outputs of a switch to choose again.
     fn wake_others(&mut self, now: u64, element: Element, output: u32) {
         for other in element.base..element.base + element.ports {
             let out = &self.plane.outs[other as usize];

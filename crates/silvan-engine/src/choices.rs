@@ -1,7 +1,4 @@
-//! Ports among which a switch chooses for each packet, and how it does so.
-//!
-//! All hosts of a leaf are reached by the same ports, so that a switch has a group of ports for each leaf. The port of the
-//! forwarding table, which wins ties, is the host's own.
+//! Ports among which a switch chooses for each packet, in a group for each leaf; the table's port wins ties.
 
 use std::ops::Range;
 
@@ -23,20 +20,15 @@ use crate::routing::CHOOSE;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
-/// The ports to choose from at all switches; empty unless the routes have alternatives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choices {
     by_switch: ChoiceTables,
     /// First entry of the groups of a switch, by element.
     rows: Vec<u32>,
-    /// By host, the column of its leaf.
     columns: Vec<u32>,
     leaves: usize,
-    /// Local ports of all groups.
     members: Vec<u8>,
-    /// True, by port, if an output is in a group or may start a path over a waypoint.
     alternatives: Vec<bool>,
-    /// Choice of switches among the alternatives.
     pub policy: PathChoice,
     /// Next member of each group, at the place of its first one.
     turns: Vec<u8>,
@@ -45,27 +37,22 @@ pub(crate) struct Choices {
     salts: Vec<u64>,
 }
 
-/// Tables of single switches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChoiceTables {
-    /// By switch and leaf.
     groups: Vec<Group>,
     /// By entry of the forwarding tables, the port that was there.
     ports: Vec<u8>,
 }
 
-/// First of `members`, and how many there are.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     first: u32,
     count: u8,
 }
 
-/// Alternatives of a switch for a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
     group: Group,
-    /// The local port of the forwarding table.
     default_port: u8,
 }
 
@@ -81,17 +68,14 @@ impl Choices {
         alternative.copied().unwrap_or(output == NONE)
     }
 
-    /// Marks the outputs that switches may choose, where there are no groups.
     pub fn set_alternatives(&mut self, alternatives: Vec<bool>) {
         self.alternatives = alternatives;
     }
 
-    /// The port that the forwarding table had at an entry where the switch chooses.
     pub fn table_port(&self, entry: usize) -> u8 {
         self.by_switch.ports[entry]
     }
 
-    /// Takes the tables of all switches, and [keeps](Self::keep_tables) those of some.
     pub fn take_tables(&mut self) -> ChoiceTables {
         std::mem::take(&mut self.by_switch)
     }
@@ -112,7 +96,6 @@ impl Choices {
         &self.members[group.first as usize..][..usize::from(group.count)]
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.by_switch.groups.capacity() * size_of::<Group>()
             + self.by_switch.ports.capacity()
@@ -127,7 +110,6 @@ impl Choices {
 }
 
 impl Plane {
-    /// Compiles alternatives; the forwarding tables and all elements are there already.
     pub(crate) fn add_choices(
         &mut self,
         fabric: &Fabric,
@@ -196,7 +178,6 @@ impl Plane {
         self.routing.choices = choices;
     }
 
-    /// Returns the alternatives of a port's switch for a packet to a host.
     fn choice(&self, port: u32, destination: u32) -> Choice {
         let element = self.ins[port as usize].element as usize;
         let choices = &self.routing.choices;
@@ -208,8 +189,8 @@ impl Plane {
         }
     }
 
-    /// Returns the port to the packet's destination with the fewest bytes ahead on its lane. The table's own port wins
-    /// ties, then the lowest port. `None` means that all are closed.
+    /// The port with the fewest bytes ahead on its lane. The table's port wins ties, then the lowest port. `None` if
+    /// all are closed.
     fn choose(&mut self, now: u64, base: u32, choice: Choice, vl: usize) -> Option<u8> {
         let Group { first, count } = choice.group;
         let mut best = u64::MAX;
@@ -234,8 +215,8 @@ impl Plane {
         (best != u64::MAX).then_some(best as u8)
     }
 
-    /// Returns a random port to the packet's destination without waiting packets on its lane. Without such a port, it
-    /// returns the port with the fewest waiting bytes, on a tie the lowest. `None` means that all are closed.
+    /// A random port without waiting packets on its lane; without one, the port with the fewest waiting bytes, on a tie
+    /// the lowest. `None` if all are closed.
     fn choose_free(&mut self, element: u32, base: u32, group: Group, vl: usize) -> Option<u8> {
         let (mut free, mut best) = (0_u64, u64::MAX);
         for place in group.first..group.first + u32::from(group.count) {
@@ -258,7 +239,7 @@ impl Plane {
         members.nth(nth as usize)
     }
 
-    /// Returns a port to the packet's destination, independent of the bytes ahead. `None` means that all are closed.
+    /// A port independent of the bytes ahead. `None` if all are closed.
     fn choose_blindly(
         &mut self,
         element: u32,
@@ -290,7 +271,6 @@ impl Plane {
         self.open_members(base, group).nth(index)
     }
 
-    /// The ports of a group that are not closed, as local outputs.
     fn open_members(&self, base: u32, group: Group) -> impl Iterator<Item = u8> + '_ {
         let is_open = move |local: &u8| !self.is_closed((base + u32::from(*local)) as usize);
         self.routing
@@ -309,7 +289,6 @@ impl Plane {
         let from = self.serialisation(&self.outs[upstream as usize], wire);
         let time = |output: u32| self.serialisation(&self.outs[output as usize], wire);
         let fastest = if self.routing.detours.is_some() {
-            // A path may lead over any switch.
             let cabled = |output: &u32| self.outs[*output as usize].kind != Next::Nowhere;
             (base..base + ports).filter(cabled).map(time).min()
         } else {
@@ -321,7 +300,6 @@ impl Plane {
     }
 }
 
-/// A port's place among those of its switch, from 0.
 fn local(node: &Node, port: PortNumber) -> u8 {
     debug_assert!(
         node.port(port).is_some(),
@@ -331,8 +309,8 @@ fn local(node: &Node, port: PortNumber) -> u8 {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Returns the alternative of a head, as a local output. The choice is the scheme's at the switch, that of the path
-    /// chosen by the scheme at the host, or the output with the fewest bytes ahead.
+    /// The alternative of a head, as a local output: that of the scheme at the switch, then of the path chosen at the
+    /// host, then the output with the fewest bytes ahead.
     pub(crate) fn select(&mut self, head: &Head, base: u32) -> Option<u8> {
         let vl = head.packet.vl();
         let choice = self.plane.choice(head.port, head.packet.destination());
@@ -365,12 +343,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         plane.choose_blindly(element, base, choice.group, &head.packet)
     }
 
-    /// Returns true if a choosing switch compares the bytes ahead on its outputs.
     fn compares_outputs(&self) -> bool {
         self.plane.routing.choices.policy.compares() || S::ACTIVE && self.needs.select_output
     }
 
-    /// Lets the outputs among which a switch chooses do what is due before.
     fn catch_up_alternatives(&mut self, now: u64, base: u32, group: Group) {
         for place in group.first..group.first + u32::from(group.count) {
             let local = self.plane.routing.choices.members[place as usize];
@@ -378,7 +354,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The choice of the scheme at the switch, if it makes one.
     fn query_switch(&mut self, head: &Head, base: u32, group: Group) -> Option<u8> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();

@@ -1,10 +1,6 @@
-//! Deadlock: packets that wait for each other's buffers in a cycle.
-//!
-//! A lane of an output is stuck permanently under three conditions: its waiting packets have no credits, no credits are
-//! on their way, and every packet in the buffer that could free credits waits for a stuck lane. This is the condition
-//! of Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", 1987, applied to the
-//! state of a run. To find the largest such set, take every lane without credits and drop lanes whose buffer can still
-//! move.
+//! Deadlock: a lane is stuck if its packets have no credits, in hand or on their way, and all packets that could free
+//! some wait for stuck lanes (Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection
+//! networks", 1987). Lanes that can move are dropped from those without credits.
 
 use silvan_core::{PortId, Vl};
 use silvan_model::Deadlock;
@@ -15,15 +11,12 @@ use crate::plane::{Plane, time};
 use crate::records::{Element, Next};
 use crate::variant::General;
 
-/// Simulated time between two checks for a deadlock.
+/// Simulated time between two checks, in ps.
 const INTERVAL: u64 = 1_000_000_000;
 
-/// Schedule of an engine's deadlock checks.
 #[derive(Clone, Debug)]
 pub(crate) struct DeadlockChecks {
-    /// The next check, at the latest.
     pub next: u64,
-    /// Events up to the last check, which has found none.
     events: u64,
 }
 
@@ -37,7 +30,6 @@ impl Default for DeadlockChecks {
 }
 
 impl DeadlockChecks {
-    /// Returns true if an engine that has processed `events` events checks at `now`, where a run may end.
     pub fn is_due(&mut self, now: u64, at_end: bool, events: u64) -> bool {
         if now != self.next && !at_end {
             return false;
@@ -47,14 +39,12 @@ impl DeadlockChecks {
         events != self.events
     }
 
-    /// A check has found none.
     pub fn found_none(&mut self, events: u64) {
         self.events = events;
     }
 }
 
 impl Whole<'_> {
-    /// Looks for lanes that can never send again.
     pub(crate) fn find_deadlock(&self, now: u64) -> Option<Deadlock> {
         let plane = self.any();
         if self.parts().all(|plane| plane.pool.is_unused()) {
@@ -94,7 +84,6 @@ impl Whole<'_> {
         })
     }
 
-    /// Lanes for which a packet waits in the buffer behind `lane`.
     fn lanes_of_buffer_behind(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
         let plane = self.any();
         let next = plane.outs[lane / plane.vls].next;
@@ -109,7 +98,6 @@ impl Whole<'_> {
             || self.lanes_of_buffer_behind(lane).any(|other| !stuck[other])
     }
 
-    /// Follows stuck lanes until one comes again.
     fn cycle_from(&self, first: usize, stuck: &[bool]) -> Vec<(PortId, Vl)> {
         let plane = self.any();
         let mut path = Vec::new();
@@ -138,8 +126,7 @@ impl Whole<'_> {
 }
 
 impl Plane {
-    /// Finds the lanes for which packets wait, and the credits in hand and on their way are too few for the
-    /// next one.
+    /// Finds the lanes whose credits, in hand and on their way, are too few for the next packet.
     fn find_lanes_without_credits(&self, without: &mut [bool]) {
         for (index, lane) in self.lanes.iter().enumerate() {
             if lane.queued_bytes == 0 {
@@ -167,8 +154,8 @@ impl Plane {
                 let queue = self.queues[(lane.queues + input) as usize];
                 self.pool.packet(self.pool.first(queue)).blocks()
             };
-            // The choice of an input does not depend on credits, so a small packet waits behind a large
-            // one. Only limits on reads can change the choice: then any packet may be the next.
+            // The choice of an input does not depend on credits, so a small packet waits behind a large one. With
+            // limits on reads any packet may be next.
             let next = match self.next_input(index) {
                 Some(input) => Some(first(input)),
                 None => self.waiting_inputs(index).map(first).min(),
@@ -196,7 +183,6 @@ impl Plane {
         (0..u32::from(record.words) * 64).filter(|&input| record.has_input(input))
     }
 
-    /// Lanes for which a packet waits in the buffer behind `lane`.
     fn lanes_of_buffer_behind(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
         let (out, vl) = (&self.outs[lane / self.vls], lane % self.vls);
         let local = u32::from(self.ins[out.next as usize].local);

@@ -1,11 +1,7 @@
-//! Paths over other switches: a packet goes by the tables to a drawn switch, its waypoint, and from there to its
-//! destination.
+//! Paths over a waypoint, a drawn switch, by the tables; the packet carries it.
 //!
-//! The source's switch decides, and the packet carries the number of its waypoint until it is there. Every switch draws
-//! from a separate stream. A choice by the queues of its switch fits into a lookahead window: the bytes ahead on an
-//! output are known once the output has processed its earlier events. Outputs of packets without a decision are found
-//! before a window's heads are sorted. `ugal-g` reads the present state of other switches, so such a run has no
-//! windows.
+//! The source's switch decides by its queues, which are known within a lookahead window. `ugal-g` reads other switches,
+//! so its runs have no windows.
 
 mod distances;
 
@@ -29,18 +25,15 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use distances::Distances;
 
-/// Paths over waypoints, and who chooses them.
 #[derive(Clone, Debug)]
 pub(crate) struct Detours {
     choice: PathChoice,
     /// The forwarding tables, with the same indices as those of the plane.
     tables: Table<u8>,
-    /// Element that each host is cabled to.
     leaves: Vec<u32>,
     /// Hosts that represent waypoints, group by group, and the start of each group.
     waypoints: Vec<u32>,
     starts: Vec<u32>,
-    /// Group and stream of random numbers of each element.
     groups: Vec<u32>,
     streams: Vec<SplitMix64>,
     /// Cables from each switch to that of each host by the tables, where a choice depends on them and no entry has changed.
@@ -48,33 +41,27 @@ pub(crate) struct Detours {
 }
 
 impl Detours {
-    /// The port of a forwarding table's entry.
     pub fn table_port(&self, entry: usize) -> u8 {
         self.tables[entry]
     }
 
-    /// Sets the port of a forwarding table's entry.
     pub fn set_table_port(&mut self, entry: usize, local: u8) {
         self.tables[entry] = local;
         self.distances = None;
     }
 
-    /// Takes the tables of all switches, and [keeps](Self::keep_tables) those of some.
     pub fn take_tables(&mut self) -> Table<u8> {
         std::mem::take(&mut self.tables)
     }
 
-    /// Appends the entries of a switch.
     pub fn keep_tables(&mut self, all: &Table<u8>, entries: Range<usize>) {
         self.tables.extend_from_slice(&all[entries]);
     }
 
-    /// Returns true if a choice depends only on the state of its switch.
     pub fn is_local(&self) -> bool {
         self.choice != PathChoice::UgalG
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.tables.capacity()
             + (self.leaves.capacity() + self.waypoints.capacity()) * 4
@@ -86,9 +73,8 @@ impl Detours {
                 .map_or(0, |distances| distances.bytes())
     }
 
-    /// Draws a random waypoint for packets between two elements; `None` if there is none. With `valiant`, all are
-    /// equally likely. Otherwise the groups of the two elements have none, because paths over them do not avoid a cable
-    /// between the groups.
+    /// Draws a random waypoint between two elements. Without `valiant`, the groups of the two have none: paths over
+    /// them avoid no cable between the groups.
     fn draw(&mut self, element: u32, to: u32) -> Option<u32> {
         let group = |element: u32| {
             let group = self.groups[element as usize] as usize;
@@ -116,13 +102,10 @@ impl Detours {
     }
 }
 
-/// The path by the tables and one over a waypoint, as the first switch of both knows them.
 #[derive(Clone, Copy)]
 struct Paths {
-    /// Cables between switches.
     minimal: u64,
     detour: u64,
-    /// First outputs.
     straight: u32,
     aside: u32,
 }
@@ -167,8 +150,7 @@ impl Plane {
         }
     }
 
-    /// Marks the outputs among which switches may choose: those to other switches where hosts are, and everywhere if
-    /// the second switch of a path may decide, too.
+    /// Outputs to switches with hosts; to all switches if the second switch of a path may decide, too.
     fn mark_alternatives(&mut self, choice: PathChoice, leaves: &[u32]) {
         let mut decides = vec![choice == PathChoice::Par; self.elements.len()];
         for &leaf in leaves {
@@ -181,8 +163,7 @@ impl Plane {
         self.routing.choices.set_alternatives(is_marked);
     }
 
-    /// Returns the bytes by which the path by the tables may exceed the other path; `None` if the head's switch decides
-    /// nothing. Decisions are made at the switch of the source, or at the next switch.
+    /// `None` if the head's switch decides nothing; the source's or the next one does.
     fn bias_of(&self, detours: &Detours, head: &Head) -> Option<u64> {
         let input = &self.ins[head.port as usize];
         let packet = &head.packet;
@@ -192,15 +173,14 @@ impl Plane {
         if input.sender == Sender::Host {
             return Some(0);
         }
-        // The queues of cables between groups are long under uniform load, too: what a buffer can hold is no reason to
-        // turn away from one.
+        // Queues of cables between groups are long under uniform load, too: a buffer's content is no reason to turn
+        // away.
         let decides_again = detours.choice == PathChoice::Par
             && packet.waypoint() == 0
             && self.routing.is_second_switch(head.port, packet);
         decides_again.then(|| self.input_capacity(head.port) as u64 * 64)
     }
 
-    /// The two paths to a destination, if there is a route on each.
     fn paths(&self, detours: &Detours, element: u32, to: u32, over: u32) -> Option<Paths> {
         let middle = detours.leaves[over as usize];
         let minimal = self.cables(detours, element, to);
@@ -218,13 +198,11 @@ impl Plane {
         })
     }
 
-    /// The output of a switch to a host by its table.
     fn tabled_output(&self, detours: &Detours, element: u32, host: u32) -> u32 {
         let Element { base, table, .. } = self.elements[element as usize];
         base + u32::from(detours.tables[(table + host) as usize])
     }
 
-    /// Cables from a switch to that of a host by the tables; 0 if it is there, or has no route.
     fn cables(&self, detours: &Detours, element: u32, host: u32) -> u64 {
         match &detours.distances {
             Some(distances) => distances.get(element, host),
@@ -237,7 +215,6 @@ impl Plane {
         }
     }
 
-    /// Bytes ahead at all switch outputs of a path by the tables.
     fn bytes_on_path(&self, detours: &Detours, now: u64, mut element: u32, host: u32) -> u64 {
         let (mut all, mut cables) = (0, 0);
         let end = detours.leaves[host as usize];
@@ -271,8 +248,7 @@ impl Plane {
         bytes
     }
 
-    /// The output of a packet at a switch, where nothing is to be decided for it any more; `None` if it has no route. At its waypoint
-    /// the packet is done with it.
+    /// The output of a packet that needs no decision; `None` without a route. The packet drops its waypoint there.
     fn output_on_path(&self, detours: &Detours, element: u32, packet: &mut Packet) -> Option<u32> {
         let Element { base, table, .. } = self.elements[element as usize];
         let mut towards = packet.destination();
@@ -294,7 +270,6 @@ impl Plane {
         (local != NO_ROUTE && !self.is_closed(output as usize)).then_some(output)
     }
 
-    /// Finds the outputs of those heads of a window that nothing is to be decided for.
     pub fn direct_heads(&self, heads: &mut [Head]) {
         let Some(detours) = self.routing.detours.as_deref() else {
             return;
@@ -328,7 +303,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         output
     }
 
-    /// Decides over which waypoint a packet goes.
     fn decide(&mut self, element: u32, head: &mut Head, bias: u64) {
         let plane = &mut self.plane;
         let Some(detours) = plane.routing.detours.as_deref_mut() else {
@@ -350,8 +324,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Returns true if the path over a waypoint has the smaller product of bytes ahead at its first output and number
-    /// of cables.
+    /// Compares the products of bytes ahead at the first output and number of cables (UGAL).
     fn is_shorter_aside(
         &mut self,
         now: u64,
@@ -383,7 +356,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl Plane {
-    /// Returns true if the path over a waypoint has fewer bytes ahead at all its outputs.
+    /// Compares the bytes ahead at all outputs of both paths.
     fn is_emptier_aside(&self, now: u64, element: u32, to: u32, over: u32) -> bool {
         let Some(detours) = self.routing.detours.as_deref() else {
             return false;

@@ -1,5 +1,3 @@
-//! The engine and its event loop.
-
 use std::marker::PhantomData;
 
 use silvan_cc::hooks::{Candidate, Grants, PerHost, PerPortVl, SourceControl, SwitchControl};
@@ -25,10 +23,9 @@ use crate::variant::{CompiledFabric, EngineVariant, General, GeneralLookahead, L
 use crate::workload::{Offer, Workload};
 use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError, PacketFilter};
 
-/// The data plane of a fabric with its congestion control and its traffic.
+/// The data plane of a fabric with its congestion control and traffic.
 ///
-/// Simultaneous events are ordered by phase and then by port or host, never by the order in which
-/// they were scheduled, so that a run is a function of its inputs alone.
+/// Simultaneous events are ordered by phase, then port or host, so that a run is a function of its inputs.
 #[derive(Debug)]
 pub struct Engine<S, C, W, F = General> {
     pub(crate) plane: Plane,
@@ -44,10 +41,9 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) held: Vec<Option<Offer>>,
     /// By host, the version of the lanes of its flows that it knows; empty if switches do not choose them.
     pub(crate) host_vl_versions: Vec<Option<u64>>,
-    /// If switches discard packets that the scheme chooses, the discarded packets that each source knows of and has not
-    /// sent again.
+    /// Discarded packets that each source knows of and has not sent again, if switches discard packets that the scheme
+    /// chooses.
     pub(crate) discarded: Vec<Vec<Discarded>>,
-    /// Room for what a call of the scheme adds or reads.
     pub(crate) grants: Grants,
     pub(crate) candidates: Vec<Candidate>,
     pub(crate) switch_events: SwitchEvents,
@@ -55,30 +51,23 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) events: u64,
     pub(crate) fault: Option<EngineError>,
     deadlock_checks: DeadlockChecks,
-    /// Time of the next change that the workload makes by itself, and of its next timer.
     pub(crate) change_at: u64,
     pub(crate) timer_at: u64,
     pub(crate) woken: Vec<HostId>,
-    /// Recorder of packets, only in the variant [`Traced`].
+    /// Only in the variant [`Traced`].
     pub(crate) tracer: Option<Box<Tracer>>,
-    /// The search for what repeats, in a run that may leap; taken while it runs.
     pub(crate) leaps: Option<Box<Leaps>>,
-    /// The host whose starts it wants to know; `NONE` for none.
     pub(crate) watched: u32,
     pub(crate) starts: Starts,
     variant: PhantomData<F>,
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
-    /// Compiles a fabric and its routes, and polls every host at time zero.
+    /// Compiles a fabric and its routes, and polls every host at time zero; a [`BuildError`](silvan_model::BuildError)
+    /// names an impossible value or host.
     ///
-    /// If lanes change along the path, the service levels of the workload are classes of service. A packet's header
-    /// carries the class above the bits that encode its path, and congestion control sees the service level of the
-    /// header. The virtual lanes of a class follow that of `config.sl_to_vl`. If switches choose among alternatives,
-    /// packets of a flow may overtake each other, so the last packet of a message may not arrive last.
-    ///
-    /// # Errors
-    /// A value of `config` that cannot be simulated, or a host without exactly one cable.
+    /// If lanes change along the path, the header's service level is the workload's above the bits of the path. With
+    /// alternatives, a message's last packet may not arrive last.
     pub fn new<'a>(
         fabric: &Fabric,
         routes: impl Into<Routes<'a>>,
@@ -113,13 +102,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Traced> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
-    /// Makes an engine that processes events by lookahead windows.
-    ///
-    /// Its results are those of a general engine; only the number of events differs, by events without effect.
-    ///
-    /// # Panics
-    /// If the fabric does not fit, if congestion control reads the fill level of input buffers, or if the workload
-    /// needs deliveries without [linking hosts](Workload::LINKS_HOSTS).
+    /// An engine by lookahead windows, with a general engine's results. Panics if fabric, scheme or workload do not
+    /// fit.
     pub fn lookahead(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         fabric.serve(&switch);
         assert!(fabric.has_lookahead(), "the fabric has no lookahead");
@@ -128,11 +112,8 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, GeneralLookahead> {
-    /// Makes a lookahead engine for any fabric that [has windows](CompiledFabric::has_windows), also if congestion
-    /// control reads input buffers.
-    ///
-    /// # Panics
-    /// If the fabric has no windows, or the workload needs deliveries without [linking hosts](Workload::LINKS_HOSTS).
+    /// A lookahead engine for any fabric that [has windows](CompiledFabric::has_windows). Panics if it has none, or the
+    /// workload needs deliveries without [linking hosts](Workload::LINKS_HOSTS).
     pub fn general_lookahead(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         Self::with_windows(fabric, switch, source, workload)
     }
@@ -144,17 +125,13 @@ impl<S: PerPortVl, C: PerHost, W: Workload, F: EngineVariant> Engine<S, C, W, F>
         Self::of_plane(fabric.0, switch, source, workload)
     }
 
-    /// An engine with windows for a fabric or a part of one.
     pub(crate) fn of_plane(mut plane: Plane, switch: S, source: C, workload: W) -> Self {
         plane.make_windows();
         Self::assemble(CompiledFabric(plane), switch, source, workload)
     }
 }
 
-/// Checks that ports and hosts do not depend on each other at once.
-///
-/// # Panics
-/// As [`Engine::lookahead`].
+/// Panics as [`Engine::lookahead`].
 pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload>(
     fabric: &CompiledFabric,
     switch: &S,
@@ -251,21 +228,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         engine
     }
 
-    /// Processes every event before `end`; events at `end` itself belong to the next call. If the workload pauses the run,
-    /// it returns earlier, at that instant.
-    ///
-    /// # Errors
-    /// [`EngineError`]; the same one again if the run is continued after it.
+    /// Processes events before `end`, or until the workload pauses; an [`EngineError`] returns on each further call.
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, true)
     }
 
-    /// Runs like [`run_until`](Self::run_until), without the checks for a deadlock and for losses at `end`.
-    ///
-    /// Meant for many short steps. Longer runs check once per simulated millisecond.
-    ///
-    /// # Errors
-    /// Same errors as [`run_until`](Self::run_until).
+    /// As [`run_until`](Self::run_until) for many short steps, without the checks for deadlock and losses at `end`;
+    /// longer runs check once per simulated millisecond.
     pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, false)
     }
@@ -317,20 +286,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         Ok(())
     }
 
-    /// The state of the fabric.
     pub(crate) fn whole(&self) -> Whole<'_> {
         std::iter::once(&self.plane).collect()
     }
 
-    /// Ends the run because an invariant does not hold.
     #[cold]
     pub(crate) fn broken(&mut self, now: u64, error: InvariantError) {
         let at = Time::from_ps(now);
         self.note_fault(EngineError::Invariant { at, error });
     }
 
-    /// Makes [`run_to`](Self::run_to) return if the workload pauses the run. The event loop has no cost, because it
-    /// already ends at a fault.
+    /// Makes [`run_to`](Self::run_to) return if the workload pauses the run, which the event loop checks as it checks a
+    /// fault.
     #[inline]
     pub(crate) fn check_pause(&mut self) {
         if self.workload.pauses() {
@@ -390,7 +357,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// An event that the port no longer expects is stale.
     #[inline]
     pub(crate) fn output_event(&mut self, now: u64, output: u32) {
         let out = &mut self.plane.outs[output as usize];
@@ -400,7 +366,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// An event that the host no longer expects is stale.
     #[inline]
     pub(crate) fn host_event(&mut self, now: u64, host: u32) {
         let record = &mut self.plane.hosts[host as usize];
@@ -437,7 +402,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// The earliest of the errors that ended a run.
+/// The earliest of the errors; one instant's order is the same in all runs.
 pub(crate) fn earliest(
     errors: impl IntoIterator<Item = Option<EngineError>>,
 ) -> Option<EngineError> {
@@ -448,6 +413,5 @@ pub(crate) fn earliest(
         _ => Time::MAX,
     };
     let errors = errors.into_iter().flatten();
-    // Whichever it is of one instant, it is the same in all runs.
     errors.min_by_key(|error| (instant(error), error.to_string()))
 }

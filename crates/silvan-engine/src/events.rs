@@ -1,12 +1,7 @@
-//! The event queue: fixed-delay queues and a timing wheel, in one total order.
+//! The event queue, ordered by (time, phase, id) and never by insertion.
 //!
-//! Events are ordered by (time, phase, id). The order never depends on when an event was pushed, so a wake-up that is
-//! pushed early, late or twice cannot change a result.
-//!
-//! Packet heads travel for one of a few constant times (propagation plus switch latency). Pushed in the order of the
-//! clock they arrive in the order of the clock, so a FIFO per distinct delay holds them, sequential in memory. The same
-//! goes for a host's next injection and for the end of a packet on a link that others wait for. All other events go
-//! into a timing wheel.
+//! Heads travel for one of a few constant times: a FIFO per delay has them in sequential memory, as injections and ends
+//! of packets. Other events go into a timing wheel.
 
 mod calendar;
 mod event;
@@ -26,12 +21,9 @@ use slab::PacketSlab;
 use wheel::{BUCKET_SHIFT, Wheel};
 pub(crate) use window_length::WindowLength;
 
-/// A packet head on its way to an input port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
-    /// Time at which the head becomes eligible, in ps.
     pub time: u64,
-    /// Input port of the head.
     pub port: u32,
     /// Output by the tables; `NONE` if they have none; `UNREAD` and the index of the table entry if it has not been
     /// read yet.
@@ -39,24 +31,17 @@ pub(crate) struct Head {
     pub packet: Packet,
 }
 
-/// Place of the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextEvent {
-    /// The first of this queue of heads.
     Head(usize),
-    /// The first of the queue of outputs.
     Outputs,
-    /// The first of the queue of hosts.
     Hosts,
-    /// The first of the wheel.
     Wheel,
-    /// Nothing before the given end.
     None,
 }
 
 /// Maximum number of head delays with a fixed-delay queue; further ones use the wheel.
 pub(crate) const MAX_HEAD_QUEUES: usize = 6;
-/// Queue number of a head delay without a queue.
 pub(crate) const NO_HEAD_QUEUE: u8 = u8::MAX;
 
 #[derive(Clone, Debug)]
@@ -65,19 +50,16 @@ pub(crate) struct EventQueue {
     outputs: Ring<(u64, u32)>,
     hosts: Ring<(u64, u32)>,
     wheel: Wheel,
-    /// Replaces all these queues in an engine with lookahead windows; the wheel has what is beyond
-    /// its horizon.
+    /// Replaces all these queues in an engine with lookahead windows; the wheel has what is beyond its horizon.
     pub calendar: Calendar,
     slab: PacketSlab,
-    /// Time of the first event of each queue of heads, `u64::MAX` if it has none; the same for the
-    /// outputs and the hosts.
+    /// Time of the first event of each queue, `u64::MAX` if it is empty.
     head_fronts: [u64; MAX_HEAD_QUEUES],
     output_front: u64,
     host_front: u64,
 }
 
 impl EventQueue {
-    /// An event queue with this many fixed-delay queues of heads.
     pub fn new(queues: usize) -> Self {
         debug_assert!(queues <= MAX_HEAD_QUEUES);
         let filler = Head {
@@ -111,14 +93,12 @@ impl EventQueue {
         self.heads[queue].push(head);
     }
 
-    /// Schedules a head at any later time.
     pub fn push_head_at(&mut self, head: Head) {
         let slot = self.slab.insert(head.packet);
         self.push(Event::new(head.time, phase::HEAD, head.port, slot));
     }
 
-    /// Schedules a host's next injection. If all hosts are alike, times come in order and go into a queue; a time out
-    /// of order goes into the wheel.
+    /// If all hosts are alike, times come in order and go into a queue; a time out of order goes into the wheel.
     #[inline]
     pub fn push_host<F: EngineVariant>(&mut self, time: u64, host: u32) {
         if F::LOOKAHEAD {
@@ -131,8 +111,7 @@ impl EventQueue {
         }
     }
 
-    /// Schedules an arbitration when a packet that starts now is over: in order where links are
-    /// alike, as for hosts.
+    /// Schedules an arbitration at the end of a packet that starts now; queued as injections are.
     #[inline]
     pub fn push_output<F: EngineVariant>(&mut self, time: u64, output: u32) {
         if F::LOOKAHEAD {
@@ -145,7 +124,6 @@ impl EventQueue {
         }
     }
 
-    /// Schedules an arbitration at any time.
     #[inline]
     pub fn wake_output<F: EngineVariant>(&mut self, time: u64, output: u32) {
         if F::LOOKAHEAD {
@@ -155,7 +133,6 @@ impl EventQueue {
         }
     }
 
-    /// Schedules an injection at any time.
     #[inline]
     pub fn wake_host<F: EngineVariant>(&mut self, time: u64, host: u32) {
         if F::LOOKAHEAD {
@@ -165,7 +142,6 @@ impl EventQueue {
         }
     }
 
-    /// Notes in the calendar what the wheel has for before `end`, where the open window ends.
     #[inline]
     pub fn fill_window(&mut self, end: u64) {
         if self.wheel.front >= end {
@@ -189,8 +165,8 @@ impl EventQueue {
         }
     }
 
-    /// Returns the start of the next window with noted events, or the next event of the wheel; at most `end`. The open
-    /// window must be empty.
+    /// The start of the next window with noted events, or the next event of the wheel; at most `end`. The open window
+    /// must be empty.
     #[inline(never)]
     pub fn next_window(&mut self, end: u64) -> u64 {
         let noted = self.calendar.next_noted();
@@ -202,23 +178,19 @@ impl EventQueue {
         }
     }
 
-    /// Schedules any other event.
     #[inline]
     pub fn push(&mut self, event: Event) {
         self.wheel.push(event);
     }
 
-    /// Stores a packet for a later event.
     pub fn store_packet(&mut self, packet: Packet) -> u32 {
         self.slab.insert(packet)
     }
 
-    /// Removes a stored packet.
     pub fn remove_packet(&mut self, slot: u32) -> Packet {
         self.slab.remove(slot)
     }
 
-    /// Finds the next event before `end`; one of the `pop_*` functions then removes it.
     #[inline(always)]
     pub fn next(&mut self, end: u64) -> NextEvent {
         loop {
@@ -268,7 +240,6 @@ impl EventQueue {
         }
     }
 
-    /// Returns true if the first head of queue `other` comes before that of `queue`, at the same time or earlier.
     #[inline]
     fn comes_first(&self, other: usize, queue: usize) -> bool {
         match (self.heads[other].front(), self.heads[queue].front()) {
@@ -302,7 +273,6 @@ impl EventQueue {
         NextEvent::Wheel
     }
 
-    /// The head that `next` found in a queue.
     #[inline(always)]
     pub fn pop_head(&mut self, queue: usize) -> Head {
         let ring = &mut self.heads[queue];
@@ -311,7 +281,7 @@ impl EventQueue {
         head
     }
 
-    /// A head that will be first in a queue soon.
+    /// A head close to the front of a queue, to prefetch its data.
     #[inline(always)]
     pub fn upcoming_head(&self, queue: usize, distance: usize) -> Option<&Head> {
         self.heads[queue].peek(distance)
@@ -323,38 +293,32 @@ impl EventQueue {
         self.heads[queue].peek_mut(distance).output = output;
     }
 
-    /// An output whose event will come up soon.
     #[inline(always)]
     pub fn upcoming_output(&self, distance: usize) -> Option<u32> {
         self.outputs.peek(distance).map(|event| event.1)
     }
 
-    /// An event that will come up soon in the wheel.
     #[inline(always)]
     pub fn upcoming_in_wheel(&self, distance: usize) -> Option<&Event> {
         let opened = &self.wheel.current;
         opened.get(opened.len().checked_sub(distance + 1)?)
     }
 
-    /// Prefetches a stored packet.
     #[inline(always)]
     pub fn prefetch_stored(&self, slot: u32) {
         self.slab.prefetch(slot);
     }
 
-    /// A stored packet.
     #[inline(always)]
     pub fn stored_packet(&self, slot: u32) -> &Packet {
         self.slab.get(slot)
     }
 
-    /// A host whose event will come up soon.
     #[inline(always)]
     pub fn upcoming_host(&self, distance: usize) -> Option<u32> {
         self.hosts.peek(distance).map(|event| event.1)
     }
 
-    /// The host event that `next` found.
     #[inline(always)]
     pub fn pop_host(&mut self) -> (u64, u32) {
         let event = self.hosts.pop_front();
@@ -362,7 +326,6 @@ impl EventQueue {
         event
     }
 
-    /// The output event that `next` found.
     #[inline(always)]
     pub fn pop_output(&mut self) -> (u64, u32) {
         let event = self.outputs.pop_front();
@@ -370,7 +333,6 @@ impl EventQueue {
         event
     }
 
-    /// The event that `next` found in the wheel.
     #[inline]
     pub fn pop_event(&mut self) -> Option<Event> {
         let event = self.wheel.current.pop();
@@ -378,14 +340,13 @@ impl EventQueue {
         event
     }
 
-    /// The wheel's first event, if it is of the same time, phase, and port or host as another one.
+    /// The wheel's first event if its time, phase and id are those of `event`.
     pub fn pop_like(&mut self, event: Event) -> Option<Event> {
         let next = self.wheel.current.last()?;
         let is_like = (next.time, next.tag()) == (event.time, event.tag());
         is_like.then(|| self.pop_event()).flatten()
     }
 
-    /// Calls `each` with every packet head that is in flight, and its input port.
     pub fn for_each_head(&self, mut each: impl FnMut(u32, &Packet)) {
         let queues = self.heads.iter().flat_map(Ring::iter);
         for head in queues.chain(self.calendar.heads_in_flight()) {
@@ -398,7 +359,7 @@ impl EventQueue {
         });
     }
 
-    /// Calls `each` with every notification that is on its way past the fabric, or about to be sent.
+    /// Includes notifications that are about to be sent.
     pub fn for_each_notification(&self, mut each: impl FnMut(&Packet)) {
         let mut see = |event: &Event| {
             if event.phase() == phase::FEEDBACK {
@@ -409,7 +370,6 @@ impl EventQueue {
         self.calendar.events_for_hosts().for_each(see);
     }
 
-    /// Calls `each` with all heads; it may change the packets.
     pub fn for_each_head_mut(&mut self, mut each: impl FnMut(u32, &mut Packet)) {
         for head in self.heads.iter_mut().flat_map(Ring::iter_mut) {
             each(head.port, &mut head.packet);
@@ -422,7 +382,6 @@ impl EventQueue {
         });
     }
 
-    /// Recomputes the outputs of all heads in queues.
     pub fn redirect_heads(&mut self, output: impl Fn(u32, &Packet) -> u32) {
         for head in self.heads.iter_mut().flat_map(Ring::iter_mut) {
             head.output = output(head.port, &head.packet);
@@ -445,8 +404,8 @@ impl EventQueue {
         next
     }
 
-    /// With windows: moves all heads from `now` on by `by`. Deliveries to the traffic stay; all other events must be
-    /// noted again.
+    /// With windows: moves all heads from `now` on by `by`, but not deliveries to the traffic. Note all other events
+    /// again.
     pub fn shift(&mut self, now: u64, by: u64) {
         let mut deliveries = self.calendar.take_deliveries();
         self.wheel.for_each(|&event| {
@@ -461,7 +420,6 @@ impl EventQueue {
         }
     }
 
-    /// With windows, notes an arbitration.
     #[inline]
     pub fn note_output(&mut self, time: u64, output: u32) {
         if !self.calendar.add_output(time, output) {
@@ -469,7 +427,6 @@ impl EventQueue {
         }
     }
 
-    /// With windows, notes an injection.
     #[inline]
     pub fn note_host(&mut self, time: u64, host: u32) {
         if !self.calendar.add_host(time, host) {
@@ -477,7 +434,6 @@ impl EventQueue {
         }
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let heads: usize = self.heads.iter().map(|ring| ring.slots.capacity()).sum();
         let small = self.hosts.slots.capacity() + self.outputs.slots.capacity();

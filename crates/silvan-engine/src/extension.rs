@@ -1,9 +1,5 @@
-//! Extensions of packets, for schemes that need more than a mark.
-//!
-//! A packet has room for data that every packet needs. If a scheme chooses paths or needs reports in acknowledgements,
-//! the word for the injection time has the number of a record instead. The record holds that time, the rest of the
-//! path, and the switches' entries. It moves with the packet, then with the acknowledgement. Other schemes have no
-//! records.
+//! Extensions of packets, for schemes that choose paths or need reports: a record in place of the injection time, with
+//! that time, the rest of the path and the switches' entries.
 
 use silvan_cc::hooks::{Ack, Hop, PortVl, SourceControl, SwitchControl};
 
@@ -14,18 +10,15 @@ use crate::variant::EngineVariant;
 use crate::workload::{Offer, Workload};
 use silvan_core::{HostId, PortId, Span};
 
-/// Maximum number of hops that a packet reports. Only one in a routing loop crosses more.
+/// Only a packet in a routing loop crosses more.
 const MOST_HOPS: usize = 255;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extension {
-    /// Start of the injection, in ps.
     sent: u64,
-    /// The part of its path that is still ahead of it, if the scheme has chosen it.
+    /// The rest of the path, if the scheme has chosen one.
     path: Option<u32>,
-    /// The whole path that the scheme has chosen.
     chosen: Option<u32>,
-    /// Time in the destination's sink, including the wait for it, in ps.
     endpoint: u64,
     /// Payload of its flow that waited behind it when it was sent.
     behind: u32,
@@ -34,21 +27,19 @@ pub(crate) struct Extension {
     hops: Vec<Hop>,
 }
 
-/// Extensions of all packets. Records are reused, so their lists keep their memory.
+/// Records are reused, so their lists keep their memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extensions {
     records: Vec<Extension>,
     free: Vec<u32>,
-    /// Lists without content for the records of packets that leave for another part of the fabric.
+    /// Empty lists for the records of packets that leave for another part of the fabric.
     spare: Vec<Vec<Hop>>,
-    /// The record of the packet that is being delivered.
     detached: Option<u32>,
     /// Payload behind packets that are about to be delivered, by their slot among the events' packets.
     behind: Vec<u32>,
 }
 
 impl Extensions {
-    /// A free record.
     fn claim(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.records.push(Extension::default());
@@ -56,8 +47,7 @@ impl Extensions {
         })
     }
 
-    /// Adds the record of a packet that leaves for another part of the fabric to those that go with it. There the packet
-    /// names its place among them.
+    /// Moves the record of a packet that leaves for another part to `sent`; the packet then holds its index there.
     pub fn send(&mut self, packet: &mut Packet, sent: &mut Vec<Extension>) {
         if packet.is(EXTENDED) {
             let number = packet.born as u32;
@@ -71,7 +61,6 @@ impl Extensions {
         }
     }
 
-    /// Keeps the record of a packet that has come from another part.
     pub fn receive(&mut self, packet: &mut Packet, sent: &mut [Extension]) {
         if packet.is(EXTENDED) {
             let extension = std::mem::take(&mut sent[packet.born as usize]);
@@ -84,7 +73,6 @@ impl Extensions {
         }
     }
 
-    /// Extends a data packet.
     fn attach(&mut self, now: u64, packet: &mut Packet, path: Option<u32>, behind: u32) {
         let number = self.claim();
         let record = &mut self.records[number as usize];
@@ -97,7 +85,7 @@ impl Extensions {
         packet.set(EXTENDED);
     }
 
-    /// Makes a data packet that is delivered an ordinary one again, and keeps its record.
+    /// Makes a delivered data packet an ordinary one again, and keeps its record.
     pub fn detached(&mut self, mut packet: Packet) -> Packet {
         if packet.is(EXTENDED) {
             let number = packet.born as u32;
@@ -108,20 +96,18 @@ impl Extensions {
         packet
     }
 
-    /// Payload that waited behind the packet of the kept record.
     pub fn behind_detached(&self) -> u32 {
         self.detached
             .map_or(0, |number| self.records[number as usize].behind)
     }
 
-    /// Notes how long the packet of the kept record is at its destination, in ps.
     pub fn note_endpoint(&mut self, endpoint: u64) {
         if let Some(number) = self.detached {
             self.records[number as usize].endpoint = endpoint;
         }
     }
 
-    /// Keeps what waited behind a packet until it is delivered.
+    /// Stores the payload behind a packet until its delivery.
     pub fn keep_behind(&mut self, slot: u32, behind: u32) {
         let slot = slot as usize;
         if self.behind.len() <= slot {
@@ -130,12 +116,11 @@ impl Extensions {
         self.behind[slot] = behind;
     }
 
-    /// Returns the number stored for a slot.
     pub fn behind(&self, slot: u32) -> u32 {
         self.behind[slot as usize]
     }
 
-    /// Moves the kept record to an acknowledgement, which acknowledges as many bytes as its packet says.
+    /// Moves the kept record to an acknowledgement, which acknowledges the packet's bytes.
     pub fn pass_on(&mut self, acknowledgement: &mut Packet) {
         if let Some(number) = self.detached.take() {
             self.records[number as usize].acknowledged = acknowledgement.born as u32;
@@ -144,19 +129,18 @@ impl Extensions {
         }
     }
 
-    /// Frees the kept record, if it was not moved to an acknowledgement.
+    /// Frees the kept record unless an acknowledgement has taken it.
     pub fn release_detached(&mut self) {
         if let Some(number) = self.detached.take() {
             self.release(number);
         }
     }
 
-    /// Frees a record.
     fn release(&mut self, number: u32) {
         self.free.push(number);
     }
 
-    /// Returns the start of a data packet's injection, in ps, as seen from `now`.
+    /// In ps, as seen from `now`.
     pub fn sent(&self, now: u64, packet: &Packet) -> u64 {
         match packet.is(EXTENDED) {
             true => self.records[packet.born as u32 as usize].sent,
@@ -164,14 +148,13 @@ impl Extensions {
         }
     }
 
-    /// Frees the record of a packet that is discarded.
     pub fn discard(&mut self, packet: &Packet) {
         if packet.is(EXTENDED) {
             self.release(packet.born as u32);
         }
     }
 
-    /// Returns the next of `count` outputs on the chosen path of a packet, if it has such a path.
+    /// The next of `count` outputs on the chosen path, if any.
     pub fn next_on_path(&mut self, packet: &Packet, count: u32) -> Option<u32> {
         if !packet.is(EXTENDED) || packet.is(CONTROL) {
             return None;
@@ -182,12 +165,10 @@ impl Extensions {
         Some(next)
     }
 
-    /// Records in use.
     pub fn in_use(&self) -> usize {
         self.records.len() - self.free.len()
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let hops = self.records.iter().map(|record| record.hops.capacity());
         let spare = self.spare.iter().map(Vec::capacity);
@@ -198,14 +179,13 @@ impl Extensions {
 }
 
 impl Plane {
-    /// Returns the record that a switch writes into a packet that leaves by a lane of an output. `queued_bytes` wait
-    /// for the lane, this packet included.
+    /// The record that a switch writes into a departing packet. `queued_bytes` wait for the lane, this packet included.
     fn hop(&self, now: u64, output: u32, lane: usize, packet: &Packet, queued_bytes: u32) -> Hop {
         let port = self.link_port(PortId::new(output as usize));
         let link = &self.outs[port];
         let mut behind = queued_bytes.saturating_sub(u32::from(packet.wire()));
         if port != output as usize {
-            // In front of an output buffer: bytes in the buffer are ahead of the link, too.
+            // In front of an output buffer, bytes in the buffer are ahead of the link, too.
             behind += self.waiting_bytes(lane + (port - output as usize) * self.vls);
         }
         Hop {
@@ -219,13 +199,11 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Returns true if data packets have extensions.
     #[inline(always)]
     pub(crate) fn extends_packets(&self) -> bool {
         C::ACTIVE && (self.needs.ack || self.needs.receive || self.needs.select_path)
     }
 
-    /// Extends a packet that its host is about to start.
     pub(crate) fn extended(
         &mut self,
         now: u64,
@@ -250,7 +228,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         packet
     }
 
-    /// A switch may write into a packet that leaves.
     #[inline(never)]
     pub(crate) fn stamp(
         &mut self,
@@ -273,8 +250,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notifies the scheme of what an acknowledgement reports on its packet. Returns the bytes that it
-    /// acknowledges, and whether the host may be able to send earlier.
+    /// Passes an acknowledgement's report to the scheme. Returns the acknowledged bytes, and whether the host may be
+    /// able to send earlier.
     pub(crate) fn acknowledge(
         &mut self,
         now: u64,

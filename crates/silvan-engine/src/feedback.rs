@@ -1,8 +1,5 @@
-//! Notifications: the way from a FECN at the destination to a BECN at the source.
-//!
-//! A notification is a [`Packet`] with `CONTROL` set, on either path. Past the fabric, it is stored until its arrival.
-//! Through the fabric, it is queued at the destination's port and travels like any other packet, on a separate service
-//! level if configured.
+//! Notifications from a FECN at the destination to a BECN at the source: [`Packet`]s with `CONTROL`, past or through
+//! the fabric.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,10 +21,8 @@ use silvan_model::{BecnCarrier, FeedbackParams, FeedbackPath, InvariantError};
 
 /// Second argument of a feedback event: the notification arrives at its source.
 const ARRIVES: u32 = 0;
-/// The notification is ready to be sent through the fabric.
 const TO_SEND: u32 = 1;
 
-/// State of the notifications of all hosts.
 #[derive(Debug)]
 pub(crate) struct Notifications {
     params: FeedbackParams,
@@ -35,10 +30,10 @@ pub(crate) struct Notifications {
     coalescer: Option<Coalescer>,
     /// Notifications that wait to be sent, per host, and since when.
     queues: Vec<VecDeque<(u64, Packet)>>,
-    /// Send times of CNPs past the fabric that have not been charged yet, by host, in order.
+    /// Send times of CNPs past the fabric that have not been charged yet, in order.
     charges: Vec<VecDeque<u64>>,
-    /// With windows: arrival times of CNPs past the fabric that the sink has not been charged for yet, by host, in
-    /// order. `sink_charges_open` is their total number. Arrivals are in the open window or before.
+    /// With windows: arrival times of CNPs past the fabric that the sink has not been charged for yet, in order, in the
+    /// open window or before.
     sink_charges: Vec<VecDeque<u64>>,
     sink_charges_open: usize,
     /// Grants that arrived, per host; empty without a scheme whose receivers send them.
@@ -64,30 +59,25 @@ impl Notifications {
         }
     }
 
-    /// Grants that arrived at a host; `None` without a scheme whose receivers send them.
     pub fn grants_received(&self, host: HostId) -> Option<u64> {
         self.grants_received.get(host.index()).copied()
     }
 
-    /// Counts a grant that has arrived.
     pub fn count_grant(&mut self, host: HostId) {
         self.grants_received[host.index()] += 1;
     }
 
-    /// Returns true if a delivered data packet may need a notification.
     #[inline]
     pub fn wants(&self, packet: &Packet) -> bool {
         packet.is(MARKED) || self.carrier != BecnCarrier::Cnp
     }
 
-    /// Calls `each` for every notification that waits at its host.
     pub fn for_each_waiting(&self, each: impl FnMut(&Packet)) {
         let waiting = self.queues.iter().flatten();
         waiting.map(|(_, packet)| packet).for_each(each);
     }
 
-    /// Adds a notification to those that wait at a host. Notifications of one instant are ordered by content, because
-    /// their events have no order.
+    /// Notifications of one instant are ordered by content, because their events have no order.
     fn queue(&mut self, now: u64, host: u32, notification: Packet) {
         let queue = &mut self.queues[host as usize];
         let order = notification.order();
@@ -97,7 +87,7 @@ impl Notifications {
         queue.insert(place, (now, notification));
     }
 
-    /// The flags and acknowledged bytes of the notification that this delivery causes, if any.
+    /// Flags and acknowledged bytes.
     fn decide(&mut self, done: u64, packet: &Packet, payload: u32) -> Option<(u8, u64)> {
         let marked = packet.is(MARKED);
         let becn = |marked: bool| if marked { BECN } else { 0 };
@@ -147,7 +137,6 @@ pub(crate) fn notified_flow(packet: &Packet) -> Flow {
 }
 
 impl Plane {
-    /// Sorts feedback events of one host and instant by what the notifications are.
     pub fn order_feedback(&self, events: &mut [Event]) {
         if events.len() > 1 {
             events.sort_unstable_by_key(|event| {
@@ -157,7 +146,6 @@ impl Plane {
         }
     }
 
-    /// Schedules the arrival of a notification that travels past the fabric.
     pub fn schedule_arrival(&mut self, at: u64, notification: Packet) {
         let host = notification.destination();
         let slot = self.events.store_packet(notification);
@@ -165,7 +153,6 @@ impl Plane {
         self.events.push(event);
     }
 
-    /// Schedules when a notification is ready at the host that sends it through the fabric.
     pub fn schedule_sending(&mut self, at: u64, host: u32, notification: Packet) {
         let slot = self.events.store_packet(notification);
         let event = Event::new(at, phase::FEEDBACK, host, slot << 1 | TO_SEND);
@@ -174,8 +161,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Answers a data packet that `host` has received at `done`. An acknowledgement keeps the packet's
-    /// extension.
+    /// Answers a data packet that `host` has received at `done`. An acknowledgement keeps the packet's extension.
     pub(crate) fn answer(&mut self, now: u64, done: u64, host: u32, packet: &Packet, payload: u32) {
         if packet.is(MARKED) {
             self.plane.hosts[host as usize].fecn_received += 1;
@@ -193,8 +179,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.send_notification(now, done, host, notification);
     }
 
-    /// A notification or grant that `host` sends about a flow to it, given by its source and its service level.
-    /// `None` if nothing can be sent on the notification's service level.
+    /// A notification or grant from `host` about a flow to it. `None` if its service level has no lane.
     pub(crate) fn notification(
         &self,
         host: u32,
@@ -225,7 +210,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         Some(Packet::new(bytes, host, source, kind))
     }
 
-    /// Sends a notification or grant at `done`.
     pub(crate) fn send_notification(
         &mut self,
         now: u64,
@@ -236,8 +220,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         match self.notifications.params.path {
             FeedbackPath::OutOfBand => {
                 if !notification.is(ACK) && self.plane.injection_cnp > 0 {
-                    // Also at a host that never sends data, so that its list stays short. With windows the host may
-                    // have injections before `now` left.
+                    // Also for hosts that never send data, so that the list stays short. With windows, injections
+                    // before `now` may be left.
                     let collected_at = if F::LOOKAHEAD { self.now } else { now };
                     self.charge_injection(collected_at, host);
                     let charges = &mut self.notifications.charges[host as usize];
@@ -262,7 +246,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notifies the scheme of a data packet that `host` has received, and sends its grants.
     /// `slot` is that of the packet's event.
     pub(crate) fn receive(&mut self, now: u64, host: u32, slot: u32, packet: &Packet) {
         let plane = &self.plane;
@@ -285,7 +268,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.post_grants(now, host, grants);
     }
 
-    /// Sends the grants that the scheme has added for a host.
     pub(crate) fn post_grants(&mut self, now: u64, host: u32, mut grants: Grants) {
         for grant in grants.drain() {
             let source = grant.source.index();
@@ -304,7 +286,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.grants = grants;
     }
 
-    /// A notification has crossed the fabric; the sink is done with it at `done`.
+    /// The sink is done with the notification at `done`.
     pub(crate) fn notification_arrives(&mut self, done: u64, host: u32, packet: Packet) {
         let slot = self.plane.events.store_packet(packet);
         self.plane
@@ -312,7 +294,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .push(Event::new(done, phase::FEEDBACK, host, slot << 1 | ARRIVES));
     }
 
-    /// A feedback event of a host that comes first, and where their order matters all others of its instant.
+    /// Processes a host's feedback event, and all others of its instant if their order matters.
     pub(crate) fn feedback(&mut self, now: u64, host: u32, event: Event) {
         let next = match self.orders_feedback() {
             true => self.plane.events.pop_like(event),
@@ -339,8 +321,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.needs_answer_grant() || self.needs_select_discard()
     }
 
-    /// A feedback event of `host`; the argument is a slot of the slab and, in the lowest bit, the action
-    /// for the packet in it.
+    /// `argument` is a slot of the slab, and in the lowest bit the action.
     pub(crate) fn feedback_event(&mut self, now: u64, host: u32, argument: u32) {
         let packet = self.plane.events.remove_packet(argument >> 1);
         if argument & 1 == TO_SEND {
@@ -364,8 +345,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notifies the workload that flows from `host` to `dst` may send earlier than congestion control's last answer. If
-    /// the control does not separate flows, other flows of the host may, too.
+    /// Notifies the workload that flows from `host` to `dst`, or all flows of a host without separate flows, may send
+    /// earlier.
     #[inline]
     pub(crate) fn release_moved(&mut self, host: HostId, dst: HostId) {
         match self.needs.separates_flows {
@@ -374,15 +355,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Returns true if an arriving notification takes time of the sink now. Through the fabric, the sink has received
-    /// it like any packet.
+    /// Through the fabric, the sink has received the notification like any packet.
     #[inline]
     fn charges_sink(&self, notification: &Packet) -> bool {
         let in_band = self.notifications.params.path == FeedbackPath::InBand;
         !in_band && !notification.is(ACK) && self.plane.sink_cnp > 0
     }
 
-    /// Records which of these feedback events, in order, a sink is charged for.
     pub(crate) fn note_sink_charges(&mut self, feedback: &[Event]) {
         let feedback = feedback.iter();
         for event in feedback.filter(|event| event.phase() == phase::FEEDBACK) {
@@ -396,7 +375,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Charges the sink of a host for the CNPs past the fabric that have arrived before `now`.
     #[inline]
     pub(crate) fn charge_sink(&mut self, now: u64, host: u32) {
         if self.notifications.sink_charges_open == 0 {
@@ -411,8 +389,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notifies the scheme of a notification or grant for a flow. Returns whether its host may be able to send
-    /// earlier.
+    /// Returns true if the host may be able to send earlier.
     #[inline]
     fn notify_source(&mut self, now: u64, flow: Flow, packet: &Packet) -> bool {
         let becn = packet.is(BECN);
@@ -441,8 +418,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.source.on_feedback(time(now), flow, feedback) | again
     }
 
-    /// Lets the CNPs that a host has sent past the fabric by `now` take their share of its injection
-    /// rate, each from when it was sent.
+    /// Charges the injection rate for CNPs past the fabric, each from its send time.
     pub(crate) fn charge_injection(&mut self, now: u64, host: u32) {
         let record = &mut self.plane.hosts[host as usize];
         let charges = &mut self.notifications.charges[host as usize];
@@ -453,9 +429,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Sends the first waiting notification of a host whose link is free. Without priority it
-    /// alternates with data: it is sent if data may not be sent now (`data_waits`) or was sent last.
-    /// Returns whether it was sent.
+    /// Sends the first waiting notification of a host whose link is free. Without priority it alternates with data,
+    /// unless `data_waits`. Returns true if it was sent.
     pub(crate) fn inject_notification(&mut self, now: u64, host: u32, data_waits: bool) -> bool {
         let params = &self.notifications.params;
         let priority = params.path == FeedbackPath::InBand && params.priority;

@@ -1,9 +1,5 @@
-//! Input buffers that are single queues: packets leave in the order in which they arrived.
-//!
-//! Of the packets of an input buffer and virtual lane only the first is in a virtual output
-//! queue, where outputs can choose it. The others are held back here and move up one by one, each
-//! when the packet before it starts to leave (head-of-line blocking). The dependencies among
-//! buffers are those of virtual output queues, so that the check for credit loops holds for both.
+//! Input buffers that are single queues: only a lane's first packet is in a virtual output queue, others are held back
+//! (head-of-line blocking). Dependencies are those of virtual output queues.
 
 use std::collections::VecDeque;
 
@@ -15,25 +11,19 @@ use crate::plane::Plane;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
-/// A packet behind the first of its buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldBack {
     pub packet: Packet,
-    /// The dense lane that it will leave by.
     pub lane: u32,
-    /// Time at which the head became eligible.
     since: u64,
 }
 
-/// The packets of one input buffer and virtual lane.
 #[derive(Clone, Debug, Default)]
 struct Buffer {
-    /// True if the first packet is in a virtual output queue.
     has_first: bool,
     behind: VecDeque<HeldBack>,
 }
 
-/// All input buffers of the switches, by port and virtual lane.
 #[derive(Clone, Debug)]
 pub(crate) struct Fifos {
     buffers: Vec<Buffer>,
@@ -51,7 +41,7 @@ impl Fifos {
         }
     }
 
-    /// The buffer of an input; `None` for the stage of an output buffer, which has a single output.
+    /// `None` for the stage of an output buffer, which has a single output.
     fn buffer(&self, input: u32, vl: usize) -> Option<&Buffer> {
         self.buffers.get(input as usize * self.vls + vl)
     }
@@ -60,13 +50,11 @@ impl Fifos {
         self.buffers.get_mut(input as usize * self.vls + vl)
     }
 
-    /// Returns true if a packet that arrives at this buffer is behind another packet.
     pub fn is_occupied(&self, input: u32, vl: usize) -> bool {
         self.buffer(input, vl)
             .is_some_and(|buffer| buffer.has_first)
     }
 
-    /// Takes the place of the first packet, or holds this one back. Returns whether it is held back.
     fn join(&mut self, input: u32, lane: usize, packet: &Packet, now: u64) -> bool {
         let Some(buffer) = self.buffer_mut(input, packet.vl()) else {
             return false;
@@ -84,7 +72,7 @@ impl Fifos {
         true
     }
 
-    /// The first packet of a buffer has left: the next one takes its place.
+    /// Replaces a first packet that has left.
     fn move_up(&mut self, input: u32, vl: usize) -> Option<HeldBack> {
         let buffer = self.buffer_mut(input, vl)?;
         let next = buffer.behind.pop_front();
@@ -95,7 +83,7 @@ impl Fifos {
         next
     }
 
-    /// Removes a packet that is held back in this buffer and would leave by one of these lanes.
+    /// Removes a held-back packet that would leave by one of these lanes.
     fn pop_blocked(
         &mut self,
         input: u32,
@@ -110,19 +98,16 @@ impl Fifos {
         Some(popped.packet)
     }
 
-    /// The packets held back in a buffer, in order.
     pub fn behind(&self, input: u32, vl: usize) -> impl Iterator<Item = &HeldBack> {
         let buffer = self.buffer(input, vl);
         buffer.into_iter().flat_map(|buffer| &buffer.behind)
     }
 
-    /// Returns the packets held back in a buffer, to change them.
     pub fn behind_mut(&mut self, input: u32, vl: usize) -> impl Iterator<Item = &mut HeldBack> {
         let buffer = self.buffer_mut(input, vl);
         buffer.into_iter().flat_map(|buffer| &mut buffer.behind)
     }
 
-    /// All packets held back, with the number of their input.
     pub fn all_behind(&self) -> impl Iterator<Item = (u32, &HeldBack)> {
         let buffers = self.buffers.iter().enumerate();
         buffers.flat_map(|(index, buffer)| {
@@ -131,7 +116,6 @@ impl Fifos {
         })
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let held = |buffer: &Buffer| buffer.behind.capacity() * size_of::<HeldBack>();
         self.buffers.capacity() * size_of::<Buffer>()
@@ -141,14 +125,14 @@ impl Fifos {
 }
 
 impl Plane {
-    /// Wire bytes that wait in a switch for a lane, those behind other packets included.
+    /// Includes held-back packets.
     #[inline]
     pub fn waiting_bytes(&self, lane: usize) -> u32 {
         let held_back = self.fifos.as_ref().map_or(0, |fifos| fifos.bytes[lane]);
         self.lanes[lane].queued_bytes + held_back
     }
 
-    /// Returns the bytes held back for a lane; zero at compile time in plain fabrics.
+    /// Zero at compile time in plain fabrics.
     #[inline(always)]
     pub fn held_back_bytes<F: EngineVariant>(&self, lane: usize) -> u32 {
         match &self.fifos {
@@ -157,16 +141,13 @@ impl Plane {
         }
     }
 
-    /// Returns true if a packet that arrives at this buffer is behind another packet.
+    /// Returns true if a packet that arrives at this buffer is behind another.
     #[inline(always)]
     pub fn is_behind<F: EngineVariant>(&self, input: u32, vl: usize) -> bool {
         !F::PLAIN && (self.fifos.as_ref()).is_some_and(|fifos| fifos.is_occupied(input, vl))
     }
 
-    /// Calls `each` with every packet that cannot move before this lane takes a packet, with its input and its own
-    /// lane.
-    ///
-    /// These packets wait for the lane, or are behind such packets in their input buffers.
+    /// Calls `each` for every packet that waits for the lane or is behind such a packet in its input buffer.
     pub fn for_each_blocked_by(&self, lane: usize, mut each: impl FnMut(u32, usize, &Packet)) {
         self.for_each_in_lane(lane, |input, packet| {
             each(input, lane, packet);
@@ -178,10 +159,9 @@ impl Plane {
         });
     }
 
-    /// Visits the packets blocked by a lane, with the inputs in turn, so that the next packet of each input is
-    /// prefetched meanwhile.
+    /// Visits the packets blocked by a lane, with the inputs in turn, so that the next packet of each is prefetched.
     ///
-    /// `start` makes a state for some packets of an input, `each` may change it, and `done` takes the final state.
+    /// `start` makes a state for packets of an input, `each` may change it, `done` takes it.
     pub fn for_each_blocked_by_in_turns<T>(
         &self,
         lane: usize,
@@ -212,7 +192,6 @@ impl Plane {
         self.pool.for_each_in_turns(queues, each, done);
     }
 
-    /// Calls `each` with the lane, the input and the packet for all packets held back.
     pub fn for_each_held_back(&self, mut each: impl FnMut(usize, u32, &Packet)) {
         if let Some(fifos) = &self.fifos {
             for (input, held) in fifos.all_behind() {
@@ -223,8 +202,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Holds a packet back if it has arrived behind another one in its input buffer. Returns whether it
-    /// is held back.
+    /// Holds a packet back behind another of its input buffer. Returns true if it did.
     #[inline(always)]
     pub(crate) fn hold_back(&mut self, now: u64, port: u32, lane: usize, packet: &Packet) -> bool {
         match &mut self.plane.fifos {
@@ -233,7 +211,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The first packet of an input buffer has left its queue: the next one may be chosen.
     #[inline(always)]
     pub(crate) fn move_up(&mut self, now: u64, input: u32, vl: usize) {
         if !F::PLAIN && self.plane.fifos.is_some() {
@@ -272,7 +249,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_output(output, at);
     }
 
-    /// Takes the packets out that are held back and bound for an output, with their inputs.
     pub(crate) fn pop_held_back(&mut self, output: u32) -> Vec<(u32, Packet)> {
         let plane = &mut self.plane;
         let element = plane.element_of(output);

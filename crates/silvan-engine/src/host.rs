@@ -1,5 +1,3 @@
-//! The hosts: injection and sink.
-
 mod changes;
 mod gate;
 mod sink;
@@ -21,7 +19,6 @@ use crate::workload::{Offer, Poll, Workload};
 use silvan_model::{HostArbitration, InvariantError};
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// A host may be able to start a packet.
     #[inline]
     pub(crate) fn inject(&mut self, now: u64, host: u32) {
         let record = &self.plane.hosts[host as usize];
@@ -102,7 +99,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let throttled = std::mem::take(&mut gate.throttled);
             self.trace_throttled(now, host, &throttled);
         }
-        // By reference: copying what has just been written in smaller parts stalls.
+        // By reference: a copy of recently written smaller parts stalls.
         match &answer {
             Poll::Send(offer) => {
                 self.start(now, host, port, first, offer);
@@ -130,7 +127,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Data cannot be sent now, so a notification may, whichever was sent last.
+    /// Sends a notification when data cannot be sent, even if one was sent last.
     #[inline]
     fn fill_gap(&mut self, now: u64, host: u32) {
         if self.plane.hosts[host as usize].notifications > 0 {
@@ -225,8 +222,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The lane of a packet that is about to start, `vl` by its service level. `None` if the scheme's lane has
-    /// no credits: the host keeps the packet until some come.
+    /// `vl` is the lane by the service level. `None` if the scheme's lane has no credits: the host keeps the packet.
     fn lane_of(&mut self, now: u64, host: u32, first: usize, vl: u8, offer: &Offer) -> Option<u8> {
         let host_id = HostId::new(host as usize);
         let flow = Flow {
@@ -262,8 +258,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         None
     }
 
-    /// Starts the packet that a host keeps until its lane has credits, or one that a switch has discarded. Returns whether
-    /// there is one.
+    /// Starts a packet that waited for credits of its lane, or was discarded by a switch. Returns true if there is one.
     #[inline(never)]
     fn start_kept(&mut self, now: u64, host: u32, port: u32, first: usize) -> bool {
         let kept = self.held[host as usize].take();
@@ -281,7 +276,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         false
     }
 
-    /// Returns true if the switches may choose other lanes for flows of a host than at the last call.
+    /// Returns true if switches may choose other lanes for a host's flows than at the last call.
     fn host_vls_may_change(&mut self, now: u64, host: u32, port: u32) -> bool {
         if !self.needs_host_vl() {
             return false;
@@ -293,8 +288,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         version.is_none() || version != before
     }
 
-    /// Delivers a packet that a host sends to itself. The packet takes its share of the injection rate, or the time of
-    /// the link if there is no such rate. It takes no link, credits or sink.
+    /// Delivers a packet that a host sends to itself. It takes injection rate, or link time without such a rate, but no
+    /// link, credits or sink.
     #[cold]
     fn loop_back(&mut self, now: u64, host: u32, port: u32, offer: Offer) {
         let notifies = !F::LOOKAHEAD && self.notifies(offer.class, offer.last);
@@ -348,7 +343,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_host(host, next);
     }
 
-    /// Schedules an injection, unless an earlier one is scheduled.
     #[inline]
     pub(crate) fn wake_host(&mut self, host: u32, at: u64) {
         let record = &mut self.plane.hosts[host as usize];
@@ -358,7 +352,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Schedules an injection of the host behind this output port.
     pub(crate) fn wake_host_of(&mut self, port: u32, at: u64) {
         // The switch port at the other end knows the host by number.
         let peer = self.plane.ins[port as usize].upstream;
@@ -366,7 +359,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_host(host, at);
     }
 
-    /// Schedules a wake-up of the host for the time at which one of these lanes has `blocks` credits.
     fn await_host_credits(&mut self, now: u64, host: u32, starved: u16, blocks: i32) {
         let first = self
             .plane
@@ -383,13 +375,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// A credit has come back to a host whose scheme watches them.
+    /// Only for schemes that watch credits.
     pub(crate) fn host_credit(&mut self, now: u64, host: u32) {
         self.notify_credits(now, host);
         self.wake_host(host, now);
     }
 
-    /// Notifies the scheme how many credits of a host's port are taken.
     pub(crate) fn notify_credits(&mut self, now: u64, host: u32) {
         let plane = &self.plane;
         let port = plane.hosts[host as usize].port;

@@ -1,12 +1,8 @@
 //! Leaps over repeating states: exact fast-forward.
 //!
-//! Consider two instants between which no message starts or is sent completely. If all times relative to now and the
-//! whole state of the fabric are equal, the fabric repeats this period. It does so until a message starts or sends its
-//! last packet, a timer expires, or the call ends. So the engine adds the counts of the period as often as it fits,
-//! moves all instants, and continues. There are no estimates: states are compared word by word, without hashes.
-//!
-//! A sending host suggests the length of a period (`period.rs`). Then the state is recorded (`state.rs`) and compared
-//! with the state after multiples of that length.
+//! If a state repeats, without message starts or ends in between, the engine adds the period's counts as often as it
+//! fits before one, a timer or the end. States are compared word by word (`state.rs`), at multiples of a host's period
+//! (`period.rs`).
 
 mod period;
 mod state;
@@ -25,49 +21,42 @@ use crate::workload::{Progress, Workload};
 pub(crate) use period::Starts;
 use state::ports_that_wait_on;
 
-/// Starts of the host that tells the period before it is looked for.
+/// Packet starts of the watched host before a search.
 const FIRST_TRY: usize = 6;
-/// Multiples of the host's period that are tried as the fabric's period: at the first try, and at most.
+/// Multiples of the host's period that are tried: at the first try, and at most.
 const FIRST_MULTIPLES: u64 = 32;
 const MOST_MULTIPLES: u64 = 256;
-/// A search begins after an event for so many hosts, and a leap is worth its while over one for so many ports.
+/// Events per host before a search begins, and per port that a leap must save.
 const WORTH: u64 = 4;
 
-/// Stage of the search for a repeating state.
 #[derive(Debug, Default)]
 enum Stage {
-    /// A message has started or ended when so many events had been processed.
+    /// A message started or ended at this number of events.
     #[default]
     Changed,
-    /// The starts of one host are noted.
     Watching,
     Comparing(Box<Earlier>),
-    /// The fabric repeats what it does.
     Repeating(Box<Period>),
 }
 
-/// The state at an earlier instant.
 #[derive(Debug)]
 struct Earlier {
     at: u64,
     words: Vec<u64>,
-    /// By output: since when it waits, and its counters.
+    /// By output: start of waiting, and counters.
     waits: Vec<u64>,
     ports: Vec<[u64; 3]>,
-    /// By host: payload of which the injection has started.
     injected: Vec<u64>,
     events: u64,
     messages: Progress,
-    /// The time after which it is compared, and how often.
+    /// Time until the comparison, and number of comparisons.
     step: u64,
     multiple: u64,
 }
 
-/// Growth of all counters in a period.
 #[derive(Debug)]
 struct Period {
     length: u64,
-    /// Growth of the outputs' counters.
     ports: Vec<(u32, [u64; 3])>,
     /// Outputs that wait all the time.
     waiting_on: Vec<u32>,
@@ -77,7 +66,6 @@ struct Period {
     messages: Progress,
 }
 
-/// The search for what repeats, and what has been found.
 #[derive(Debug)]
 pub(crate) struct Leaps {
     stage: Stage,
@@ -88,11 +76,9 @@ pub(crate) struct Leaps {
     /// Number of message starts and ends at the last check, and events up to then.
     message_changes: u64,
     events: u64,
-    /// The next instant at which the state is compared.
     cut: u64,
-    /// Nothing is to be leapt over before.
+    /// Time before which no leap begins.
     retry_at: u64,
-    /// Room for heads.
     heads: Vec<Head>,
 }
 
@@ -110,7 +96,6 @@ impl Leaps {
         }
     }
 
-    /// Begins again, because something has changed.
     fn begin_again(&mut self, events: u64) {
         self.stage = Stage::Changed;
         self.cut = u64::MAX;
@@ -124,7 +109,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         W::RECURS && F::LOOKAHEAD && !S::ACTIVE && !C::ACTIVE
     }
 
-    /// The search for what repeats, if this run may leap.
     pub(crate) fn prepare_leaps(&mut self) {
         let may_leap = self.no_leaps().is_none();
         self.leaps = may_leap.then(|| Box::new(Leaps::new()));
@@ -149,7 +133,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .or_else(|| (!self.whole_messages).then_some("the traffic is notified of each packet"))
     }
 
-    /// Notes that something from outside has changed.
     pub(crate) fn note_change(&mut self) {
         if let Some(leaps) = &mut self.leaps {
             leaps.begin_again(self.events);
@@ -158,7 +141,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notes a packet that a host starts if the host is watched.
     #[inline(always)]
     pub(crate) fn note_start(&mut self, now: u64, host: u32, destination: u32) {
         if Self::has_leaps() && host == self.watched {
@@ -166,7 +148,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Processes every event before `end` by windows, and leaps over what repeats.
     #[inline(never)]
     pub(crate) fn run_windows_with_leaps(&mut self, mut leaps: Box<Leaps>, end: u64) {
         leaps.retry_at = 0;
@@ -179,7 +160,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.leaps = Some(leaps);
     }
 
-    /// Goes on with the search for what repeats, after a window. Leaps up to `end` at most if it is known.
+    /// Continues the search after a window; leaps up to `end`.
     fn look_for_leap(&mut self, leaps: &mut Leaps, end: u64) {
         let changes = self.workload.message_changes();
         if changes != leaps.message_changes {
@@ -209,7 +190,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notes the starts of a host from now on.
     fn watch(&mut self, leaps: &mut Leaps) {
         leaps.events = self.events;
         let Some(host) = self.workload.busiest_host() else {
@@ -222,7 +202,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         leaps.stage = Stage::Watching;
     }
 
-    /// Writes down the state, to compare it after `step` and after multiples of it.
     fn write_down(&mut self, leaps: &mut Leaps, step: u64) {
         if !self.stats.has_counted_all() || self.plane.events.next_delivery().is_none() {
             return;
@@ -250,7 +229,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.start_log();
     }
 
-    /// Compares the state with the earlier one, and leaps if they are alike.
+    /// Leaps if the state equals the earlier one.
     fn compare(&mut self, leaps: &mut Leaps, end: u64) {
         let Stage::Comparing(earlier) = &mut leaps.stage else {
             return;
@@ -275,7 +254,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The period from an earlier state to an equal one now; `None` if they differ.
+    /// `None` if the states differ.
     fn period_since(&self, earlier: &Earlier, heads: &mut Vec<Head>) -> Option<Period> {
         let plane = &self.plane;
         let mut words = earlier.words.iter();
@@ -315,13 +294,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         })
     }
 
-    /// Leaps as far as nothing from outside comes.
+    /// Leaps up to the next outside event.
     fn leap(&mut self, leaps: &mut Leaps, end: u64) {
         let Stage::Repeating(period) = &leaps.stage else {
             return;
         };
         let now = self.now;
-        // Deliveries are counted when the last switch starts the packet, those before the end of the call.
+        // Deliveries are counted when the last switch starts the packet.
         let known_ahead = (self.plane.received_by() + 1).saturating_sub(now);
         let counted = self.stats.boundary().saturating_sub(known_ahead);
         let call_ends = end.min(counted);

@@ -1,5 +1,3 @@
-//! Service levels and virtual lanes, reconfigured while packets move.
-
 use silvan_cc::hooks::{Flow, LaneView, SourceControl, SwitchControl};
 use silvan_core::{HostId, NodeId, PortId, PortNumber, Sl, Vl};
 use silvan_model::InvariantError;
@@ -15,7 +13,6 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl Plane {
-    /// Local numbers of two ports of a switch.
     fn pair(&self, switch: NodeId, a: PortNumber, b: PortNumber) -> Option<(u32, u32)> {
         self.table_range(switch.index())?;
         let ports = self.elements[switch.index()].ports;
@@ -28,11 +25,9 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
-    /// Sets the virtual lanes of a switch by service level, for packets from one port to another. A
-    /// lane that does not exist makes the switch discard what comes for it. Packets that wait already
-    /// keep their lane. Ignored if `switch` is no switch or has no such ports.
+    /// Sets a switch's lanes by service level between two ports; a missing lane discards. Waiting packets keep theirs.
     ///
-    /// A switch of which no pair of ports has been set keeps the lane on which a packet arrived.
+    /// Ignored without such a switch or ports; a switch without settings keeps lanes.
     pub fn set_sl_to_vl(
         &mut self,
         switch: NodeId,
@@ -46,8 +41,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// The virtual lanes of a switch by service level, for packets from one port to another. `None`
-    /// if it is no switch or has no such ports.
+    /// A switch's lanes by service level from port to port; `None` without such a switch or ports.
     pub fn sl_to_vl(
         &self,
         switch: NodeId,
@@ -59,33 +53,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         Some(self.plane.pair_lanes(element, input, output))
     }
 
-    /// Sets the virtual lanes by service level of what a host sends. A lane that does not exist makes
-    /// it send nothing of that level. With lanes that depend on the path, the levels are those of paths
-    /// that cross no dateline.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Sets a host's lanes by service level, for paths that cross no dateline; a missing lane blocks. Panics without
+    /// such a host.
     pub fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]) {
         let host = self.plane.known_host(host);
         self.plane.set_host_lanes(host, vls);
         self.wake_host(host, self.now);
     }
 
-    /// The virtual lanes by service level of what a host sends.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// The virtual lanes by service level of what a host sends. Panics if there is no such host.
     pub fn host_sl_to_vl(&self, host: HostId) -> [u8; 16] {
         let lanes = self.plane.host_lanes(self.plane.known_host(host));
         std::array::from_fn(|sl| lanes[usize::from(self.plane.routing.class_bits(sl as u8))])
     }
 
-    /// Sets the service level of packets from one host to another whose traffic has service level 0, as
-    /// a subnet manager assigns it to the path. Behind every switch they use the lane that its mapping
-    /// has for that level; on the link of their host they keep that of their traffic.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Sets the level of a path for traffic of level 0, as a subnet manager does; the host's link keeps its lane.
+    /// Panics without such a host.
     pub fn set_path_sl(&mut self, source: HostId, destination: HostId, level: Sl) {
         let (source, destination) = (
             self.plane.known_host(source),
@@ -94,10 +77,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.set_path_sl(source, destination, level.as_u8());
     }
 
-    /// The service level of packets from one host to another whose traffic has service level 0.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// The service level of a path for traffic of level 0. Panics without such a host.
     pub fn path_sl(&self, source: HostId, destination: HostId) -> Sl {
         let (source, destination) = (
             self.plane.known_host(source),
@@ -108,8 +88,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The lane behind the output of a head that the scheme chooses. `None` for a head whose service level leads to
-    /// no data lane.
+    /// The scheme's lane behind the output of a head; `None` if its service level has no data lane.
     #[inline(never)]
     pub(crate) fn lane_of_scheme(&mut self, head: Head, next: usize) -> Option<usize> {
         if next != BY_SCHEME {
@@ -123,8 +102,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .map(usize::from)
     }
 
-    /// The lane behind an output, of a switch or a host, that the scheme chooses; `vl` is that before it. `None` if
-    /// there is no such lane.
+    /// The scheme's lane behind an output of a switch or host; `vl` is the lane before. `None` if there is no such
+    /// lane.
     pub(crate) fn query_next_vl(
         &mut self,
         now: u64,
@@ -162,7 +141,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         Some(vl)
     }
 
-    /// A head whose service level leads to no data lane.
     #[cold]
     pub(crate) fn unmapped_lane(&mut self, head: Head) {
         let packet = &head.packet;

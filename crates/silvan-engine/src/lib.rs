@@ -1,27 +1,20 @@
 //! The lossless data plane: packets, ports, buffers, credits, arbitration, events.
 //!
-//! An [`Engine`] moves packets through a fabric as InfiniBand switches and channel adapters do. It has virtual
-//! cut-through, credits per virtual lane, virtual output queues or one FIFO per input, round-robin or oldest-first
-//! arbitration, and rate-limited hosts. Congestion control is behind the two traits of `silvan_cc::hooks`, traffic
-//! behind [`workload::Workload`]. Both are type parameters, so the hot loop is compiled for the scheme in use.
+//! An [`Engine`] moves packets as InfiniBand switches and adapters do, compiled for congestion control
+//! (`silvan_cc::hooks`) and traffic ([`workload::Workload`]).
 //!
-//! # The model in ten sentences
-//! Time is integer picoseconds. An output starts a packet when it is free and has credits for the whole packet, and is
-//! busy for its serialisation time. The head becomes eligible at the next switch after propagation and switch latency.
-//! If the next output is faster than the input, it becomes eligible later, so that the output never runs dry. Buffer
-//! space is free again when the tail leaves; the credits can be used upstream after the credit delay. An input buffer
-//! may feed several outputs at once unless a read limit says otherwise. Outputs choose the virtual lane by the IBA
-//! tables, and the input round-robin or oldest first. Hosts inject at the configured rate, if the traffic has a packet
-//! that congestion control releases. Sinks store and forward at their own rate. Events at one instant are ordered by
-//! kind and port. No packet is dropped, except when a port is closed or a route is removed while packets move.
+//! # The model
+//!
+//! Time is integer picoseconds. An output starts a packet when free and with credits for all of it. The head is
+//! eligible after propagation and switch latency, later if the next output is faster. Buffer space is free when the
+//! tail leaves, its credits usable upstream after the credit delay. Outputs choose the lane by the IBA tables, and the
+//! input round-robin or oldest first. Hosts inject at the configured rate; sinks store and forward. One instant's
+//! events are ordered by kind and port. Only a closed port or a removed route drops packets.
 //!
 //! # Speed
-//! A packet travels by value inside its head event and touches packet memory only if it has to wait. Credits return
-//! without events: the receiver records them with their time of arrival in the record of the sender, and schedules an
-//! event only if the sender waits for credits. A port becomes free without an event unless packets wait for it. The
-//! sink's part is computed when the last link is granted. Events with constant delays go into fixed-delay queues, the
-//! rest into a timing wheel. Without congestion control, the events of a lookahead window are processed in no order at
-//! all.
+//!
+//! A packet travels inside its head event and touches packet memory only if it waits. Credits, free ports and sinks
+//! need no events unless somebody waits. Constant delays use fixed-delay queues, the rest a timing wheel.
 
 mod audit;
 mod bit_errors;

@@ -1,11 +1,7 @@
-//! Lookahead windows in which programs let hosts continue: a message's arrival or a timer may give other hosts messages
-//! at the same instant.
+//! Lookahead windows in which arrivals or timers give other hosts messages at once.
 //!
-//! Ranks do not depend on packets that hosts send in the window, because these arrive after it. So ranks come first.
-//! They receive the messages that arrive at all hosts, and the expired timers, in the order of time. Their new messages
-//! are events of the sending hosts. Then each host is processed independently, as in every other window.
-//!
-//! If a fabric has several parts, one thread does this for all.
+//! Sent packets arrive after the window, so one thread first passes ranks their messages and timers in the order of
+//! time.
 
 use std::ops::DerefMut;
 
@@ -19,7 +15,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Returns true if the workload is notified of an event in the open window before `limit`.
+    /// Returns true if the workload is notified of an event before `limit`.
     #[inline]
     pub(crate) fn are_hosts_linked(&mut self, limit: u64) -> bool {
         let mut deliveries = self.plane.events.calendar.deliveries().iter();
@@ -27,8 +23,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// Notifies the workload of the events in the open window before `limit` in all parts of a fabric, and gives the hosts
-/// their new messages.
+/// Notifies the workload of the events before `limit` in all parts, and gives hosts their new messages.
 pub(crate) fn link_hosts<'a, P, S, C, W, F>(parts: &mut [P], limit: u64)
 where
     P: DerefMut<Target = &'a mut Engine<S, C, W, F>>,

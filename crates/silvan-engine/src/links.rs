@@ -1,5 +1,3 @@
-//! Notification of a scheme about every packet that starts on a link, for schemes that count them.
-
 use silvan_cc::hooks::{LinkView, PortVl, SourceControl, SwitchControl};
 use silvan_core::{HostId, Span};
 
@@ -11,9 +9,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Notifies the scheme of a packet that starts at an output. A packet from a crossbar into an
-    /// output buffer is on no link yet; a packet that leaves the buffer is reported for the
-    /// fabric's port.
+    /// Packets into an output buffer are reported when they leave it, for the fabric's port.
     #[inline(always)]
     pub(crate) fn notify_link(
         &mut self,

@@ -1,5 +1,3 @@
-//! Hooks that a scheme uses.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::Span;
 use silvan_model::BuildError;
@@ -10,10 +8,8 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl CompiledFabric {
-    /// Returns true if grants of a scheme's hosts are known before the window of their arrival, or hosts send none.
-    ///
-    /// If destinations restore order, a host may receive several packets at one instant, which have no order in a
-    /// window.
+    /// True if grants are known before their window, or hosts send none; restored order may deliver several packets at
+    /// once.
     pub fn knows_grants<C: SourceControl>(&self, source: &C) -> bool {
         let grants =
             source.needs_receive() || source.needs_started() || source.needs_answer_grant();
@@ -24,11 +20,8 @@ impl CompiledFabric {
         self.0.reordering.is_some() && self.0.config.host.in_order
     }
 
-    /// Returns true if a negative acknowledgement reaches its source later than a switch discards the packet, or no
-    /// switch discards packets.
-    ///
-    /// All discards of an instant are then known when the first is processed. A destination that restores order learns
-    /// of a discard at once.
+    /// True if negative acknowledgements arrive after the discard's instant, or no switch discards; restored order
+    /// learns at once.
     pub fn knows_discards<S: SwitchControl>(&self, switch: &S) -> bool {
         let is_later = self.0.config.feedback.delay_past_fabric() != Some(Span::ZERO);
         !switch.needs_select_discard() || is_later && !self.brings_into_order()
@@ -42,23 +35,17 @@ impl CompiledFabric {
         })
     }
 
-    /// Returns true if the scheme's reads of input buffers are exact within a window.
-    ///
-    /// Under PFC the lane upstream replays the bytes in a buffer, and it may have unprocessed earlier events.
+    /// True if reads of input buffers are exact within a window; under PFC the lane upstream may lag.
     pub fn knows_buffers<S: SwitchControl>(&self, switch: &S) -> bool {
         self.0.config.pfc.is_none() || !switch.needs_buffer_full()
     }
 
-    /// Returns true if windows save time on one thread, too. If switches count their buffers or discard packets,
-    /// windows cost as much as they save.
+    /// True if windows save time on one thread: not if switches count buffers or discard packets.
     pub fn gains_on_one_thread<S: SwitchControl>(&self, switch: &S) -> bool {
         !self.counts_buffers() && !switch.needs_select_discard()
     }
 
-    /// Checks that the links have what a scheme needs.
-    ///
-    /// # Errors
-    /// [`BuildError::PfcScheme`] for links with PFC, if the scheme reads or delays credits.
+    /// Checks the links for a scheme: [`BuildError::PfcScheme`] if it reads or delays credits under PFC.
     pub fn check_scheme<S: SwitchControl, C: SourceControl>(
         &self,
         switch: &S,
@@ -71,8 +58,7 @@ impl CompiledFabric {
     }
 }
 
-/// The answers of the `needs_*` queries. They never change, and a scheme that is chosen at run time
-/// dispatches every call, so the event loop reads them here.
+/// Constant answers of the `needs_*` queries: a scheme chosen at run time would dispatch every call.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -101,7 +87,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Queries both halves of a scheme. If ports have one lane, switches choose no lane.
+    /// If ports have one lane, switches choose no lane.
     pub fn of<S: SwitchControl, C: SourceControl>(switch: &S, source: &C, vls: usize) -> Self {
         let select_next_vl = vls > 1 && switch.needs_select_next_vl();
         let select_discard = switch.needs_select_discard();
@@ -115,7 +101,7 @@ impl Needs {
             ack: source.needs_ack(),
             receive: source.needs_receive(),
             select_path: source.needs_select_path(),
-            // A packet that is sent again is kept as one whose lane has no credits.
+            // A packet to send again is kept like a packet whose lane has no credits.
             select_vl: source.needs_select_vl() || select_next_vl || select_discard,
             select_next_vl,
             select_discard,
@@ -130,11 +116,10 @@ impl Needs {
     }
 }
 
-/// The queries in the hot loops. A scheme with its own engine answers them by constants, so unused calls vanish. For
-/// other schemes the record comes first, and calls that it excludes are not dispatched.
+/// The queries in the hot loops. A scheme with its own engine answers by constants; for others the record comes first,
+/// and excluded calls are not dispatched.
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Returns true if the scheme sees queued and departing packets. A scheme with its own engine always does, so the
-    /// record is not read.
+    /// A scheme with its own engine always sees queued and departing packets.
     #[inline(always)]
     pub(crate) fn watches_queues(&self) -> bool {
         S::ACTIVE && (!S::IS_DISPATCHED || self.needs.queues)

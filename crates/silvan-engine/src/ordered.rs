@@ -1,14 +1,5 @@
-//! Lookahead windows in which the ports of a switch are processed in the order of time.
-//!
-//! Outputs of a switch may affect each other at the same instant:
-//!
-//! - An input buffer is a single queue, or reads or overtaking are limited.
-//! - A scheme reads the fill level of an input buffer, which depends on all outputs that read it.
-//! - A packet reaches the output buffer of its switch without delay.
-//!
-//! All of this is within one switch and its output buffers, and reaches another switch after the window. So the
-//! switches are processed one after the other, each with all of its events in the order of time, phase and port, as in
-//! the engine without windows.
+//! Lookahead windows with a switch's ports in the order of time: outputs affect each other at one instant through
+//! FIFOs, limited reads or overtaking, fill levels, or output buffers without delay.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,25 +22,19 @@ impl Plane {
             || self.outs.len() > self.fabric_ports
     }
 
-    /// The element of the switch that a port belongs to, also of one of an output buffer.
     #[inline]
     pub fn switch_of(&self, port: u32) -> u32 {
         self.ins[self.fabric_port(port) as usize].element
     }
 }
 
-/// The events of switches in a window. Kept from window to window, so that none allocates memory.
 #[derive(Debug, Default)]
 pub(crate) struct SwitchEvents {
-    /// Events that were found last.
     found: Vec<Event>,
-    /// Events known at the opening of the window, by switch.
+    /// Events known when the window opens, by switch.
     known: Vec<(u32, Event)>,
-    /// Events added since to the switch that is being processed.
     added: BinaryHeap<Reverse<Event>>,
-    /// The heads among them: the argument of their events is their place here.
     heads: Vec<Head>,
-    /// Heads in the window, but after its limit.
     later_heads: Vec<Head>,
     later_outputs: Vec<u32>,
     later_reads: Vec<Event>,
@@ -97,7 +82,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.switch_events = work;
     }
 
-    /// Moves what is noted for the open window from the calendar to the events of switches.
     fn find_switch_events(&mut self, work: &mut SwitchEvents, limit: u64, window_end: u64) {
         let plane = &mut self.plane;
         let calendar = &mut plane.events.calendar;

@@ -1,5 +1,3 @@
-//! Packets, and the pool in which those that wait are kept.
-
 use std::ops::ControlFlow;
 
 use silvan_core::{Sl, Vl};
@@ -7,31 +5,28 @@ use silvan_core::{Sl, Vl};
 use crate::table::Table;
 use silvan_core::prefetch::prefetch;
 
-/// No node, no port, no time: the absent value of the engine's `u32` indices.
+/// Absent index of a node, port or time.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// FECN has been set by a switch.
 pub(crate) const MARKED: u8 = 1;
-/// Last packet of its message.
 pub(crate) const LAST: u8 = 2;
 /// A notification (CNP or ACK) or a grant, not data.
 pub(crate) const CONTROL: u8 = 4;
 /// The notification is an ACK, not a CNP.
 pub(crate) const ACK: u8 = 8;
-/// The notification carries BECN.
 pub(crate) const BECN: u8 = 16;
 /// The control packet is a grant of a receiver; with `ACK`, a negative acknowledgement.
 pub(crate) const GRANT: u8 = 32;
 /// `born` is the number of the packet's [extension](crate::extension).
 pub(crate) const EXTENDED: u8 = 64;
 
-/// A packet. It travels by value inside events until it has to wait, so an uncontended hop touches no packet memory at
-/// all. Three words, because every hop moves it: a record of small fields is moved field by field.
+/// A packet travels by value inside events until it waits. It has three words, because small fields would be moved one
+/// by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
-    /// Data: when its injection started, in ps, of which these are the low 56 bits. Notification: payload bytes
-    /// acknowledged. Grant: bytes granted. Negative acknowledgement: what it says of a packet. With `EXTENDED`, the number
-    /// of the extension. The highest eight bits are those of the waypoint.
+    /// Data: start of injection in ps, low 56 bits. Notification or grant: payload bytes. Negative acknowledgement:
+    /// data of the packet. With `EXTENDED`, the number of the extension. High eight bits: waypoint.
     pub born: u64,
     /// Sending host, and above it the receiving one.
     ends: u64,
@@ -40,7 +35,6 @@ pub(crate) struct Packet {
     rest: u64,
 }
 
-/// Properties of a new packet, apart from its ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub wire: u16,
@@ -49,7 +43,6 @@ pub(crate) struct Kind {
     /// Service level of the header in the low four bits. In the high four the virtual lane of the
     /// buffer that holds the packet or that it travels to.
     pub lane: u8,
-    /// `MARKED`, `LAST`, `CONTROL`, `ACK`, `BECN`, `GRANT`, `EXTENDED`.
     pub flags: u8,
 }
 
@@ -61,7 +54,6 @@ const WAYPOINT_SHIFT: u32 = 56;
 const BELOW_WAYPOINT: u64 = (1 << WAYPOINT_SHIFT) - 1;
 
 impl Packet {
-    /// A packet that has crossed no link.
     #[inline]
     pub fn new(born: u64, source: u32, destination: u32, kind: Kind) -> Self {
         Self {
@@ -74,37 +66,33 @@ impl Packet {
         }
     }
 
-    /// Sending host, and above it the receiving one.
     #[inline]
     pub fn ends(&self) -> u64 {
         self.ends
     }
 
-    /// All else but when its injection started.
     #[inline]
     pub fn rest(&self) -> u64 {
         self.rest
     }
 
-    /// Returns the sort key of notifications of one instant at a host; notifications with equal keys are equivalent.
+    /// Sort key of notifications of one instant at a host; equal keys mean equivalent notifications.
     pub fn order(&self) -> (u64, u64, u64) {
         let bytes = if self.is(EXTENDED) { 0 } else { self.born };
         (self.ends, self.rest, bytes)
     }
 
-    /// Sending host.
     #[inline]
     pub fn source(&self) -> u32 {
         self.ends as u32
     }
 
-    /// Receiving host.
+    /// A negative acknowledgement with the discarded packet's class and last bit, and `bits`.
     #[inline]
     pub fn destination(&self) -> u32 {
         (self.ends >> 32) as u32
     }
 
-    /// Changes the receiving host.
     pub fn divert(&mut self, destination: u32) {
         self.ends = u64::from(destination) << 32 | u64::from(self.source());
     }
@@ -121,21 +109,18 @@ impl Packet {
         self
     }
 
-    /// The bits that [`with_nack`](Self::with_nack) has set, of a negative acknowledgement; `None` of any other packet.
+    /// The bits that [`with_nack`](Self::with_nack) has set; `None` for other packets.
     #[inline]
     pub fn nack(&self) -> Option<u64> {
         let both = u64::from(GRANT | ACK) << FLAGS_SHIFT;
         (self.rest & both == both).then_some(self.born & BELOW_WAYPOINT)
     }
 
-    /// Bytes on the wire.
     #[inline]
     pub fn wire(&self) -> u16 {
         self.rest as u16
     }
 
-    /// Data: traffic class; also of the packet that a negative acknowledgement is about. Other notifications: service level
-    /// of the flow.
     #[inline]
     pub fn class(&self) -> u16 {
         (self.rest >> CLASS_SHIFT) as u16
@@ -146,25 +131,22 @@ impl Packet {
         (self.rest >> (LANE_SHIFT + 4)) as usize & 15
     }
 
-    /// The lane on which the packet has come; no data packet and no notification is on the management lane.
+    /// No data packet and no notification is on the management lane.
     #[inline]
     pub fn data_vl(&self) -> Vl {
         Vl::try_new(self.vl() as u8).unwrap_or(Vl::MAX)
     }
 
-    /// Service level in the low four bits, virtual lane in the high ones.
     #[inline]
     pub fn lane_bits(&self) -> u8 {
         (self.rest >> LANE_SHIFT) as u8
     }
 
-    /// The service level as a number.
     #[inline]
     pub fn sl_bits(&self) -> u8 {
         (self.rest >> LANE_SHIFT) as u8 & 15
     }
 
-    /// Changes the virtual lane.
     #[inline]
     pub fn set_vl(&mut self, vl: usize) {
         let shift = LANE_SHIFT + 4;
@@ -197,7 +179,6 @@ impl Packet {
         self.rest &= !(u64::from(flag) << FLAGS_SHIFT);
     }
 
-    /// Links crossed so far, 255 for more.
     #[inline]
     pub fn hops(&self) -> u8 {
         (self.rest >> HOPS_SHIFT) as u8
@@ -216,24 +197,21 @@ impl Packet {
         now.wrapping_sub(self.born) & BELOW_WAYPOINT
     }
 
-    /// Makes a data packet one whose injection started at `sent`.
     pub fn set_sent(&mut self, sent: u64) {
         self.born = self.born & !BELOW_WAYPOINT | sent & BELOW_WAYPOINT;
     }
 
-    /// Moves when its injection started.
     pub fn shift(&mut self, by: u64) {
         self.set_sent(self.born.wrapping_add(by));
     }
 
-    /// Sets it.
     pub fn set_waypoint(&mut self, waypoint: u16) {
         let waypoint = u64::from(waypoint);
         self.born = self.born & BELOW_WAYPOINT | (waypoint >> 8) << WAYPOINT_SHIFT;
         self.rest = self.rest & BELOW_WAYPOINT | waypoint << WAYPOINT_SHIFT;
     }
 
-    /// Counts a link. Tables that change can send a packet through a loop for a while.
+    /// Counts a link, up to 255: changing tables can send a packet through a loop.
     #[inline]
     pub fn count_hop(&mut self) {
         self.rest += u64::from(self.hops() != u8::MAX) << HOPS_SHIFT;
@@ -252,8 +230,8 @@ struct Node {
     next: u32,
 }
 
-/// A queue in the pool: its first and its last node. Of an empty queue neither means anything; its
-/// owner knows that it is empty (a bit in a mask), so that adding to one reads nothing.
+/// First and last node of a queue in the pool. Its owner knows if it is empty (a bit in a mask), so adding to one reads
+/// nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
     first: u32,
@@ -267,15 +245,13 @@ impl Queue {
     };
 }
 
-/// Waiting packets as lists in one array. Freed nodes are used again, so the array stops growing once
-/// the fabric has filled up.
+/// Waiting packets as lists in one array. Freed nodes are reused, so the array stops growing.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     nodes: Table<Node>,
     /// Time at which each node's packet became eligible; stored only if used.
     eligible: Option<Vec<u64>>,
-    /// Nodes that hold no packet. Not a list through the nodes: the next one would have to be read from
-    /// memory before it can be used.
+    /// Free nodes. A list through the nodes would read memory before use.
     free: Vec<u32>,
 }
 
@@ -288,12 +264,12 @@ impl Pool {
         }
     }
 
-    /// Returns true if no packet has ever waited.
+    /// True until a packet waits.
     pub fn is_unused(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Appends a packet to the queue, which is empty or not as `was_empty` says.
+    /// `was_empty`: the queue has no packet.
     #[inline(always)]
     pub fn push(&mut self, queue: &mut Queue, was_empty: bool, packet: Packet, now: u64) {
         let index = if let Some(index) = self.free.pop() {
@@ -317,7 +293,7 @@ impl Pool {
         queue.last = index;
     }
 
-    /// Puts a packet into a queue that is not empty, before those that became eligible later.
+    /// Inserts before packets that became eligible later; the queue is not empty.
     pub fn insert(&mut self, queue: &mut Queue, packet: Packet, since: u64) {
         let (mut packet, mut since) = (packet, since);
         let mut index = queue.first;
@@ -338,25 +314,22 @@ impl Pool {
         self.push(queue, false, packet, since);
     }
 
-    /// Takes the first packet of a queue that is not empty; returns it and whether the queue
-    /// is empty now.
+    /// The queue is not empty. Also returns true if it is empty now.
     #[inline(always)]
     pub fn pop(&mut self, queue: &mut Queue) -> (Packet, bool) {
         let index = queue.first;
         let Node { packet, next } = self.nodes[index as usize];
-        // The last node's successor means nothing.
+        // The last node's successor is undefined.
         queue.first = next;
         self.free.push(index);
         (packet, index == queue.last)
     }
 
-    /// First node of a queue that is not empty.
     #[inline]
     pub fn first(&self, queue: Queue) -> u32 {
         queue.first
     }
 
-    /// Prefetches the first node of a queue.
     #[inline(always)]
     pub fn prefetch(&self, queue: Queue) {
         prefetch(&self.nodes, queue.first as usize);
@@ -367,7 +340,6 @@ impl Pool {
         &self.nodes[node as usize].packet
     }
 
-    /// Returns the time at which the packet became eligible, in ps; 0 unless stored.
     #[inline]
     pub fn eligible(&self, node: u32) -> u64 {
         self.eligible
@@ -375,7 +347,7 @@ impl Pool {
             .map_or(0, |times| times[node as usize])
     }
 
-    /// Calls `each` for every packet of a queue that is not empty, first to last.
+    /// First to last; the queue is not empty.
     pub fn for_each(&self, queue: Queue, mut each: impl FnMut(&Packet)) {
         let mut index = queue.first;
         loop {
@@ -388,8 +360,7 @@ impl Pool {
         }
     }
 
-    /// Calls `each` for every packet of a queue that is not empty, first to last, and since when it is eligible if
-    /// that is kept.
+    /// Also passes the time since when each packet is eligible, if stored. The queue is not empty.
     pub fn try_for_each(
         &self,
         queue: Queue,
@@ -407,7 +378,7 @@ impl Pool {
         }
     }
 
-    /// Moves the injection of every packet of a queue that is not empty, and since when it is eligible.
+    /// Moves all times of packets in a queue that is not empty.
     pub fn shift(&mut self, queue: Queue, by: u64) {
         let mut index = queue.first;
         loop {
@@ -423,8 +394,8 @@ impl Pool {
         }
     }
 
-    /// Calls `each` for every packet of some queues that are not empty, first to last, with the state of its
-    /// queue; and then `done` with the state. The queues take turns, and the next node of each is prefetched.
+    /// Visits several non-empty queues in turns, so that the next node of each is prefetched. `each` takes the state of
+    /// its queue, `done` the final state.
     pub fn for_each_in_turns<T>(
         &self,
         mut open: Vec<(Queue, T)>,
@@ -451,7 +422,7 @@ impl Pool {
         }
     }
 
-    /// Calls `each` for every packet of a queue that is not empty, with the right to change it.
+    /// The queue is not empty.
     pub fn for_each_mut(&mut self, queue: Queue, mut each: impl FnMut(&mut Packet)) {
         let mut index = queue.first;
         loop {
@@ -464,7 +435,6 @@ impl Pool {
         }
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>()
             + self.free.capacity() * 4

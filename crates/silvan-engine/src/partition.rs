@@ -1,15 +1,7 @@
-//! A fabric on several threads.
+//! A fabric on several threads: each part, neighbouring switches with their hosts, is an [`Engine`].
 //!
-//! The fabric is divided into parts, each a group of neighbouring switches with their hosts. A part is an [`Engine`]
-//! with the records of its switches and hosts, its calendar of events and its packets. It has copies of congestion
-//! control and traffic, of which it uses its own Port VLs and hosts. The parts process the same lookahead window at the
-//! same time.
-//!
-//! Parts send each other heads, credits, notifications past the fabric, and deliveries. These come from switches and
-//! take effect after the window, or in it at hosts. So they are exchanged when all parts have processed the window at
-//! their switches. Then each part continues with its hosts, and with the switches of the next window. Therefore the
-//! result depends neither on the number of parts nor on that of threads: it equals that of one engine with the same
-//! windows.
+//! All parts process one lookahead window at a time, then exchange heads, credits, notifications and deliveries, which
+//! take effect after the window or at hosts. Results depend on no numbers of parts or threads.
 
 mod assignment;
 mod balance;
@@ -50,13 +42,10 @@ use meeting::Meeting;
 use thread_count::ThreadCount;
 pub(crate) use whole::Whole;
 
-/// The `head_queue` of an output with a cable to another part.
+/// `head_queue` of an output with a cable to another part.
 pub(crate) const REMOTE: u8 = u8::MAX - 1;
 
-/// An engine whose fabric is divided into parts, which run on several threads.
-///
-/// Its results are those of one [`Engine`], to the bit; only the number of events that it processes without effect
-/// is not.
+/// An engine whose fabric is divided into parts on several threads, with the results of one [`Engine`] to the bit.
 #[derive(Debug)]
 pub struct Partitioned<S, C, W, F = Lookahead> {
     parts: Vec<Engine<S, C, W, F>>,
@@ -69,20 +58,15 @@ pub struct Partitioned<S, C, W, F = Lookahead> {
 }
 
 impl CompiledFabric {
-    /// Returns true if a fabric with windows can be divided into parts.
-    ///
-    /// Notifications past the fabric must arrive after the window of their sending, destinations must not restore
-    /// order, and there must be more than one switch.
+    /// True if a fabric can be divided: windows, later notifications, no restored order, several switches.
     pub fn is_divisible(&self) -> bool {
         self.0.notifies_later() && !self.restores_order() && Assignment::new(&self.0, 2).parts() > 1
     }
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
-    /// An engine on this many threads, with so many parts for each; fewer if there are fewer switches.
-    ///
-    /// # Panics
-    /// As [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
+    /// An engine on this many threads with so many parts each. Panics as [`Engine::lookahead`], and unless
+    /// [divisible](CompiledFabric::is_divisible).
     pub fn new(
         mut fabric: CompiledFabric,
         switch: S,
@@ -97,10 +81,8 @@ impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W, GeneralLookahead> {
-    /// Divides any fabric that [has windows](CompiledFabric::has_windows).
-    ///
-    /// # Panics
-    /// As [`Engine::general_lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
+    /// Divides any fabric with [windows](CompiledFabric::has_windows). Panics as [`Engine::general_lookahead`], and
+    /// unless [divisible](CompiledFabric::is_divisible).
     pub fn general_lookahead(
         fabric: CompiledFabric,
         switch: S,
@@ -158,7 +140,6 @@ where
     }
 }
 
-/// Processors that this process may use.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -175,18 +156,12 @@ where
         self.threads = ThreadCount::new(self.threads.most(), usize::MAX);
     }
 
-    /// Processes every event before `end`; events at `end` itself belong to the next call.
-    ///
-    /// # Errors
-    /// As [`Engine::run_until`].
+    /// Processes events before `end`. Errors as [`Engine::run_until`].
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, true)
     }
 
-    /// Runs like [`Engine::step_until`].
-    ///
-    /// # Errors
-    /// Same errors as [`Engine::run_until`].
+    /// Runs like [`Engine::step_until`]. Errors: same errors as [`Engine::run_until`].
     pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, false)
     }
@@ -210,7 +185,7 @@ where
             self.run_windows(until);
             self.fault = earliest(self.parts.iter().map(|part| part.fault.clone()));
             if let Some(EngineError::Loss(loss)) = &self.fault {
-                // Another part may have had one before that it has not found yet.
+                // Another part may have lost a packet earlier and not found it yet.
                 self.fault = self.first_loss(loss.at.as_ps());
             }
             if let Some(fault) = &self.fault {
@@ -239,7 +214,6 @@ where
         Ok(())
     }
 
-    /// The first packet that was lost until then.
     fn first_loss(&self, until: u64) -> Option<EngineError> {
         let losses = self.parts.iter().map(|part| part.plane.first_loss(until));
         let (loss, _) = losses
@@ -248,7 +222,6 @@ where
         Some(EngineError::Loss(loss))
     }
 
-    /// Lets the threads process the windows before `end`, each those of its parts.
     fn run_windows(&mut self, end: u64) {
         // A single window: a fabric without events reaches the end before threads could start.
         self.run_slice(end, 1, Instant::now());
@@ -264,7 +237,7 @@ where
         }
     }
 
-    /// Processes windows before `end` until `deadline`; the clock is read now and then.
+    /// Processes windows before `end` until `deadline`, which is checked now and then.
     fn run_slice(&mut self, end: u64, threads: usize, deadline: Instant) -> Vec<Vec<Sample>> {
         let each = self.parts.len().div_ceil(threads);
         let parts: Vec<_> = self.parts.iter_mut().map(Mutex::new).collect();
@@ -289,7 +262,6 @@ where
 
 const WINDOWS_PER_CHECK: usize = 16;
 
-/// Parts that a thread may use.
 type Held<'a, 'b, E> = Vec<MutexGuard<'a, &'b mut E>>;
 
 fn hold<'a, 'b, E>(held: &mut Held<'a, 'b, E>, parts: &'a [Mutex<&'b mut E>]) {
@@ -297,13 +269,13 @@ fn hold<'a, 'b, E>(held: &mut Held<'a, 'b, E>, parts: &'a [Mutex<&'b mut E>]) {
     held.extend(parts.iter().map(lock));
 }
 
-/// Flags brought to a meeting: a part has a fault, the time is over, or the workload is notified of something in the window.
+/// Flags of a meeting: a part has a fault, the time is over, or the workload is notified in the window.
 const FAULT: usize = 1;
 const STOP: usize = 2;
 const LINKED: usize = 4;
 
-/// Processes the windows of the parts `own` before `end`, in step with the other threads. The thread with a deadline
-/// stops all. Returns how long it has waited for the others.
+/// Processes the windows of the parts `own` before `end`. The thread with a deadline stops all. Returns the time spent
+/// waiting for other threads.
 fn run_group<S, C, W, F>(
     parts: &[Mutex<&mut Engine<S, C, W, F>>],
     own: Range<usize>,
@@ -329,7 +301,7 @@ where
         for part in &mut held {
             let mut window = part.window_at_switches(end);
             let answers = part.exchange_messages(&mut Vec::new());
-            // A part that has sent something, perhaps from its hosts since it handed over last, does not skip the next window.
+            // A part that has sent something since the last exchange does not skip the next window.
             if part.plane.remote.hand_over(exchange, number) || answers {
                 window.next = window.limit;
             }
@@ -372,7 +344,7 @@ where
         let ends = flags & FAULT != 0;
         for part in &mut held {
             part.window_at_hosts(open);
-            // Also after a fault, so that all parts are in the state of one instant.
+            // Also after a fault: all parts stay at one instant.
             part.now = if ends { end } else { next };
         }
         watch.end();
@@ -384,7 +356,6 @@ where
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Receives what other parts have sent in a window.
     fn receive_parcels(&mut self, exchange: &Exchange, window: usize) {
         let own = self.plane.remote.own();
         exchange.receive(window, usize::from(own), |parcel| self.unpack(parcel));
@@ -424,8 +395,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Sends the messages of the switches of this part, and lets them have those that are for them, `arrived` ones included.
-    /// Returns whether some of them will be answered.
+    /// Exchanges messages between switches of this part and others. Returns true if some will be answered.
     fn exchange_messages(&mut self, arrived: &mut Vec<PortMessage>) -> bool {
         S::ACTIVE && self.needs.exchange && {
             let mut messages = PartMessages {

@@ -1,15 +1,11 @@
-//! Priority-based flow control (PFC, IEEE 802.1Qbb) in the place of credits.
+//! Priority-based flow control (PFC, IEEE 802.1Qbb) instead of credits.
 //!
-//! A receiver pauses its sender when a buffer holds more than `xoff` bytes, and resumes it at `xon`. Both take effect
-//! at the sender after a constant delay: the wait for a frame that has just started in that direction, the pause frame,
-//! cable, interfaces and response. A frame that starts at the instant at which a pause takes effect still goes. A
-//! packet takes its bytes on the wire from the arrival of its first byte until its tail leaves. At one instant,
-//! departures come before arrivals, and the thresholds are compared after both.
+//! A receiver pauses its sender above `xoff` bytes and resumes it at `xon`, with effect after a constant delay: a
+//! started frame, the pause frame, cable, interfaces and response. Wire bytes count from the first byte's arrival until
+//! the tail leaves.
 //!
-//! Like credits, PFC needs no events. A buffer has a single sender, whose lane learns of each departure at its start.
-//! So the lane replays the bytes in the buffer, as far as pauses have had time to take effect: its state at an instant
-//! is that of the buffer one delay before. Later changes have no effect yet, so the order of ports within that delay
-//! has no effect, either.
+//! A buffer's sender learns of departures at their start and replays the buffer's state of one delay before, without
+//! events.
 
 mod lanes;
 
@@ -20,49 +16,42 @@ use silvan_model::{BuildError, EngineConfig, PfcLimits};
 
 use crate::plane::Plane;
 
-/// Credits in hand of a lane that is not paused: more than any packet takes.
+/// Credits of a lane that is not paused: more than any packet takes.
 const OPEN: i32 = 1 << 20;
 
-/// PFC of one direction of a link.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     xoff: i64,
     xon: i64,
     buffer: i64,
-    /// Time from a change of the buffer to its effect at the sender, in ps.
+    /// From a change of the buffer to its effect at the sender, in ps.
     delay: u64,
-    /// Time from the start of a packet to its effect at the sender.
+    /// From the start of a packet to its effect at the sender.
     round_trip: u64,
     limits: PfcLimits,
 }
 
-/// Bytes that enter or leave a buffer, and when that has its effect at the sender.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     due: u64,
     bytes: u32,
 }
 
-/// The sender's state of the buffer behind one of its lanes.
 #[derive(Clone, Debug)]
 struct Lane {
-    /// Time at which the first change that has not been replayed takes effect.
+    /// Effect time of the first change that has not been replayed.
     next: u64,
-    /// The buffer as far as it has been replayed.
     replayed: Replayed,
     /// Changes that have not been replayed, by time.
     entering: VecDeque<Change>,
     leaving: VecDeque<Change>,
-    /// Pause and resume frames that have taken effect.
     frames: u64,
-    /// Start of the current pause, and time paused before.
     paused_since: u64,
     paused: u64,
-    /// The effect of the first packet without room, and by how many bytes the buffer overflowed.
+    /// Effect time of the first packet without room, and overflow in bytes.
     lost: Option<(u64, u64)>,
 }
 
-/// The state of a buffer after some changes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Replayed {
     bytes: i64,
@@ -72,23 +61,18 @@ struct Replayed {
     left: usize,
 }
 
-/// PFC of all links.
 #[derive(Clone, Debug)]
 pub(crate) struct Pauses {
-    /// By output port; `None` for what is not a cable.
     links: Vec<Option<Link>>,
     lanes: Vec<Lane>,
     vls: usize,
-    /// The effect of the first loss that has been found, at its lane.
+    /// Effect time of the first loss, and its lane.
     lost: Option<(u64, usize)>,
 }
 
-/// Pause counters of a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PauseCounts {
-    /// Pause and resume frames that have taken effect.
     pub frames: u64,
-    /// Time paused, in ps, summed over the priorities.
     pub paused: u64,
 }
 
@@ -111,13 +95,12 @@ impl Lane {
         }
     }
 
-    /// A packet has started for the buffer.
     fn enter(&mut self, change: Change) {
         self.next = self.next.min(change.due);
         self.entering.push_back(change);
     }
 
-    /// A packet leaves the buffer, perhaps before one that is known already.
+    /// The packet may leave before another that is already known.
     fn leave(&mut self, change: Change) {
         self.next = self.next.min(change.due);
         match self.leaving.back() {
@@ -131,7 +114,7 @@ impl Lane {
         }
     }
 
-    /// Replays the changes of the next instant, if it is not after `until`. Returns the instant.
+    /// Replays the next instant's changes, up to `until`. Returns the instant.
     #[inline]
     fn step(&self, link: &Link, state: &mut Replayed, until: u64) -> Option<u64> {
         let entering = self.entering.get(state.entered).map(|change| change.due);
@@ -159,13 +142,12 @@ impl Lane {
         Some(next)
     }
 
-    /// Replays the changes that take effect until then. Returns whether a packet had no room.
+    /// Replays changes up to `until`. Returns true if a packet had no room.
     #[inline]
     fn advance(&mut self, link: &Link, until: u64) -> bool {
         self.next <= until && self.replay(link, until)
     }
 
-    /// Replays changes until an instant, if there are any.
     fn replay(&mut self, link: &Link, until: u64) -> bool {
         let mut state = self.replayed;
         let mut overflows = false;
@@ -202,7 +184,6 @@ impl Lane {
         (self.replayed.paused, lost)
     }
 
-    /// The buffer after the changes that take effect until then.
     fn replayed_until(&self, link: &Link, until: u64) -> Replayed {
         let mut state = self.replayed;
         while self.step(link, &mut state, until).is_some() {}
@@ -214,7 +195,7 @@ impl Lane {
             && self.replayed_until(link, now).paused
     }
 
-    /// Returns the time at which a paused lane resumes, as far as departures are known.
+    /// Time at which a paused lane resumes, if departures are known.
     fn resumes(&self, link: &Link) -> Option<u64> {
         let mut state = self.replayed;
         if !state.paused {
@@ -228,7 +209,7 @@ impl Lane {
         None
     }
 
-    /// The first loss that takes effect until then.
+    /// The first loss that takes effect by `until`.
     fn lost_until(&self, link: &Link, until: u64) -> Option<(u64, u64)> {
         let mut state = self.replayed;
         let mut lost = self.lost;
@@ -264,7 +245,6 @@ impl Lane {
         }
     }
 
-    /// Bytes sent that have not begun to leave the buffer.
     fn outstanding(&self) -> i64 {
         let sum = |changes: &VecDeque<Change>| {
             let bytes = changes.iter().map(|change| i64::from(change.bytes));
@@ -275,7 +255,6 @@ impl Lane {
 }
 
 impl Pauses {
-    /// PFC of the links of a fabric whose ports and output-buffer stages the plane has.
     pub fn new(
         plane: &Plane,
         fabric: &Fabric,
@@ -318,7 +297,6 @@ impl Pauses {
         Some((self.link(lane)?, &self.lanes[lane]))
     }
 
-    /// Notes the first loss found.
     #[cold]
     fn note_loss(&mut self, lane: usize) {
         if let (None, Some((at, _))) = (self.lost, self.lanes[lane].lost) {
@@ -326,7 +304,6 @@ impl Pauses {
         }
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let changes = |lane: &Lane| lane.entering.capacity() + lane.leaving.capacity();
         let changes: usize = self.lanes.iter().map(changes).sum();

@@ -1,5 +1,3 @@
-//! The state of the data plane.
-
 mod build;
 mod heads;
 
@@ -27,70 +25,59 @@ use crate::variant::{EngineVariant, General};
 use crate::vlarb::{VlState, VlTables};
 use silvan_model::EngineConfig;
 
-/// The latest instant that a run reaches.
+/// Latest instant of a run.
 pub(crate) const LATEST: u64 = silvan_model::LATEST.as_ps();
 
-/// A table entry without a route.
 pub(crate) const NO_ROUTE: u8 = 0xff;
 
-/// The output of a head that has not been read from its table yet: this and the entry's index.
+/// Output of a head whose table entry has not been read: this and the entry's index.
 pub(crate) const UNREAD: u32 = 1 << 31;
 
-/// A host. Its first cache line has the fields that each packet needs.
+/// The first cache line has the fields that each packet needs.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Host {
     pub port: u32,
-    /// Notifications that wait to be sent.
     pub notifications: u32,
-    /// The event that is scheduled for it; `u64::MAX` for none.
+    /// Time of the scheduled event; `u64::MAX` for none.
     pub wake_at: u64,
-    /// Earliest start of the next packet by the injection rate.
     pub next_start: u64,
-    /// The sink is busy until then.
     pub sink_free: u64,
-    /// Payload delivered here, and how many data packets.
     pub delivered: u64,
     pub delivered_packets: u64,
-    /// Payload whose injection has started.
     pub injected: u64,
-    /// True if the last packet was data, so that a notification is next.
     pub data_sent_last: bool,
-    /// CNPs whose share of the injection rate has not been accounted for yet.
+    /// CNPs that have not been charged to the injection rate yet.
     pub charges: u32,
-    /// Data packets that arrived with FECN.
     pub fecn_received: u64,
-    /// Notifications with BECN that arrived.
     pub becn_received: u64,
 }
 
-/// Rate of a link as the hot loop wants it.
+/// Rate of a link, precomputed for the hot loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkRate {
     pub rate: Rate,
-    /// Serialisation time of a packet of MTU size, in ps.
+    /// For a packet of MTU size, in ps.
     pub ser_mtu: u64,
 }
 
-/// Limits on which inputs an output may read: simultaneous reads, and overtaking.
+/// Limits on simultaneous reads of inputs, and on overtaking.
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
-    /// Most reads of an input buffer at once; 255 is more than a switch has outputs.
     pub limit: u8,
-    /// Rate of a read over that of the link, in per cent.
+    /// Rate of a read relative to the link, in per cent.
     pub speedup_percent: u32,
-    /// Reads in progress, per input port.
     pub active: Vec<u8>,
-    /// Round-robin pointer to the local output that is served first when a read ends, per input port.
+    /// By input port: local output that is served first when a read ends.
     pub pointer: Vec<u8>,
-    /// Inputs (local numbers) at their limit, per element.
+    /// By element: inputs (local numbers) at their limit.
     pub blocked: Vec<[u64; 4]>,
     /// Limit on overtaking the oldest packet of an input buffer.
     pub bypass: Option<Bypass>,
 }
 
 impl Reads {
-    /// Returns true if a packet that arrives at this input cannot leave before an arbitration.
+    /// Returns true if packets of this input must wait for an arbitration.
     #[inline]
     pub fn must_queue(&self, element: u32, local: u32) -> bool {
         self.bypass.is_some()
@@ -98,91 +85,80 @@ impl Reads {
     }
 }
 
-/// Everything but control and traffic.
 #[derive(Clone, Debug)]
 pub(crate) struct Plane {
     pub outs: Table<OutPort>,
     pub lanes: Table<OutLane>,
     pub credits: Table<Credits>,
-    /// PFC of the links, if they have it instead of credits.
     pub pauses: Option<Box<Pauses>>,
     pub ins: Table<InPort>,
     pub elements: Table<Element>,
-    /// Time from a tail leaving an input buffer to the credit being usable upstream, in ps; by class.
+    /// From a tail leaving an input buffer to usable credit upstream, in ps, by class.
     pub credit_delays: Table<u64>,
-    /// The virtual output queues.
     pub queues: Table<Queue>,
     pub tables: Table<u8>,
     /// Rule that computes outputs, instead of `tables`.
     pub rule: Option<Arc<ComputedRoutes>>,
-    /// The tables, or heads in flight, have been reconfigured.
+    /// The tables, or heads in flight, have changed.
     pub redirect: bool,
     pub routing: Routing,
-    /// The order of arrivals, where paths differ from packet to packet.
+    /// Order of arrivals, if paths differ from packet to packet.
     pub reordering: Option<Box<Reordering>>,
-    /// The other parts of a partitioned fabric.
     pub remote: Remote,
     pub overflow: Overflow,
-    /// The account of the input buffers, where the scheme asks how full they are.
+    /// Account of the input buffers, if the scheme reads fill levels.
     pub buffers: Option<Box<Buffers>>,
-    /// Time at which arrived credits of any lane were collected last.
+    /// Time of the last collection of arrived credits.
     pub collected: u64,
     pub pool: Pool,
     pub extensions: Extensions,
     pub hosts: Table<Host>,
     pub events: EventQueue,
     pub rates: Table<LinkRate>,
-    /// Time from a grant to the head being eligible at the far end, per output port.
+    /// From a grant to the eligible head at the far end, by output port.
     pub head_delay: Table<u64>,
-    /// Such times by fixed-delay queue, for the most frequent delays.
     pub queue_delay: Table<u64>,
-    /// Propagation to the far end, per output port.
+    /// To the far end, by output port.
     pub propagation: Table<u64>,
-    /// Blocks of the buffer that an output port sends into, per virtual lane.
     pub capacities: Table<i32>,
-    /// Virtual-lane arbitration tables; ports share those that are alike.
+    /// Ports share equal tables.
     pub vl_tables: Vec<VlTables>,
     pub vl_states: Vec<VlState>,
-    /// Bit `vl` is set where packets wait for that lane of an output; empty with one lane.
+    /// By output: bit `vl` is set if packets wait for that lane; empty with one lane.
     pub busy_lanes: Vec<u16>,
     /// True if any element has ports of different speeds.
     pub mixed: bool,
     pub reads: Option<Reads>,
-    /// Input buffers that are single queues; else packets queue per output.
     pub fifos: Option<Fifos>,
     pub oldest_first: bool,
-    /// Number of data virtual lanes.
     pub vls: usize,
     /// Wire bytes and credit blocks of a packet of MTU size.
     pub mtu_wire: u32,
     pub mtu_blocks: i32,
     pub header: u32,
-    /// Times of a packet with MTU payload at the injection and the sink rate.
+    /// Times of MTU payload at the injection and the sink rate.
     pub injection_mtu: u64,
     pub sink_mtu: u64,
-    /// Rates of sinks that are not that of the configuration, by host; empty unless one was changed.
+    /// Sink rates by host that differ from the configuration; empty unless one was changed.
     own_sink_rates: Vec<Option<Rate>>,
-    /// Times that a CNP takes of the injection and of the sink.
+    /// Times that a CNP takes of injection and sink.
     pub injection_cnp: u64,
     pub sink_cnp: u64,
     /// True if sinks begin with the first flit of a packet.
     pub sink_cuts_through: bool,
     /// True if packets pass crossbars in front of output buffers as they arrive.
     pub crossbar_cuts_through: bool,
-    /// Ports of the fabric; the ports of elements for output buffers follow them.
+    /// Ports of the fabric; ports of output-buffer elements follow.
     pub fabric_ports: usize,
-    /// Size of the records compared with the caches.
+    /// Size of the records relative to the caches.
     pub working_set: WorkingSet,
-    /// Configuration of the plane.
     pub config: EngineConfig,
-    /// State of runtime reconfiguration.
     pub reconfiguration: Reconfiguration,
     /// Links with bit errors.
     pub bad_links: BadLinks,
 }
 
 impl Plane {
-    /// Serialisation time of `wire` bytes at this output.
     #[inline(always)]
     pub fn serialisation(&self, out: &OutPort, wire: u16) -> u64 {
         let link = &self.rates[usize::from(out.rate)];
@@ -195,37 +171,25 @@ impl Plane {
         }
     }
 
-    /// The number of a port that a caller names.
-    ///
-    /// # Panics
-    /// If the fabric has no such port.
     #[inline]
     pub fn known_port(&self, port: PortId) -> u32 {
         assert!(port.index() < self.fabric_ports, "no such port");
         port.index() as u32
     }
 
-    /// The number of a host that a caller names.
-    ///
-    /// # Panics
-    /// If the fabric has no such host.
     #[inline]
     pub fn known_host(&self, host: HostId) -> u32 {
         assert!(host.index() < self.hosts.len(), "no such host");
         host.index() as u32
     }
 
-    /// The lane of a port and a virtual lane that a caller names.
-    ///
-    /// # Panics
-    /// If the fabric has no such port, or the run no such lane.
+    /// Panics if the fabric has no such port, or the run no such lane.
     pub fn known_lane(&self, port: PortId, vl: Vl) -> usize {
         assert!(vl.index() < self.vls, "no such virtual lane");
         self.lane(self.known_port(port), vl.index())
     }
 
-    /// The input whose first packet has been eligible longest of those that wait for a lane and are
-    /// not blocked; of several, the lowest.
+    /// The unblocked input whose first packet has waited longest; of several, the lowest.
     pub fn oldest_of(&self, lane: usize, blocked: Option<&[u64; 4]>) -> Option<u32> {
         let record = &self.lanes[lane];
         let mut best = None;
@@ -246,12 +210,11 @@ impl Plane {
         best.map(|(_, local)| local)
     }
 
-    /// Returns the next input of a lane if reads of inputs or overtaking are limited.
     pub fn pick_limited(&self, reads: &Reads, output: u32, lane: usize) -> Option<u32> {
         self.pick_of_others(lane, &self.limited_inputs(reads, output, lane))
     }
 
-    /// The inputs that a lane may not read now.
+    /// Inputs that a lane may not read now.
     pub fn limited_inputs(&self, reads: &Reads, output: u32, lane: usize) -> [u64; 4] {
         let mut blocked = reads.blocked[self.ins[output as usize].element as usize];
         if let Some(bypass) = &reads.bypass {
@@ -260,7 +223,6 @@ impl Plane {
         blocked
     }
 
-    /// Returns the next input of a lane among inputs that are not blocked.
     pub fn pick_of_others(&self, lane: usize, blocked: &[u64; 4]) -> Option<u32> {
         if self.oldest_first {
             self.oldest_of(lane, Some(blocked))
@@ -269,9 +231,8 @@ impl Plane {
         }
     }
 
-    /// Returns the fewest credits with which any of the packets that wait for a lane could go.
-    ///
-    /// If all are of MTU size, these are the credits of such a packet, else 1. For ports with one lane only.
+    /// Credits that suffice for some waiting packet: those of MTU size if all packets have it, else 1. For ports with
+    /// one lane.
     #[inline(always)]
     pub fn least_needed(&self, output: u32, lane: usize) -> i32 {
         let all_mtu = u64::from(self.outs[output as usize].waiting) * u64::from(self.mtu_wire);
@@ -282,12 +243,11 @@ impl Plane {
         }
     }
 
-    /// The element of a port.
     pub fn element_of(&self, port: u32) -> Element {
         self.elements[self.ins[port as usize].element as usize]
     }
 
-    /// Time in which the sink of a host consumes `payload` bytes.
+    /// Time in which a host's sink consumes `payload` bytes.
     #[inline(always)]
     pub fn sink_time<F: EngineVariant>(&self, host: u32, payload: u32) -> u64 {
         let own = match F::PLAIN {
@@ -303,15 +263,12 @@ impl Plane {
         })
     }
 
-    /// Changes the rate at which a host's sink consumes payload; `None` for that of the configuration.
     pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {
         self.own_sink_rates.resize(self.hosts.len(), None);
         self.own_sink_rates[host.index()] = rate;
     }
 
-    /// Returns the time at which a sink that begins with the first flit is done with a packet.
-    ///
-    /// The packet starts on the host's link at `start`, has passed it at `arrives`, and takes `service`.
+    /// The packet starts on the link at `start`, has passed it at `arrives`, and takes `service`.
     pub fn cut_through<F: EngineVariant>(
         &self,
         host: u32,
@@ -336,9 +293,7 @@ impl Plane {
         (sink_free.max(begins) + service).max(arrives + tail)
     }
 
-    /// Returns the time in which an output passes on a packet of `wire` bytes.
-    ///
-    /// If the crossbar does not wait until it can go faster, this is the time of the link behind it.
+    /// If the crossbar forwards without waiting, this is the time of the link behind it.
     pub fn passing_time(&self, output: u32, wire: u16) -> u64 {
         let paced = if self.crossbar_cuts_through {
             self.link_port(PortId::new(output as usize))
@@ -348,13 +303,11 @@ impl Plane {
         self.serialisation(&self.outs[paced], wire)
     }
 
-    /// Returns the earliest time at which a packet's tail can leave by a crossbar output in front of an output buffer.
-    ///
-    /// The packet has been eligible at this input since `since`.
+    /// Of a packet eligible since `since`, in front of an output buffer.
     pub fn tail_through_crossbar(&self, output: u32, input: u32, since: u64, wire: u16) -> u64 {
         let upstream = self.ins[input as usize].upstream;
         let arriving = self.serialisation(&self.outs[upstream as usize], wire);
-        // A packet that had to wait for a slower cable has been eligible for as much less.
+        // A packet that waited for a slower cable has been eligible for that much less.
         since + arriving.min(self.passing_time(output, wire))
     }
 
@@ -363,7 +316,7 @@ impl Plane {
         port as usize * self.vls + vl
     }
 
-    /// Returns the number of a lane; equal to the port in plain fabrics, at compile time.
+    /// Equal to the port in plain fabrics, at compile time.
     #[inline(always)]
     pub fn lane_in<F: EngineVariant>(&self, port: u32, vl: usize) -> usize {
         if F::PLAIN {
@@ -373,19 +326,17 @@ impl Plane {
         }
     }
 
-    /// Number of data virtual lanes for the hot loop.
     #[inline(always)]
     pub fn vls_in<F: EngineVariant>(&self) -> usize {
         if F::PLAIN { 1 } else { self.vls }
     }
 
-    /// Limits on reads, if there are any.
     #[inline(always)]
     pub fn read_limits<F: EngineVariant>(&self) -> Option<&Reads> {
         if F::PLAIN { None } else { self.reads.as_ref() }
     }
 
-    /// Returns the end of a read of an input buffer whose packet is on the link from `now` to `tail`.
+    /// The packet is on the link from `now` to `tail`.
     #[inline]
     pub fn read_end_of(&self, now: u64, tail: u64) -> u64 {
         let percent = self
@@ -395,7 +346,7 @@ impl Plane {
         now + ((tail - now) * 100).div_ceil(u64::from(percent))
     }
 
-    /// Appends a packet that is eligible `since` then to its virtual output queue.
+    /// Appends a packet, eligible `since` then, to its virtual output queue.
     #[inline(always)]
     pub fn queue_packet<F: EngineVariant>(
         &mut self,
@@ -416,13 +367,11 @@ impl Plane {
         record.queued_bytes += u32::from(packet.wire());
     }
 
-    /// The bit of a lane in `busy_lanes`.
     #[inline(always)]
     fn lane_bit(&self, output: u32, lane: usize) -> u16 {
         1 << (lane - self.lane(output, 0))
     }
 
-    /// Notes that a packet has left its queue.
     #[inline(always)]
     pub fn note_left<F: EngineVariant>(&mut self, output: u32, lane: usize) {
         if self.vls_in::<F>() > 1 && self.lanes[lane].queued_bytes == 0 {
@@ -430,8 +379,7 @@ impl Plane {
         }
     }
 
-    /// The output port whose record holds the counters and link credits of a fabric port: itself, or
-    /// its output-buffer stage.
+    /// The output with counters and link credits of a fabric port: itself, or its output-buffer stage.
     #[inline]
     pub fn link_port(&self, port: PortId) -> usize {
         let out = &self.outs[port.index()];
@@ -442,13 +390,12 @@ impl Plane {
         }
     }
 
-    /// Capacity in blocks of the buffer that this output sends into.
     #[inline]
     pub fn capacity(&self, output: u32) -> i32 {
         self.capacities[output as usize]
     }
 
-    /// Capacity in blocks of the input buffer of a port; 0 without a cable.
+    /// In blocks; 0 without a cable.
     #[inline]
     pub fn input_capacity(&self, input: u32) -> i32 {
         match self.ins[input as usize].upstream {
@@ -457,7 +404,7 @@ impl Plane {
         }
     }
 
-    /// The host at this switch output or behind its output buffer.
+    /// The host at this switch output, or behind its output buffer.
     pub fn host_behind(&self, output: u32) -> u32 {
         let out = &self.outs[output as usize];
         match out.kind {
@@ -466,7 +413,6 @@ impl Plane {
         }
     }
 
-    /// Heap bytes held by the data plane.
     pub fn bytes(&self) -> usize {
         self.outs.capacity() * size_of::<OutPort>()
             + self.lanes.capacity() * size_of::<OutLane>()
@@ -494,7 +440,6 @@ impl Plane {
     }
 }
 
-/// An instant from the engine's integer.
 #[inline]
 pub(crate) fn time(ps: u64) -> Time {
     Time::from_ps(ps)

@@ -1,9 +1,5 @@
-//! Prefetching of records before their event is processed.
-//!
-//! A fixed-delay queue is in the order of time, so the engine knows some events in advance which records they access.
-//! Each record has the index of the next record: an input has that of its upstream port, an output that of its next
-//! queue, a queue that of its first packet. So the engine prefetches in stages, some events apart: each stage reads
-//! only records that an earlier stage has prefetched.
+//! Prefetching of records before their event: each has the index of the next, so stages read what earlier ones
+//! prefetched.
 
 use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::HostId;
@@ -18,38 +14,35 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_core::prefetch::{prefetch, prefetch_item};
 
-/// Size of a fabric's records, compared with the processor's caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkingSet {
-    /// Records fit into the first-level cache: prefetching costs more than it saves.
+    /// Prefetching costs more than it saves.
     FitsFirstCache,
     FitsSecondCache,
-    /// Records fit into neither.
     ExceedsCaches,
 }
 
-/// First stage of a head in a large fabric: the table entries that index its records.
+/// Head, large fabric: table entries that index its records.
 const HEAD_TABLES: usize = 14;
-/// Stage of every head: the records of its output.
+/// Head: records of its output.
 const HEAD_RECORDS: usize = 7;
-/// Last stage in a large fabric: the records that they refer to.
+/// Head, large fabric: records that the output refers to.
 const HEAD_LAST: usize = 2;
-/// First stage of an output that arbitrates, or of another event of the wheel: its records.
+/// Arbitration or wheel event: its records.
 const EVENT_FIRST: usize = 9;
-/// Second stage: the next queue; what a notification changes.
+/// Then the next queue, or the records that a notification changes.
 const EVENT_SECOND: usize = 5;
-/// Last stage: the first packet of that queue, and the credits that it returns; what else a notification changes.
+/// Then the first packet, and the credits that it returns.
 const EVENT_LAST: usize = 2;
-/// First stage of an output with several lanes: which of them have packets, and which sent last.
+/// Output with several lanes: waiting lanes, and the last lane.
 const LANES_FIRST: usize = 13;
-/// First stage of a host that injects: its record, and the index of its traffic.
+/// Host that injects: its record, and the index of its traffic.
 const HOST_FIRST: usize = 6;
-/// Last stage: its port, its traffic and its congestion control.
+/// Then its port, traffic and congestion control.
 const HOST_LAST: usize = 3;
 
 impl Plane {
-    /// The working set of the records, once they have been built. It must not change results: with debug
-    /// assertions, with which all Rust tests run, small fabrics use all three.
+    /// Classifies built records. Results do not change: with debug assertions, small fabrics use all three classes.
     pub fn classify_working_set(&self) -> WorkingSet {
         if self.rule.is_some() {
             return WorkingSet::ExceedsCaches;
@@ -60,9 +53,8 @@ impl Plane {
         let of_lane = size_of::<Credits>() + size_of::<OutLane>();
         let ports = self.fabric_ports * (size_of::<OutPort>() + self.vls * of_lane);
         let all = ports + self.queues.len() * size_of::<Queue>() + self.tables.len();
-        // A quarter of a megabyte of ports' records, to which the other tables, packets and hosts come;
-        // caches of the second level have one or two megabytes. An index of `UNREAD` and above could
-        // not be stored with a head.
+        // A quarter of a megabyte of port records, to which tables, packets and hosts come; second-level caches have
+        // one or two megabytes. A head cannot store an index of `UNREAD` and above.
         match (ports, all) {
             (_, 0x20_0000..) if self.tables.len() < 1 << 30 => WorkingSet::ExceedsCaches,
             (0x4_0000.., _) => WorkingSet::FitsSecondCache,
@@ -70,7 +62,6 @@ impl Plane {
         }
     }
 
-    /// Prefetches the records of a head that goes from an input port to an output.
     #[inline(always)]
     fn prefetch_hop<F: EngineVariant>(&self, port: u32, output: u32, vl: usize) {
         let lane = self.lane_in::<F>(output, vl);
@@ -86,14 +77,13 @@ impl Plane {
         }
     }
 
-    /// Prefetches the data that an output's arbitration among its lanes needs in addition to their records.
     #[inline(always)]
     fn prefetch_state_of_lanes(&self, output: u32) {
         prefetch(&self.busy_lanes, output as usize);
         prefetch(&self.vl_states, output as usize);
     }
 
-    /// The lane that an output will probably serve next; without windows the first one, as that costs nothing to find out.
+    /// The probable next lane; without windows the first, which costs nothing to find.
     #[inline(always)]
     fn probable_lane<F: EngineVariant>(&self, output: u32) -> usize {
         if !F::LOOKAHEAD || self.vls_in::<F>() == 1 {
@@ -104,7 +94,7 @@ impl Plane {
         self.lane_in::<F>(output, vl)
     }
 
-    /// Prefetches the queue that a head will probably join, or the records that it needs to cut through.
+    /// Prefetches the queue that a head will probably join, or the records for cutting through.
     #[inline(always)]
     fn prefetch_target<F: EngineVariant>(&self, head: &Head) {
         if head.output >= UNREAD {
@@ -122,7 +112,6 @@ impl Plane {
         }
     }
 
-    /// Prefetches the records of a delivery, if the output leads to a host.
     #[inline(always)]
     fn prefetch_sink(&self, out: &OutPort, output: u32, lane: usize) {
         if out.kind == Next::Host {
@@ -132,7 +121,7 @@ impl Plane {
         }
     }
 
-    /// Prefetches the next queue of an output, in a large fabric also the records of a delivery.
+    /// In a large fabric, also prefetches the records of a delivery.
     #[inline(always)]
     fn prefetch_next_queue<F: EngineVariant>(&self, output: u32) {
         if let Some((queue, input)) = self.next_queue::<F>(output) {
@@ -146,7 +135,6 @@ impl Plane {
         self.prefetch_sink(&self.outs[output as usize], output, lane);
     }
 
-    /// Prefetches the first packet of that queue, and the credits that it returns.
     #[inline(always)]
     fn prefetch_packet<F: EngineVariant>(&self, output: u32) {
         if let Some((queue, input)) = self.next_queue::<F>(output) {
@@ -158,7 +146,6 @@ impl Plane {
         }
     }
 
-    /// The queue that a round-robin output is likely to serve next, and its input port.
     #[inline(always)]
     fn next_queue<F: EngineVariant>(&self, output: u32) -> Option<(usize, usize)> {
         let lane = self.probable_lane::<F>(output);
@@ -172,7 +159,6 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Prefetches the records of the following heads of a fixed-delay queue.
     #[inline(always)]
     pub(crate) fn prefetch_heads(&mut self, lane: usize) {
         let plane = &mut self.plane;
@@ -198,7 +184,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Last stage of a head: the queue that it may have to join, or the host that it goes to.
+    /// Last stage of a head: the queue that it may join, or its host.
     #[inline(always)]
     fn prefetch_head_target(&self, lane: usize) {
         if let Some(head) = self.plane.events.upcoming_head(lane, HEAD_LAST) {
@@ -206,7 +192,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the outputs that will arbitrate soon.
     #[inline(always)]
     pub(crate) fn prefetch_outputs(&self) {
         let events = &self.plane.events;
@@ -221,7 +206,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the hosts that will inject soon.
     #[inline(always)]
     pub(crate) fn prefetch_hosts(&self) {
         if let Some(host) = self.plane.events.upcoming_host(HOST_FIRST) {
@@ -232,7 +216,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the next events of the wheel, of any kind.
     #[inline(always)]
     pub(crate) fn prefetch_wheel(&self) {
         let events = &self.plane.events;
@@ -272,7 +255,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of an output, and of the lane that it will probably serve.
     #[inline(always)]
     fn prefetch_output(&self, output: u32) {
         let plane = &self.plane;
@@ -309,8 +291,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the first outputs of the open window, which are too near its beginning for
-    /// [`prefetch_window_output`](Self::prefetch_window_output).
+    /// The first outputs are too early for [`prefetch_window_output`](Self::prefetch_window_output).
     #[inline(always)]
     pub(crate) fn prefetch_first_outputs(&mut self) {
         if self.plane.working_set == WorkingSet::FitsFirstCache {
@@ -325,7 +306,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the following outputs of the open window.
     #[inline(always)]
     pub(crate) fn prefetch_window_output(&mut self, index: usize) {
         if self.plane.working_set == WorkingSet::FitsFirstCache {
@@ -350,7 +330,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the first heads of a window, once their outputs are known.
     #[inline(always)]
     pub(crate) fn prefetch_first_heads(&self, heads: &[Head]) {
         if self.plane.working_set != WorkingSet::FitsFirstCache {
@@ -360,7 +339,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the following heads of a window.
     #[inline(always)]
     pub(crate) fn prefetch_window_head(&self, heads: &[Head], index: usize) {
         let plane = &self.plane;
@@ -386,7 +364,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the following feedback events of the open window.
     #[inline(always)]
     pub(crate) fn prefetch_window_feedback(&self, feedback: &[Event], index: usize) {
         let events = &self.plane.events;
@@ -408,7 +385,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the first hosts of the open window, each stage of all before the next one.
+    /// Prefetches each stage of all first hosts before the next stage.
     #[inline(always)]
     pub(crate) fn prefetch_first_hosts(&mut self) {
         if self.plane.working_set == WorkingSet::FitsFirstCache {
@@ -429,7 +406,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the following hosts of the open window.
     #[inline(always)]
     pub(crate) fn prefetch_window_host(&mut self, index: usize) {
         if self.plane.working_set == WorkingSet::FitsFirstCache {

@@ -1,5 +1,3 @@
-//! Readings of a running engine: port counters, deliveries, buffers, cost.
-
 use silvan_cc::hooks::{FlowLimit, PortVl, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Span, Time, Vl};
 use silvan_model::{FlowProgress, HostCounters, Latencies, PortReading};
@@ -27,8 +25,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.packet_hops
     }
 
-    /// Returns true if congestion control has held a flow back, moved a packet to another lane or path, discarded one, or delays
-    /// credits.
+    /// True if congestion control has held back a flow, moved or discarded a packet, or delays credits.
     pub fn control_acted(&self) -> bool {
         self.stats.control_acted || self.switch.delays_credits()
     }
@@ -53,20 +50,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.plane.fabric_ports
     }
 
-    /// Counters of a port since the start.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Counters of a port since the start. Panics if there is no such port.
     pub fn port_counters(&self, port: PortId) -> PortCounters {
         self.plane.known_port(port);
         self.counters_of(port)
     }
 
-    /// Reads the sampled values of these ports, of the first `vls` virtual lanes, in the order of `ports`. The vector
-    /// is overwritten.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Overwrites `readings` with the sampled values of these ports' first `vls` lanes. Panics without such a port.
     pub fn read_ports(&self, ports: &[PortId], vls: u8, readings: &mut Vec<PortReading>) {
         let plane = &self.plane;
         let vls = usize::from(vls).min(plane.vls);
@@ -82,7 +72,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         readings.extend(ports.iter().map(reading));
     }
 
-    /// Counters of a port that exists. Inlined, so that a caller that needs some of them does not pay for all.
+    /// Inlined, so that a caller that needs some counters does not pay for all.
     #[inline(always)]
     fn counters_of(&self, port: PortId) -> PortCounters {
         let plane = &self.plane;
@@ -92,7 +82,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let out = &plane.outs[sender];
             (out.xmit_bytes, out.xmit_packets)
         });
-        // A closed port waits for nothing.
+        // A closed port never waits.
         let waiting = match plane.is_closed(port.index()) {
             true => 0,
             false => self.now.saturating_sub(out.wait_since),
@@ -136,7 +126,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Packets that the congestion control has marked at a port.
     fn marked(&self, port: PortId) -> u64 {
         let lanes = (0..self.plane.vls).map(|vl| self.plane.lane(port.index() as u32, vl));
         lanes
@@ -153,11 +142,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .congested_time(time(self.now), PortVl(lane as u32))
     }
 
-    /// Counters of a host since the start. Deliveries are those before the end of the last
-    /// [`Engine::run_until`].
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// A host's counters, with deliveries before the end of the last [`Engine::run_until`]. Panics without such a host.
     pub fn host_counters(&self, host: HostId) -> HostCounters {
         let record = &self.plane.hosts[self.plane.known_host(host) as usize];
         let reordering = self.plane.reordering.as_ref();
@@ -173,10 +158,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The flows that the congestion control of a host holds below the rate of their link now.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Flows that congestion control holds below their link's rate. Panics without such a host.
     pub fn flow_limits(&self, host: HostId) -> Vec<FlowLimit> {
         self.plane.known_host(host);
         self.source.flow_limits(time(self.now), host)
@@ -209,19 +191,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.reset_latency();
     }
 
-    /// Wire bytes that wait in the switch for this output Port VL.
-    ///
-    /// # Panics
-    /// If there is no such port or virtual lane.
+    /// Wire bytes that wait in the switch for this output Port VL. Panics if there is no such port or virtual lane.
     pub fn queued(&self, output: PortId, vl: Vl) -> Bytes {
         let lane = self.plane.known_lane(output, vl);
         Bytes::from_bytes(u64::from(self.plane.waiting_bytes(lane)))
     }
 
-    /// Credits that this output Port VL has in hand, in 64-byte blocks, those due by now included.
-    ///
-    /// # Panics
-    /// If there is no such port or virtual lane.
+    /// Credits of this output Port VL, in 64-byte blocks, with those due. Panics without such a port or lane.
     pub fn credits(&self, output: PortId, vl: Vl) -> u32 {
         let plane = &self.plane;
         plane.known_lane(output, vl);
@@ -230,11 +206,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         (plane.credits_at(self.now, lane) + plane.withheld_credits(lane)) as u32
     }
 
-    /// Blocks of 64 bytes that are free in an input buffer now, as its switch knows; `None` if the scheme does not ask how full
-    /// buffers are.
-    ///
-    /// # Panics
-    /// If there is no such port or virtual lane.
+    /// Free 64-byte blocks of an input buffer, as its switch knows; `None` without an account. Panics without such a
+    /// port or lane.
     pub fn free_blocks(&self, input: PortId, vl: Vl) -> Option<u32> {
         let plane = &self.plane;
         plane.known_lane(input, vl);
@@ -273,20 +246,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         &mut self.workload
     }
 
-    /// Changes the workload at the current instant, and polls the hosts that the change adds to the list.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Changes the workload now, and polls the hosts that `change` lists. Panics without such a host.
     pub fn change_workload(&mut self, change: impl FnOnce(&mut W, Time, &mut Vec<HostId>)) {
         self.note_change();
         change(&mut self.workload, Time::from_ps(self.now), &mut self.woken);
         self.wake_all(self.now);
     }
 
-    /// Polls a host at the current instant, after its traffic was reconfigured.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Polls a host at the current instant, after its traffic was reconfigured. Panics if there is no such host.
     pub fn wake(&mut self, host: HostId) {
         let host = self.plane.known_host(host);
         self.note_change();

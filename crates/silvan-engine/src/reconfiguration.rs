@@ -1,13 +1,7 @@
-//! Runtime reconfiguration: forwarding entries, closed and opened ports, and the packets that are discarded because of
-//! it.
+//! Runtime reconfiguration without code in the hot loop: entries of closed ports become [`NO_ROUTE`], closed host ports
+//! lack credits, and packets on a cut cable get a destination beyond the last host.
 //!
-//! The hot loop has no code for it. No forwarding entry leads to a closed switch port: before packets move again, its
-//! entries are replaced by [`NO_ROUTE`] and kept in a copy. A packet for it is then handled like a packet without a
-//! route, and counted by its cause. A closed host port has no credits. A packet on a cut cable receives a destination
-//! beyond the last host, for which no switch has a route.
-//!
-//! A discarded packet returns its credits as if the switch had sent it, so the credits of every buffer add up. Its
-//! payload is counted, so injected bytes are delivered, in the fabric, or discarded.
+//! A discarded packet returns its credits as if sent, and its payload counts as discarded.
 
 mod discarding;
 
@@ -26,43 +20,39 @@ use silvan_model::{BuildError, EngineError, OnWire, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
 const WITHHELD: i32 = 1 << 28;
-/// Behind a link to a switch: any host.
+/// Behind a link to a switch.
 const EVERY_HOST: u32 = u32::MAX - 1;
-/// Behind a port without a cable: no host.
+/// Behind a port without a cable.
 const NO_HOST: u32 = u32::MAX;
 
 /// Packets that a port did not pass on (IBA 16.1.3.5), since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Discards {
-    /// Packets bound for this output that it has not sent.
     pub xmit: u64,
     /// Part of `xmit` discarded to end a deadlock.
     pub stale: u64,
     /// Packets that were on the cable to this port when it was cut, or had bit errors.
     pub rcv_errors: u64,
-    /// Packets that arrived here and had no forwarding entry or no virtual lane.
+    /// Packets without forwarding entry or virtual lane.
     pub relay_errors: u64,
     /// Times that the link of this port has gone down.
     pub downed: u64,
 }
 
-/// State of runtime reconfiguration, in addition to the plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reconfiguration {
     /// True if packets without a route are discarded; otherwise they end the run.
     discards: bool,
-    /// The forwarding tables as they were set; empty as long as no port has been closed.
+    /// Forwarding tables as set by callers; empty until a port is closed.
     tables: Vec<u8>,
     closed: Vec<bool>,
-    /// Switches some of whose ports have been closed or opened since packets moved, in order.
+    /// Switches with ports that were closed or opened since packets moved, in order.
     stale: Vec<u32>,
-    /// Host whose packets may leave by each port of the fabric: its number, [`EVERY_HOST`] or [`NO_HOST`]; empty until
-    /// a route is set.
+    /// Host whose packets may leave by each port, [`EVERY_HOST`] or [`NO_HOST`]; empty until a route is set.
     hosts_behind: Vec<u32>,
     counts: Vec<Discards>,
-    /// Payload of discarded packets.
     pub payload: u64,
-    /// Data packets discarded that the workload does not know of; recorded where discards do not end the run.
+    /// Discarded data packets that the workload does not know of, if discards do not end the run.
     lost: Vec<Packet>,
 }
 
@@ -75,7 +65,7 @@ impl Reconfiguration {
     }
 }
 
-/// The routes as they are set, those over closed ports included.
+/// The routes as set, including those over closed ports.
 struct SetRoutes<'a>(&'a Plane);
 
 impl RouteView for SetRoutes<'_> {
@@ -108,7 +98,6 @@ impl Plane {
         self.hosts.len() as u32
     }
 
-    /// Returns true if the port has been closed.
     pub fn is_closed(&self, port: usize) -> bool {
         self.reconfiguration
             .closed
@@ -117,7 +106,6 @@ impl Plane {
             .unwrap_or(false)
     }
 
-    /// Credits that a lane lacks because its port is closed.
     pub fn withheld_credits(&self, lane: usize) -> i32 {
         let out = lane / self.vls;
         // Behind an output buffer the link belongs to the stage, which only its crossbar output knows.
@@ -139,13 +127,12 @@ impl Plane {
         self.ins[port].element as usize
     }
 
-    /// Range of the forwarding table of the switch that a port belongs to; `None` for a host's port.
+    /// `None` for a host's port.
     pub(crate) fn table_range(&self, element: usize) -> Option<std::ops::Range<usize>> {
         let first = self.elements.get(element)?.table;
         (first != NONE).then(|| first as usize..first as usize + self.hosts.len())
     }
 
-    /// A port of this switch has been closed or opened.
     fn mark_stale(&mut self, element: usize) {
         let element = element as u32;
         if let Err(place) = self.reconfiguration.stale.binary_search(&element) {
@@ -154,8 +141,8 @@ impl Plane {
         self.redirect = true;
     }
 
-    /// Removes closed ports from the forwarding tables, and restores opened ones: for a whole switch
-    /// at once, because several of its ports often change together.
+    /// Removes closed ports from forwarding tables, and restores opened ones, switch by switch, because several ports
+    /// often change together.
     pub(crate) fn refresh_tables(&mut self) {
         for index in std::mem::take(&mut self.reconfiguration.stale) {
             let Element { base, ports, .. } = self.elements[index as usize];
@@ -172,7 +159,6 @@ impl Plane {
         }
     }
 
-    /// Creates the tables that closed ports need.
     fn prepare_reconfiguration(&mut self) {
         if self.reconfiguration.closed.is_empty() {
             self.tabulate();
@@ -210,7 +196,7 @@ impl Plane {
         }
     }
 
-    /// Records the hosts behind the ports of the fabric: every route is checked, so they are one dense table.
+    /// One dense table, because every route is checked.
     fn record_hosts_behind_ports(&mut self) {
         if self.reconfiguration.hosts_behind.is_empty() {
             let ports = (0..self.fabric_ports).map(|port| {
@@ -225,14 +211,12 @@ impl Plane {
         }
     }
 
-    /// Withholds or restores the credits of all lanes of an output.
     fn withhold_credits(&mut self, output: usize, withhold: bool) {
         for lane in output * self.vls..(output + 1) * self.vls {
             self.credits[lane].in_hand += if withhold { -WITHHELD } else { WITHHELD };
         }
     }
 
-    /// Marks the packets on the cable to this input as lost.
     fn divert_heads(&mut self, input: u32) {
         let no_destination = self.no_destination();
         let Reconfiguration { discards, lost, .. } = &mut self.reconfiguration;
@@ -249,10 +233,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Sets if packets without a forwarding entry are discarded and counted, as in a fabric whose tables are being
-    /// written.
-    ///
-    /// Otherwise they end the run, as in a fabric with checked tables.
+    /// True discards and counts packets without a forwarding entry; otherwise they end the run.
     pub fn discard_unroutable(&mut self, discard: bool) {
         self.plane.reconfiguration.discards = discard;
     }
@@ -278,20 +259,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
-    /// Sets or removes the forwarding entry of a switch for a host. Packets that wait already keep
-    /// the output that they wait for. An entry that leads to a port without a cable or to another
-    /// host, which would drop the packet, counts as none. Ignored if `switch` is not a switch.
-    ///
-    /// # Panics
-    /// If there is no such node or host.
+    /// Sets or removes a forwarding entry; waiting packets keep their output. A port without a cable or to another host
+    /// is none. Panics without such a node or host.
     pub fn set_route(&mut self, switch: NodeId, destination: HostId, port: Option<PortNumber>) {
         self.set_routes(switch, &[(destination, port)]);
     }
 
-    /// Sets the routes to several hosts at once.
-    ///
-    /// # Panics
-    /// If there is no such node or host.
+    /// Sets the routes to several hosts at once. Panics if there is no such node or host.
     pub fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
         let plane = &mut self.plane;
         plane.tabulate();
@@ -331,13 +305,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// Sets the virtual-lane arbitration tables of an output port. Lanes in neither table never send.
-    ///
-    /// # Errors
-    /// [`BuildError::VlArbitration`] if a table names a lane that does not exist.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Sets an output port's arbitration tables: lanes in neither never send. [`BuildError::VlArbitration`] for an
+    /// absent lane; panics without such a port.
     pub fn set_vl_arbitration(
         &mut self,
         port: PortId,
@@ -366,11 +335,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         Ok(())
     }
 
-    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
-    /// has to send.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Closes an output port: a switch discards packets for it, a host keeps them. Panics without such a port.
     pub fn close_port(&mut self, port: PortId, on_wire: OnWire) {
         let plane = &mut self.plane;
         plane.known_port(port);
@@ -429,21 +394,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// Changes the data rate of a link in the direction out of this port. Packets whose transmission has
-    /// started keep the time that it takes.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Changes the rate out of a port; started packets keep their time. Panics without such a port.
     pub fn set_link_rate(&mut self, port: PortId, rate: Rate) {
         self.plane.known_port(port);
         self.plane.set_link_rate(self.now, port, rate);
     }
 
-    /// Changes the rate at which a host receives payload, for packets that leave its switch from now on; `None`
-    /// for the rate of the configuration. Notifications take as long as before.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Changes a host's payload rate for packets that leave its switch later; `None` for the configured rate. Panics
+    /// without such a host.
     pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {
         self.plane.known_host(host);
         self.plane.set_sink_rate(host, rate);
@@ -459,10 +417,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.reconfiguration.payload
     }
 
-    /// Ends a deadlock as switches do when a packet waits too long (HOQLife, IBA 18.2.5.4).
-    ///
-    /// The packets that wait at the ports of the cycle are discarded, and the run can continue. Returns the number of
-    /// packets, 0 if there is no deadlock.
+    /// Ends a deadlock by discarding the cycle's packets, as after HOQLife (IBA 18.2.5.4); returns their number.
     pub fn break_deadlock(&mut self) -> usize {
         let Some(EngineError::Deadlock(deadlock)) = self.fault.take() else {
             return 0;
@@ -481,7 +436,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             .sum()
     }
 
-    /// Discards the packets that wait for an output, counted at `port`. Returns their number.
     fn discard_waiting(&mut self, output: u32, port: u32) -> usize {
         let now = self.now;
         let mut discarded = 0;
@@ -520,7 +474,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         discarded
     }
 
-    /// Removes the first packet of a queue without sending it.
     fn pop_waiting(&mut self, output: u32, lane: usize, local: u32) -> Packet {
         let plane = &mut self.plane;
         let record = &mut plane.lanes[lane];

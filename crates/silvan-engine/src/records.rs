@@ -1,100 +1,73 @@
-//! The flat records that the hot loop works on, each at most one cache line.
-
 use std::collections::VecDeque;
 
 use crate::packet::NONE;
 use crate::variant::EngineVariant;
 use silvan_core::prefetch::prefetch;
 
-/// The far end of a port's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Nothing: the port is not cabled.
     Nowhere,
-    /// An input port of a switch or of an output-buffer stage.
     Input,
-    /// A host.
     Host,
 }
 
-/// The sending side of a port.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct OutPort {
-    /// The current packet's tail leaves then.
     pub free_at: u64,
-    /// The arbitration that is scheduled, `u64::MAX` for none. An event at another time is stale.
+    /// Time of the scheduled arbitration, `u64::MAX` for none. An event at another time is stale.
     pub wake_at: u64,
-    /// Wire bytes of all packets started.
     pub xmit_bytes: u64,
     pub xmit_packets: u64,
     /// Start of the port's idle time with waiting packets, possibly in the future; `u64::MAX` if it is not idle.
     pub wait_since: u64,
-    /// Time so spent before.
     pub wait_total: u64,
-    /// Input port (or host) at the far end.
     pub next: u32,
-    /// Element at the far end.
     pub next_element: u32,
-    /// Packets that wait for this port, all virtual lanes.
+    /// Over all virtual lanes.
     pub waiting: u32,
-    /// Index into the table of link rates.
     pub rate: u8,
-    /// Fixed-delay queue of its heads.
     pub head_queue: u8,
-    /// Kind of the far end.
     pub kind: Next,
-    /// True if departing packets may be marked: at a switch output that is no output buffer's.
+    /// True at a switch output that is no output buffer's.
     pub marks: bool,
 }
 
-/// The packets that wait for one virtual lane of an output.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct OutLane {
-    /// Inputs (local numbers) with a packet in their queue.
     pub inputs: [u64; 4],
-    /// Wire bytes that wait.
     pub queued_bytes: u32,
-    /// First queue of this lane in the table of queues; one per local input.
+    /// First queue of this lane; one queue per local input.
     pub queues: u32,
-    /// First port of the element.
     pub base: u32,
-    /// Words of `inputs` in use.
     pub words: u8,
 }
 
-/// Credits in flight that a lane's own record holds.
+/// Credits in flight in a lane's own record.
 const SLOTS: usize = 6;
 
-/// The credits of one virtual lane of an output for the buffer at the far end: those in hand and those in flight.
-/// Credits return without an event: the receiver posts how many blocks arrive when, and the sender collects them when
-/// it needs some. An entry packs the arrival time in ps (the low 56 bits, 20 hours) and the number of blocks (8 bits).
-/// Times are compared by their difference, which is right as long as it is less than half of that: [`COLLECTED_EVERY`]
-/// and [`FARTHEST`] see to it.
+/// The credits of a lane, in hand and in flight: posted with their arrival, collected on demand, without events. An
+/// entry has the time in ps (low 56 bits, 20 hours) and blocks (8 bits); see [`COLLECTED_EVERY`] and [`FARTHEST`].
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Credits {
-    /// Credits in hand, in blocks.
     pub in_hand: i32,
-    /// Entries that do not fit into `slots`, as an index into `Overflow`; `NONE` if all do. None of them
-    /// arrives before one in `slots`.
+    /// Index into `Overflow` of later entries that do not fit into `slots`; `NONE` if all fit.
     overflow: u32,
-    /// Slots in use: from `first` to before `end`.
+    /// Slots `first..end` are in use.
     first: u8,
     end: u8,
-    /// The sender waits for credits and must be woken if some arrive sooner than it expects. Cleared
-    /// when it sends a packet.
+    /// The sender waits for credits: wake it if some arrive sooner than expected. Cleared when it sends.
     pub starved: bool,
-    /// Round-robin pointer: the local input that this lane serves first. It is here because a packet that
-    /// does not wait accesses no other record of its lane.
+    /// Round-robin pointer: the local input that is served first. It is here because a packet that does not wait reads
+    /// no other record.
     pub pointer: u8,
-    /// The next entries, ordered by arrival.
     slots: [u64; SLOTS],
 }
 
 impl OutLane {
-    /// First waiting input from the round-robin pointer on that is not blocked.
+    /// First waiting, unblocked input from the round-robin pointer on.
     #[inline]
     pub fn pick<F: EngineVariant>(&self, pointer: u8, blocked: Option<&[u64; 4]>) -> Option<u32> {
         let words = usize::from(self.words);
@@ -151,37 +124,29 @@ fn word_of(input: u32) -> usize {
 /// Owner of the output that feeds an input port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// A switch.
     Switch,
-    /// A host.
     Host,
-    /// A switch of another part of a partitioned fabric.
+    /// A switch of another part.
     Remote,
 }
 
-/// The receiving side of a port; never changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InPort {
-    /// Output port that feeds this input.
     pub upstream: u32,
     pub element: u32,
-    /// Index into the table of credit delays.
     pub credit_delay: u16,
-    /// Number of this port within the element.
     pub local: u8,
-    /// Owner of the feeding output.
     pub sender: Sender,
 }
 
-/// A switch, or the stage of an output buffer; never changes.
+/// A switch or output-buffer stage; never changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element {
-    /// First port of the element.
     pub base: u32,
     pub ports: u32,
-    /// First entry of its forwarding table; `NONE` for an output-buffer stage or a host.
+    /// `NONE` for an output-buffer stage or a host.
     pub table: u32,
-    /// True if its ports differ in speed, so that a packet may have to wait for its tail.
+    /// True if ports differ in speed, so that a packet may wait for its tail.
     pub mixed: bool,
 }
 
@@ -191,7 +156,7 @@ const BLOCK_MASK: u64 = (1 << BLOCK_BITS) - 1;
 /// Largest time ahead at which credits are posted: 2^54 ps, about 5 hours.
 pub(crate) const FARTHEST: u64 = 1 << (62 - BLOCK_BITS);
 
-/// Credits that have arrived are collected at least as often as this, in simulated time: 2^54 ps, about 5 hours.
+/// Longest time between collections of arrived credits: 2^54 ps, about 5 hours.
 pub(crate) const COLLECTED_EVERY: u64 = 1 << (62 - BLOCK_BITS);
 
 #[inline(always)]
@@ -199,21 +164,20 @@ fn is_after(entry: u64, other: u64) -> bool {
     (entry.wrapping_sub(other) as i64) > 0
 }
 
-/// No entry that has arrived by `now` is after this.
+/// Upper bound of entries that have arrived by `now`.
 #[inline(always)]
 fn last_of(now: u64) -> u64 {
     now << BLOCK_BITS | BLOCK_MASK
 }
 
-/// Returns the arrival of an entry, in ps, as seen from `now`.
+/// In ps, as seen from `now`.
 #[inline(always)]
 fn due(entry: u64, now: u64) -> u64 {
     let ahead = (entry & !BLOCK_MASK).wrapping_sub(now << BLOCK_BITS);
     now.wrapping_add_signed(ahead as i64 >> BLOCK_BITS)
 }
 
-/// Credits in flight that do not fit into the slots of their lane: many small packets in a large
-/// buffer, or a slow sink.
+/// Credits in flight that do not fit into their lane's slots: many small packets in a large buffer, or a slow sink.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overflow {
     queues: Vec<VecDeque<u64>>,
@@ -221,7 +185,7 @@ pub(crate) struct Overflow {
 }
 
 impl Credits {
-    /// A lane that has all credits of a buffer of `capacity` blocks.
+    /// `capacity` is in blocks.
     pub fn new(capacity: i32) -> Self {
         Self {
             in_hand: capacity,
@@ -234,13 +198,12 @@ impl Credits {
         }
     }
 
-    /// The entries in flight that are not in overflow.
+    /// Excludes overflow.
     #[inline(always)]
     fn ring_entries(&self) -> &[u64] {
         &self.slots[usize::from(self.first)..usize::from(self.end)]
     }
 
-    /// Collects the credits that have arrived by `now`.
     #[inline(always)]
     pub fn collect_arrived(&mut self, overflow: &mut Overflow, now: u64) {
         // All entries of an instant are below the first of the next.
@@ -266,7 +229,7 @@ impl Credits {
         }
     }
 
-    /// Returns true if `blocks` credits are in hand at `now`. Collects arrivals only if necessary.
+    /// Collects arrivals only if necessary.
     #[inline(always)]
     pub fn has(&mut self, overflow: &mut Overflow, now: u64, blocks: i32) -> bool {
         if self.in_hand < blocks {
@@ -275,7 +238,6 @@ impl Credits {
         self.in_hand >= blocks
     }
 
-    /// Posts `blocks` credits that arrive at `due`.
     #[inline(always)]
     pub fn post(&mut self, overflow: &mut Overflow, now: u64, due: u64, blocks: i32) {
         debug_assert!(due.saturating_sub(now) < 2 * FARTHEST, "too far ahead");
@@ -293,7 +255,6 @@ impl Credits {
         }
     }
 
-    /// Moves the entries to the first slots.
     fn compact(&mut self) {
         let (first, end) = (self.first, self.end);
         self.slots
@@ -301,13 +262,13 @@ impl Credits {
         (self.first, self.end) = (0, end - first);
     }
 
-    /// Frees the last slot, unless all are needed or other entries wait for one.
+    /// Frees the last slot, unless all are needed or entries wait in overflow.
     #[inline(never)]
     fn free_slot(&mut self, overflow: &mut Overflow, now: u64) -> bool {
         if self.overflow != NONE {
             return false;
         }
-        // A sender with many credits has not collected any for long, and all have arrived.
+        // A sender with many credits has not collected for long.
         if self.first == 0 && !is_after(self.slots[SLOTS - 1], last_of(now)) {
             let blocks: u64 = self.slots.iter().map(|entry| entry & BLOCK_MASK).sum();
             self.in_hand += blocks as i32;
@@ -319,8 +280,7 @@ impl Credits {
         usize::from(self.end) < SLOTS
     }
 
-    /// Moves the last entry to its slot: reads of different length can end out of the order of
-    /// their start.
+    /// Reads of different length can end out of order.
     #[cold]
     fn insert_sorted(&mut self) {
         let ring_entries = &mut self.slots[usize::from(self.first)..usize::from(self.end)];
@@ -331,8 +291,7 @@ impl Credits {
         }
     }
 
-    /// Adds an entry when all slots are in use or other entries wait for one: the latest of all goes into
-    /// overflow.
+    /// Moves the latest entry to overflow if all slots are in use.
     fn post_overflow(&mut self, overflow: &mut Overflow, entry: u64) {
         let mut latest = entry;
         let ring_entries = &mut self.slots[usize::from(self.first)..usize::from(self.end)];
@@ -358,7 +317,7 @@ impl Credits {
         }
     }
 
-    /// Fills the slots, which are all free, from overflow, and collects the credits that have arrived.
+    /// Fills the free slots from overflow, and collects arrived credits.
     #[inline(never)]
     fn refill(&mut self, overflow: &mut Overflow, now: u64) {
         let queue = &mut overflow.queues[self.overflow as usize];
@@ -374,7 +333,6 @@ impl Credits {
         self.collect_arrived(overflow, now);
     }
 
-    /// Prefetches the queue of the entries in overflow.
     #[inline(always)]
     pub fn prefetch_overflow(&self, overflow: &Overflow) {
         prefetch(&overflow.queues, self.overflow as usize);
@@ -389,8 +347,7 @@ impl Credits {
         self.ring_entries().iter().chain(overflowed).copied()
     }
 
-    /// Returns the time at which the lane will have `blocks` credits, as seen from `now`; `None` if credits in flight
-    /// do not suffice.
+    /// Time of `blocks` credits, as seen from `now`; `None` if credits in flight do not suffice.
     pub fn when(&self, overflow: &Overflow, now: u64, blocks: i32) -> Option<u64> {
         let mut credits = self.in_hand;
         for &entry in self.ring_entries() {
@@ -407,7 +364,6 @@ impl Credits {
         suffices.map(|&entry| due(entry, now))
     }
 
-    /// Credits that have arrived before `now`, and those that arrive later: when, and how many.
     pub fn split_at<'a>(
         &'a self,
         overflow: &'a Overflow,
@@ -427,14 +383,14 @@ impl Credits {
         )
     }
 
-    /// Moves the arrival of all credits in the lane's own record.
+    /// Excludes overflow.
     pub fn shift(&mut self, by: u64) {
         for entry in &mut self.slots[usize::from(self.first)..usize::from(self.end)] {
             *entry = entry.wrapping_add(by << BLOCK_BITS);
         }
     }
 
-    /// Credits in hand at `now`, arrivals not collected yet included.
+    /// Includes arrivals that are not collected yet.
     #[inline]
     pub fn at(&self, overflow: &Overflow, now: u64) -> i32 {
         let last = last_of(now);
@@ -454,7 +410,7 @@ impl Credits {
                 .sum::<i32>()
     }
 
-    /// Credits in flight.
+    /// Including overflow.
     pub fn pending(&self, overflow: &Overflow) -> i32 {
         self.in_flight(overflow)
             .map(|entry| (entry & BLOCK_MASK) as i32)
@@ -463,14 +419,12 @@ impl Credits {
 }
 
 impl Overflow {
-    /// Moves the arrival of all credits.
     pub fn shift(&mut self, by: u64) {
         for entry in self.queues.iter_mut().flatten() {
             *entry = entry.wrapping_add(by << BLOCK_BITS);
         }
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.queues.iter().map(|queue| queue.capacity() * 8).sum()
     }

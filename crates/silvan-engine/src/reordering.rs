@@ -1,8 +1,6 @@
-//! Packets of a flow that arrive after later ones, where paths differ from packet to packet.
+//! Packets of a flow (source, destination, class) that arrive after later ones (RFC 4737, section 3.3).
 //!
-//! A flow is what one host sends to another in one traffic class. A packet is reordered if one of its flow that was sent
-//! later has arrived before it (RFC 4737, section 3.3). A destination that delivers in order holds packets until all
-//! earlier ones of their flow have arrived, beyond its receive buffer, whose credits it returns on arrival.
+//! With in-order delivery, the destination holds packets beyond its receive buffer, whose credits return on arrival.
 
 use std::collections::VecDeque;
 
@@ -16,19 +14,15 @@ use crate::stats::Delivery;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
-/// The order in which packets arrive, at all hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct Reordering {
     hosts: Vec<Receiver>,
-    /// True if packets are delivered in order.
     in_order: bool,
-    /// The last one, not yet counted where packets are not delivered in order: its flow is being prefetched.
+    /// The last arrival; not counted while its flow is prefetched, unless packets are delivered in order.
     last: Option<Arrival>,
-    /// Packets that the last arrival has released.
     ready: Vec<(Delivery, Packet)>,
 }
 
-/// A data packet that has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     host: u32,
@@ -48,54 +42,45 @@ impl Arrival {
     }
 }
 
-/// Reception at one host.
 #[derive(Clone, Debug, Default)]
 struct Receiver {
-    /// A power of two of places for flows, each at the first free one from that of its key: an arrival reads one line of
-    /// memory.
+    /// A hash table of a power of two of places: an arrival reads one line of memory.
     newest: Vec<Newest>,
     known: usize,
-    /// By place, where packets are delivered in order.
+    /// By place; only for in-order delivery.
     flows: Vec<FlowOrder>,
     reordered: u64,
-    /// Payload held at present, and the most so far.
+    /// Payload held now, and its maximum.
     held: u64,
     most_held: u64,
 }
 
-/// The latest packet of a flow that has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
-    /// Class and source, or `NO_FLOW`.
     key: u64,
-    /// Send time of the packet.
     sent: u64,
 }
 
-/// A key above all flows, because there are fewer classes.
+/// Above all flows, because there are fewer classes.
 const NO_FLOW: u64 = u64::MAX;
 const FREE: Newest = Newest {
     key: NO_FLOW,
     sent: 0,
 };
-/// Places of a host that has received something.
 const FIRST_PLACES: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 struct FlowOrder {
-    /// Send time of the last packet that was delivered in order.
     delivered: u64,
-    /// Send times of packets that have not been delivered in order.
     outstanding: VecDeque<u64>,
     held: Vec<(u64, Delivery, Packet)>,
 }
 
 impl Receiver {
-    /// Place of a flow among those of this host; it may be a new one.
     #[inline]
     fn place(&mut self, class: u16, source: u32, in_order: bool) -> usize {
         let key = key_of(class, source);
-        // A quarter stays free, so that few flows are far from the place of their key.
+        // A quarter stays free, so that probing is short.
         if self.known * 4 >= self.newest.len() * 3 {
             self.grow(in_order);
         }
@@ -116,13 +101,11 @@ impl Receiver {
         place
     }
 
-    /// Returns true if a later packet of its flow has arrived.
     fn is_reordered(&self, arrival: &Arrival) -> bool {
         let key = key_of(arrival.class, arrival.source);
         !self.newest.is_empty() && arrival.sent < self.newest[self.search(key)].sent
     }
 
-    /// Returns the place of a key, or the free place for it. There is always a free place.
     #[inline]
     fn search(&self, key: u64) -> usize {
         let last = self.newest.len() - 1;
@@ -159,8 +142,8 @@ fn key_of(class: u16, source: u32) -> u64 {
     u64::from(class) << 32 | u64::from(source)
 }
 
-/// Returns the home of a key among a power of two of places: the high bits of its product with 2^64 over the golden
-/// ratio. This spreads sources evenly for any distance between them (Knuth, The Art of Computer Programming, 6.4).
+/// Home of a key: the high bits of its product with 2^64 over the golden ratio spread sources evenly for any distance
+/// (Knuth, The Art of Computer Programming, 6.4).
 #[inline]
 fn first_place(key: u64, places: usize) -> usize {
     let spread = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
@@ -177,24 +160,21 @@ impl Reordering {
         }
     }
 
-    /// Packets that arrived at a host after later ones of their flow.
     pub fn reordered(&self, host: HostId) -> u64 {
         let receiver = &self.hosts[host.index()];
         let last = self.last.filter(|last| last.host as usize == host.index());
         receiver.reordered + u64::from(last.is_some_and(|last| receiver.is_reordered(&last)))
     }
 
-    /// Most payload that a host has held at once, in bytes.
+    /// In bytes.
     pub fn most_held(&self, host: HostId) -> u64 {
         self.hosts[host.index()].most_held
     }
 
-    /// Payload that all hosts hold.
     pub fn held(&self) -> u64 {
         self.hosts.iter().map(|host| host.held).sum()
     }
 
-    /// A data packet is sent.
     pub fn sent(&mut self, now: u64, packet: &Packet) {
         if self.in_order {
             let receiver = &mut self.hosts[packet.destination() as usize];
@@ -203,7 +183,7 @@ impl Reordering {
         }
     }
 
-    /// A data packet that was sent at `born` will not arrive.
+    /// A data packet sent at `born` will not arrive.
     pub fn lost(&mut self, born: u64, packet: &Packet) {
         let Some(receiver) = self.hosts.get_mut(packet.destination() as usize) else {
             return;
@@ -215,7 +195,7 @@ impl Reordering {
         }
     }
 
-    /// Counts an arrival when the next one comes: until then what that reads can be prefetched.
+    /// Counts an arrival when the next one comes, so that its flow can be prefetched.
     #[inline]
     fn count_later(&mut self, arrival: Arrival) {
         let newest = &self.hosts[arrival.host as usize].newest;
@@ -226,7 +206,7 @@ impl Reordering {
         }
     }
 
-    /// The packet is to be delivered in order. `ready` has what is delivered then.
+    /// `ready` receives the packets that are delivered.
     fn bring_into_order(&mut self, delivery: Delivery, packet: Packet) {
         let receiver = &mut self.hosts[delivery.host as usize];
         let arrival = Arrival::of(&delivery);
@@ -248,13 +228,12 @@ impl Reordering {
             released += u64::from(delivery.payload);
             self.ready.push((delivery, packet));
         }
-        // Packets that are delivered at once are not held.
+        // Excludes packets that are delivered at once.
         receiver.held += u64::from(delivery.payload);
         receiver.held -= released;
         receiver.most_held = receiver.most_held.max(receiver.held);
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let of_flow = |flow: &FlowOrder| {
             flow.outstanding.capacity() * 8
@@ -271,7 +250,7 @@ impl Reordering {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Counts an arrival, and delivers what need not wait for earlier packets.
+    /// Counts an arrival, and delivers packets that need not wait.
     #[inline(never)]
     pub(crate) fn arrive(&mut self, delivery: Delivery, packet: Packet) {
         debug_assert!(!packet.is(CONTROL), "notifications have no order");

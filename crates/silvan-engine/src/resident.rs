@@ -1,5 +1,3 @@
-//! The packets of a switch as a marking scheme sees them.
-
 use silvan_cc::hooks::Resident;
 use silvan_core::{PortId, Vl};
 
@@ -7,14 +5,13 @@ use crate::packet::MARKED;
 use crate::plane::Plane;
 use crate::records::Element;
 
-/// A view of the data plane for `SwitchControl::on_buffer_full`.
+/// The packets of a switch, for `SwitchControl::on_buffer_full`.
 pub(crate) struct ResidentView<'a> {
     pub plane: &'a mut Plane,
     pub now: u64,
 }
 
 impl ResidentView<'_> {
-    /// Local inputs or outputs of the element that `port` belongs to.
     fn element(&self, port: PortId) -> std::ops::Range<u32> {
         let Element { base, ports, .. } = self.plane.element_of(self.plane.known_port(port));
         base..base + ports
@@ -39,7 +36,7 @@ impl ResidentView<'_> {
         }
     }
 
-    /// Packets that an input holds back for a lane, on the virtual lane of that.
+    /// Packets that an input holds back for a lane, on its virtual lane.
     fn held_back(&self, lane: usize, local: u32) -> usize {
         let plane = &self.plane;
         let input = plane.lanes[lane].base + local;

@@ -1,7 +1,7 @@
-//! Routing beyond forwarding tables: virtual lanes that change along the path, and choices of switches.
+//! Virtual lanes that change along the path, and choices of switches.
 //!
-//! A packet's virtual lane is that of the buffer that holds it or that it travels to. If lanes change, a packet waits
-//! in the queue of its next lane while it occupies space on its last lane, and changes its lane when it starts.
+//! A packet's lane is that of its present or next buffer. If lanes change, it queues for the next lane and changes when
+//! it starts.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{HostId, PortNumber};
@@ -19,60 +19,51 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_model::EngineConfig;
 
-/// A table entry that leaves the choice to the switch. No switch has a port of this number.
+/// The switch chooses. No switch has a port of this number.
 pub(crate) const CHOOSE: u8 = 0xfe;
 
-/// First entry of the lanes of an element whose lanes go up along the way.
+/// Marks an element whose lanes go up along the path.
 const STEPS: u32 = NONE - 1;
 
 /// The lane of a packet for which the scheme chooses one.
 pub(crate) const BY_SCHEME: usize = usize::MAX;
 
-/// Everything about lanes and choices; empty unless the routes have them.
+/// Empty unless the routes have lanes or choices.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routing {
-    /// Paths over other switches, and who chooses them.
     pub detours: Option<Box<Detours>>,
-    /// Lanes that go up along the way.
+    /// Lanes that go up along the path.
     steps: Steps,
-    /// True if virtual lanes change along the path.
     pub changes_lanes: bool,
-    /// Number of low bits of the service level that encode the kind of path of a packet.
+    /// Low bits of the service level that encode the kind of path.
     path_bits: u8,
-    /// First entry of `paths` for packets of each host; hosts may share a row. Empty if no service level depends on the
-    /// path.
+    /// First entry of `paths` by source host; hosts may share a row. Empty if no service level depends on the path.
     rows: Vec<u32>,
-    /// Row by row, the service level of a path for traffic of class 0, by destination. Its low
-    /// `path_bits` encode the kind of path.
+    /// Service level of a path for traffic of class 0, by row and destination.
     paths: Vec<u8>,
-    /// Entries of `paths` that are in shared rows; rows of single hosts are behind them.
+    /// Entries of `paths` in shared rows; rows of single hosts follow.
     shared: u32,
-    /// First entry of `lanes`, by element; `NONE` for one that keeps lanes, `STEPS` for one where they go up. Empty
-    /// if no lane changes, or the scheme chooses them.
+    /// First entry of `lanes`, by element; `NONE` if lanes stay, `STEPS` if they go up. Empty if no lane changes, or
+    /// the scheme chooses lanes.
     mappings: Vec<u32>,
     /// Virtual lane by input port, output port and service level.
     lanes: Vec<u8>,
-    /// Virtual lane of a host's own link by service level of its traffic, by host; empty as long as
-    /// all have those of the configuration.
+    /// Virtual lane of a host's link by service level of its traffic; empty while all hosts have the configuration's.
     host_lanes: Vec<[u8; 16]>,
-    /// Ports to choose from.
     pub choices: Choices,
 }
 
-/// Lanes that go up at each switch where the kind of the cable does not increase.
 #[derive(Clone, Debug, Default)]
 struct Steps {
-    /// By port: the kind of the cable out of it, and in the high four bits that of the cable into it.
+    /// By port: the kind of the outgoing cable; in the high four bits, of the incoming cable.
     kinds: Vec<u8>,
-    /// First port, by element.
     bases: Vec<u32>,
-    /// First and last lane by service level.
+    /// By service level.
     first: [u8; 16],
     last: [u8; 16],
 }
 
 impl Steps {
-    /// The lane of a packet behind an output that it came to by an input.
     fn next(&self, input: u32, output: u32, packet: &Packet) -> usize {
         let entered = self.kinds[input as usize] >> 4;
         let out = self.kinds[output as usize] & 15;
@@ -83,7 +74,6 @@ impl Steps {
 }
 
 impl Routing {
-    /// The service level in a packet's header, from that of its traffic.
     #[inline(always)]
     pub fn service_level(&self, source: u32, destination: u32, class: u8) -> u8 {
         if self.rows.is_empty() {
@@ -96,8 +86,8 @@ impl Routing {
         class << self.path_bits | path & ((1 << self.path_bits) - 1)
     }
 
-    /// The service level of the traffic, from that in the header of a packet. A packet whose path had
-    /// another level when it was sent may be taken for one of another class.
+    /// The service level of the traffic. If the path's level has changed since the packet was sent, it may count for
+    /// another class.
     #[inline(always)]
     pub fn class_of(&self, source: u32, destination: u32, service_level: u8) -> u8 {
         if service_level == self.service_level(source, destination, 0) {
@@ -112,8 +102,7 @@ impl Routing {
         service_level >> self.path_bits
     }
 
-    /// Sets the service level of the path from one host to another, for traffic of class 0. Returns
-    /// `false` if it had it already.
+    /// For traffic of class 0. Returns false if the path already has the level.
     fn set_path(&mut self, (source, destination): (u32, u32), hosts: usize, level: u8) -> bool {
         if self.service_level(source, destination, 0) == level {
             return false;
@@ -134,8 +123,7 @@ impl Routing {
         true
     }
 
-    /// The virtual lane of a packet behind a local output of the element that it came into by a
-    /// local input; [`BY_SCHEME`] where the scheme chooses.
+    /// The virtual lane behind a local output; [`BY_SCHEME`] if the scheme chooses.
     #[inline]
     pub fn next_vl(
         &self,
@@ -162,8 +150,7 @@ impl Routing {
         usize::from(self.lanes[entry])
     }
 
-    /// Returns true if a packet on the first lane has come by a cable of the first kind: inside the group of its
-    /// source.
+    /// Returns true if a packet on the first lane has come by a cable of the first kind: inside its source's group.
     pub fn is_second_switch(&self, input: u32, packet: &Packet) -> bool {
         let first = self.steps.first[usize::from(packet.sl_bits())];
         let kind = self.steps.kinds.get(input as usize);
@@ -175,27 +162,22 @@ impl Routing {
         self.lanes.len()
     }
 
-    /// Makes the scheme choose lanes, unless the routing has lanes of its own.
     pub fn leave_lanes_to_scheme(&mut self) {
         self.changes_lanes |= self.mappings.is_empty();
     }
 
-    /// Returns true if the scheme chooses lanes at the switches.
     pub fn scheme_chooses_lanes(&self) -> bool {
         self.changes_lanes && self.mappings.is_empty()
     }
 
-    /// Returns true if packets keep their virtual lane and their service level on the whole path.
     pub fn keep_lanes(&self) -> bool {
         !self.changes_lanes && self.rows.is_empty() && self.host_lanes.is_empty()
     }
 
-    /// Returns true if switches choose among ports.
     pub fn has_choices(&self) -> bool {
         !self.choices.is_empty() || self.detours.is_some()
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.rows.capacity() * 4
             + self.paths.capacity()
@@ -210,7 +192,7 @@ impl Routing {
 }
 
 impl Plane {
-    /// Compiles lanes and alternatives; the tables and all elements are there already.
+    /// The tables and all elements must exist.
     pub fn add_routing(&mut self, fabric: &Fabric, routes: Routes<'_>, config: &EngineConfig) {
         if let Some(lanes) = routes.lanes {
             self.add_lanes(fabric, lanes, config);
@@ -274,14 +256,13 @@ impl Plane {
         }
     }
 
-    /// Virtual lanes of a host's own link, by service level of its traffic.
     #[inline(always)]
     pub fn host_lanes(&self, host: u32) -> &[u8; 16] {
         let custom = self.routing.host_lanes.get(host as usize);
         custom.unwrap_or(&self.config.sl_to_vl)
     }
 
-    /// Sets them; `lanes` is by service level of the packet's header.
+    /// `lanes` is by service level of the packet's header.
     pub fn set_host_lanes(&mut self, host: u32, lanes: &[u8; 16]) {
         if self.routing.host_lanes.is_empty() {
             self.routing.host_lanes = vec![self.config.sl_to_vl; self.hosts.len()];
@@ -291,14 +272,13 @@ impl Plane {
             std::array::from_fn(|class| lanes[(class << bits) & 15]);
     }
 
-    /// First entry of the lanes behind a pair of local ports; `None` where packets keep their lane.
+    /// `None` where packets keep their lane.
     fn first_of_pair(&self, element: usize, input: u32, output: u32) -> Option<usize> {
         let first = *self.routing.mappings.get(element)?;
         let pair = input * self.elements[element].ports + output;
         (first < STEPS).then(|| first as usize + pair as usize * 16)
     }
 
-    /// Virtual lanes behind a pair of a switch's local ports, by service level.
     pub fn pair_lanes(&self, element: usize, input: u32, output: u32) -> [u8; 16] {
         match self.first_of_pair(element, input, output) {
             Some(first) => std::array::from_fn(|sl| self.routing.lanes[first + sl]),
@@ -306,7 +286,7 @@ impl Plane {
         }
     }
 
-    /// Adds the mapping of the configuration to a switch that kept lanes.
+    /// Adds the configuration's mapping to a switch that kept lanes.
     fn map_lanes(&mut self, element: usize, pairs: u32) {
         let routing = &mut self.routing;
         if routing.scheme_chooses_lanes() {
@@ -322,7 +302,7 @@ impl Plane {
         }
     }
 
-    /// Sets the service level of a path, for traffic of class 0. All switches map it to a lane then.
+    /// For traffic of class 0.
     pub fn set_path_sl(&mut self, source: u32, destination: u32, level: u8) {
         let hosts = self.hosts.len();
         if !self.routing.set_path((source, destination), hosts, level) {
@@ -336,7 +316,7 @@ impl Plane {
         }
     }
 
-    /// Sets them. The other pairs of a switch that kept lanes have those of the configuration then.
+    /// Other pairs of a switch that kept lanes get the configuration's mapping.
     pub fn set_pair_lanes(&mut self, element: usize, input: u32, output: u32, lanes: &[u8; 16]) {
         let pairs = self.elements[element].ports.pow(2);
         self.map_lanes(element, pairs);
@@ -345,13 +325,12 @@ impl Plane {
         }
     }
 
-    /// Returns the bytes ahead of a packet on its lane of an output.
-    ///
-    /// They wait here, or are in the buffer behind the cable or on their way there, by the credits.
+    /// Bytes ahead of a packet on its lane of an output: they wait here, or are behind the cable or on their way, by
+    /// the credits.
     pub fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
         let lane = self.lane(output, vl);
         let occupied = match self.is_under_pfc(lane) {
-            // A sender knows of the buffer only whether it is paused.
+            // Under PFC, a sender knows only if the buffer pauses it.
             true => match self.credits_at(now, lane) {
                 0 => self.room_behind(now, lane).0,
                 _ => 0,
@@ -361,7 +340,7 @@ impl Plane {
         u64::from(self.waiting_bytes(lane)) + occupied.max(0) as u64 * 64
     }
 
-    /// The local port by which a switch sends packets to a host by its table, also where switches choose.
+    /// The table's port, also where switches choose.
     pub fn table_port(&self, switch: usize, host: u32) -> u8 {
         if let Some(rule) = &self.rule {
             let host = host as usize;
@@ -377,8 +356,8 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The output of a head whose table entry is no port: a choice, or none. `None` if the head
-    /// goes nowhere now. The packet may be given a waypoint, or have reached it.
+    /// The output of a head whose table entry is no port; `None` if it goes nowhere now. The packet may get or reach a
+    /// waypoint.
     #[inline(never)]
     pub(crate) fn special_output(&mut self, head: &mut Head, deferred: u8) -> Option<u32> {
         let plane = &mut self.plane;
@@ -391,7 +370,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return None;
         }
         if !F::LOOKAHEAD && mixed && !head.packet.is(deferred) {
-            // Whichever port is chosen then, it does not run dry before the tail has arrived.
+            // No chosen port runs dry before the tail has arrived.
             let wait = plane.head_start(head);
             if wait > 0 {
                 head.packet.set(deferred);

@@ -1,8 +1,5 @@
-//! Packets that switches discard because the scheme says so, and that their sources send again.
-//!
-//! A switch returns the credits of such a packet as of any other that it discards. The negative acknowledgement comes from
-//! the destination, as a notification that acknowledges nothing: no switch of the model sends packets of its own. It says
-//! what the packet was, which the source keeps from then on until it has started it again.
+//! Packets that switches discard for the scheme, and sources send again. The destination sends the negative
+//! acknowledgement, because no switch of the model sends packets.
 
 use silvan_cc::hooks::{Flow, PortVl, QueueView, SourceControl, SwitchControl};
 use silvan_core::{HostId, Sl};
@@ -14,35 +11,32 @@ use crate::plane::time;
 use crate::variant::EngineVariant;
 use crate::workload::{Offer, Workload};
 
-/// A packet that a switch has discarded, at its source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Discarded {
     offer: Offer,
-    /// Service level of its header.
     sl: Sl,
     /// The scheme's number.
     notice: u32,
-    /// Time at which the source received the negative acknowledgement.
+    /// Arrival of the negative acknowledgement.
     nacked: u64,
 }
 
 const PAYLOAD_SHIFT: u32 = 32;
 const LEVEL_SHIFT: u32 = 48;
 
-/// Returns the content of a negative acknowledgement: from the low end the scheme's number (32 bits), payload (16) and
-/// service level (4) of the packet.
+/// Content of a negative acknowledgement: from the low end the scheme's number (32 bits), payload (16) and service
+/// level (4).
 fn bits_of(notice: u32, payload: u16, level: u8) -> u64 {
     u64::from(level) << LEVEL_SHIFT | u64::from(payload) << PAYLOAD_SHIFT | u64::from(notice)
 }
 
-/// The service level of the packet that a negative acknowledgement is about.
 pub(crate) fn level_of(bits: u64) -> Sl {
     service_level((bits >> LEVEL_SHIFT) as u8)
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Queries the scheme for a packet that is about to wait for a lane of an output, or to leave after it `waited`.
-    /// Returns true if the switch has discarded it.
+    /// Queries the scheme for a packet that is about to wait for a lane, or to leave after it `waited`. Returns true if
+    /// the switch has discarded it.
     #[inline(never)]
     pub(crate) fn discard(
         &mut self,
@@ -59,7 +53,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let has_credit = self.has_credit(now, output as u32, lane);
         let plane = &self.plane;
-        // Packets on lanes of higher priority are in front of it, too.
+        // Packets on lanes of higher priority are in front, too.
         let first = output * plane.vls;
         let bytes = |lane: usize| plane.lanes[lane].queued_bytes + plane.held_back_bytes::<F>(lane);
         let queue = QueueView {
@@ -91,7 +85,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         true
     }
 
-    /// A negative acknowledgement has arrived. Returns whether the host may be able to send earlier.
+    /// Returns true if the host may be able to send earlier.
     #[inline(never)]
     pub(crate) fn notify_nack(&mut self, now: u64, flow: Flow, bits: u64, nack: &Packet) -> bool {
         let (notice, payload) = (bits as u32, (bits >> PAYLOAD_SHIFT) as u16);
@@ -120,7 +114,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         true
     }
 
-    /// A grant has arrived that the host may answer.
     #[inline(never)]
     pub(crate) fn notify_granted(&mut self, now: u64, flow: Flow, granted: u32) -> bool {
         self.notifications.count_grant(flow.source);
@@ -140,8 +133,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.post_grants(now, flow.source.index() as u32, grants);
     }
 
-    /// The packet of a host that a switch has discarded and that the scheme lets start again now, if there is one. It
-    /// starts next.
     pub(crate) fn next_discarded(&mut self, now: u64, host: u32) -> Option<Offer> {
         let source = HostId::new(host as usize);
         let mut earliest = u64::MAX;

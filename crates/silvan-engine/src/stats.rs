@@ -1,7 +1,5 @@
-//! Deliveries: per host, per class, and their latencies.
-//!
-//! The engine knows a delivery before its time, because the sink is computed at the last grant. A delivery at or beyond
-//! the end of the running call is stored until the call that contains it. So every count is exact at every boundary.
+//! Deliveries per host and class, and latencies. Deliveries beyond the running call's end are stored, so that counts
+//! are exact.
 
 mod latencies;
 
@@ -13,23 +11,18 @@ use crate::plane::Host;
 use silvan_core::Time;
 use silvan_model::{FlowProgress, Latencies, LatencyStats};
 
-/// A data packet that its destination has received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
-    /// Time of the delivery, in ps.
     pub done: u64,
     pub host: u32,
     pub payload: u32,
-    /// Time from the start of the injection to `done`, in ps.
+    /// From the start of the injection to `done`, in ps.
     pub latency: u64,
-    /// Sending host.
     pub source: u32,
     pub class: u16,
-    /// Links crossed.
     pub hops: u8,
-    /// True if the packet arrived with FECN.
     pub marked: bool,
-    /// Payload that waited behind it when it was sent, for schemes that want to know.
+    /// Payload that waited behind the packet, for schemes that read it.
     pub behind: u32,
 }
 
@@ -46,7 +39,6 @@ pub struct ClassStats {
 }
 
 impl ClassStats {
-    /// Adds the counts of the same class in another part of the fabric.
     pub(crate) fn add(&mut self, other: &Self) {
         self.delivered_bytes += other.delivered_bytes;
         self.delivered_packets += other.delivered_packets;
@@ -65,16 +57,13 @@ impl ClassStats {
     }
 }
 
-/// Counts of a delivery in addition to the totals of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
-    /// Nothing.
     Nothing,
-    /// The latency by class.
+    /// By class.
     Class,
-    /// The latency by class and by host, with fine or coarse counts of hosts.
+    /// By class and host, fine or coarse.
     Host,
-    /// More than that, or something else.
     More,
 }
 
@@ -88,10 +77,9 @@ impl Detail {
     }
 }
 
-/// Deliveries whose latencies are counted together, where they are counted by host.
+/// Deliveries whose latencies are counted together.
 const BATCH: usize = 256;
 
-/// The latency of a delivery that is not counted yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Uncounted {
     latency_ps: u64,
@@ -99,7 +87,6 @@ struct Uncounted {
     class: u16,
 }
 
-/// Deliveries of flows, sorted by class and sending host.
 #[derive(Debug, Default)]
 struct Flows {
     keys: Vec<(u16, u32)>,
@@ -118,20 +105,19 @@ pub(crate) struct Statistics {
     hosts: Vec<HostLatencies>,
     /// Coarse latencies per host, if recorded.
     coarse_hosts: Vec<CoarseLatencies>,
-    /// Host and place of counts of either that were full, each as often as they were.
+    /// Host and bucket of each overflow of a count.
     full: Vec<(u32, u32)>,
-    /// Deliveries whose latencies neither `classes` nor `hosts` count yet, in the first `uncounted` places; none
-    /// between two runs of the engine. The counts of many hosts do not fit into the cache beside what the engine
-    /// works with; those of a batch are fetched at the same time.
+    /// The first `uncounted` deliveries wait for `classes` and `hosts`; none between two runs. Counts of many hosts
+    /// exceed the cache; a batch fetches them at the same time.
     batch: Box<[Uncounted; BATCH]>,
     uncounted: usize,
-    /// While it is there, all deliveries that are counted.
+    /// All counted deliveries, while a log runs.
     log: Option<Vec<Delivery>>,
-    /// Packet-hops that were counted by [`count_again`](Self::count_again).
+    /// Packet-hops from [`count_again`](Self::count_again).
     pub leapt_packet_hops: u64,
     pub delivered_packets: u64,
     pub packet_hops: u64,
-    /// Returns true once congestion control has held a flow back, moved a packet to another lane or path, or discarded a packet.
+    /// True once congestion control has held a flow back, moved a packet to another lane or path, or discarded one.
     pub control_acted: bool,
 }
 
@@ -163,7 +149,7 @@ impl Statistics {
         }
     }
 
-    /// Moves the boundary, and counts what has come before it.
+    /// Moves the boundary, and counts earlier deliveries.
     pub fn set_boundary(&mut self, boundary: u64, hosts: &mut [Host]) {
         self.boundary = boundary;
         let mut beyond_boundary = std::mem::take(&mut self.beyond_boundary);
@@ -210,7 +196,7 @@ impl Statistics {
         }
     }
 
-    /// By value, so that a delivery is in memory only where it is called.
+    /// By value, so that a delivery is in memory only if this is called.
     #[cold]
     #[inline(never)]
     fn count_more(&mut self, delivery: Delivery) {
@@ -236,13 +222,11 @@ impl Statistics {
         }
     }
 
-    /// Logs the deliveries that are counted from now on.
     pub fn start_log(&mut self) {
         self.log = Some(Vec::new());
         self.detail = Detail::More;
     }
 
-    /// Ends the log, if there is one.
     pub fn take_log(&mut self) -> Vec<Delivery> {
         let log = self.log.take();
         if log.is_some() && self.flows.keys.is_empty() {
@@ -251,17 +235,16 @@ impl Statistics {
         log.unwrap_or_default()
     }
 
-    /// Returns true if all known deliveries have been counted.
     pub fn has_counted_all(&self) -> bool {
         self.beyond_boundary.is_empty()
     }
 
-    /// The instant from which on deliveries are not counted yet.
+    /// Deliveries from here on are not counted yet.
     pub fn boundary(&self) -> u64 {
         self.boundary
     }
 
-    /// Counts the deliveries of a log so many times again: the last of each flow is `later` then.
+    /// Counts the deliveries of a log `times` times again; the last of each flow is then `later`.
     pub fn count_again(&mut self, log: &[Delivery], times: u64, later: u64, hosts: &mut [Host]) {
         let flow_of = |delivery: &Delivery| {
             let key = (delivery.class, delivery.source);
@@ -323,8 +306,7 @@ impl Statistics {
         }
     }
 
-    /// Counts the latencies of a batch by class and by host. To be called at the end of each run of the engine, so
-    /// that its callers find all of them counted.
+    /// Counts the latencies of a batch. Call it at the end of each run of the engine.
     #[inline(never)]
     pub fn count_batch(&mut self) {
         let batch = &self.batch[..self.uncounted];
@@ -347,7 +329,7 @@ impl Statistics {
         self.uncounted = 0;
     }
 
-    /// Counts the deliveries of these flows, identified by class and sending host, from now on.
+    /// Counts the deliveries of these flows (class, source) from now on.
     pub fn track_flows(&mut self, mut keys: Vec<(u16, u32)>) {
         if keys.is_empty() {
             return;
@@ -358,7 +340,6 @@ impl Statistics {
         self.detail = Detail::More;
     }
 
-    /// Returns the delivery progress of a tracked flow.
     pub fn flow(&self, class: u16, source: u32) -> FlowProgress {
         let flow = self.flows.keys.binary_search(&(class, source));
         flow.map_or_else(|_| FlowProgress::default(), |at| self.flows.progress[at])
@@ -383,13 +364,12 @@ impl Statistics {
         }
     }
 
-    /// Payload of the deliveries beyond the boundary.
     pub fn payload_beyond_boundary(&self) -> u64 {
         let payload = |delivery: &Delivery| u64::from(delivery.payload);
         self.beyond_boundary.iter().map(payload).sum()
     }
 
-    /// Discards the latencies so far; the counters go on.
+    /// Keeps the counters.
     pub fn reset_latency(&mut self) {
         for class in &mut self.classes {
             class.latency = LatencyCounts::default();

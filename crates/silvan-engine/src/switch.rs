@@ -1,5 +1,3 @@
-//! The switches: from a head at an input to its packet on the next link.
-
 mod arbitration;
 mod credits;
 mod reads;
@@ -16,11 +14,10 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// A head is eligible at input `port`: straight on if nothing is in the way, else into its
-    /// virtual output queue.
+    /// Sends the packet on if nothing is in the way, else queues it.
     #[inline(always)]
     pub(crate) fn head(&mut self, head: Head) {
-        // The fields are separate from here on: as one value, the head would be stored in memory.
+        // Separate fields from here on: as one value, the head would be stored in memory.
         let (now, port) = (head.time, head.port);
         let mut output = self.plane.resolve(port, head.output, &head.packet);
         let mut packet = head.packet;
@@ -42,14 +39,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         let plane = &mut self.plane;
-        // With windows the head's time includes this wait already.
+        // With windows the head's time includes this wait.
         let defers = !F::LOOKAHEAD && plane.mixed;
         if defers && !packet.is(DEFERRED) && plane.element_of(port).mixed {
             let upstream = plane.ins[port as usize].upstream;
             let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire());
             let to = plane.passing_time(output, packet.wire());
             if to < from {
-                // Starting earlier would run dry before the tail has arrived.
+                // An earlier start would run dry before the tail has arrived.
                 packet.set(DEFERRED);
                 plane.events.push_head_at(Head {
                     time: now + from - to,
@@ -118,8 +115,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         self.enqueue(now, port, local, output, lane, &packet);
         if self.needs_buffer_full() {
-            // Only now, so that the packet that fills the buffer counts among those that wait, but
-            // not if it leaves at once.
+            // Only now, so that the packet counts if it waits, but not if it leaves at once.
             self.check_full(now, port, vl);
         }
     }
@@ -156,7 +152,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         };
         self.notify_queued(now, output, lane, port, packet, 0);
         if dry {
-            // If no waiting packet has enough credits in hand, the next credits wake the port.
+            // If no waiting packet has enough credits, the next credits wake the port.
             self.plane.credits[lane].starved = true;
             self.start_waiting(free_at.max(now), output);
             if let Some(at) = enough {
@@ -165,13 +161,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else if free_at >= now {
             self.wake_output(output, free_at);
         } else {
-            // The port is idle because it lacks credits or a free input; this packet may be able
-            // to leave.
+            // The idle port lacks credits or a free input; this packet may be able to leave.
             self.arbitrate(now, output);
         }
     }
 
-    /// Notifies the scheme of a packet that waits for an output that marks, or would if its output were not idle: `starting` bytes
+    /// Notifies the scheme of a packet that waits for a marking output, or would if that were busy: `starting` bytes
     /// are in no queue.
     #[inline(always)]
     fn notify_queued(
@@ -199,7 +194,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         );
     }
 
-    /// Schedules an arbitration.
     #[inline]
     pub(crate) fn wake_output(&mut self, output: u32, at: u64) {
         let out = &mut self.plane.outs[output as usize];
@@ -209,7 +203,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Takes the first packet of a queue and sends it.
     #[inline(always)]
     fn grant(&mut self, now: u64, output: u32, lane: usize, local: u32) {
         if self
@@ -254,9 +247,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Schedules the arbitration after the packet that was just started. With one lane and too few
-    /// credits in hand for any that wait it is put off to those that suffice, which saves an
-    /// arbitration without effect.
+    /// Schedules the arbitration after a started packet. With one lane and too few credits, it is put off until they
+    /// suffice, which saves an arbitration without effect.
     #[inline(always)]
     fn schedule_next(&mut self, now: u64, output: u32, lane: usize) {
         let plane = &mut self.plane;
@@ -288,8 +280,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Starts a packet on an output. `from` is its input, and the time since which it has been eligible there (`None`
-    /// at a host). `queued_bytes` waited for this Port VL, this packet included.
+    /// Starts a packet on an output. `from` is its input, and the time since when it is eligible there (`None` at a
+    /// host). `queued_bytes` waited for this Port VL, this packet included.
     #[inline(always)]
     pub(crate) fn transmit(
         &mut self,
@@ -383,13 +375,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// The head has been delayed already because the output is faster than the input.
+/// The head has been delayed because the output is faster than the input.
 const DEFERRED: u8 = 128;
 
 #[inline]
 fn advance_pointer(local: u32) -> u8 {
-    // A switch has at most 254 ports, so the pointer after the last one fits into a byte; pointers beyond
-    // the last input wrap in `OutLane::pick`.
+    // A switch has at most 254 ports, so the pointer fits into a byte; `OutLane::pick` wraps it.
     (local + 1) as u8
 }
 

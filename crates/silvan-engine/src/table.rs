@@ -1,10 +1,5 @@
-//! The engine's tables: vectors without bounds checks in release builds.
-//!
-//! The hot loop follows numbers from record to record: a head's input port, its upstream port, lane, queue, and the
-//! queue's last node. The engine has made all of them itself, when it compiled the fabric or when it appended to their
-//! table. External input (forwarding tables, ports and hosts named by a caller) is checked where it enters. A check at
-//! each step cost a tenth of a run's time. Builds with debug assertions, in which all Rust tests run, check each
-//! access.
+//! The engine's tables: vectors without bounds checks in release builds, which would take a tenth of a run. The engine
+//! makes all indices; builds with debug assertions check them.
 
 #![allow(
     unsafe_code,
@@ -13,7 +8,7 @@
 
 use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
 
-/// A vector that is indexed by numbers which the engine vouches for; ranges are checked as usual.
+/// A vector with trusted indices; ranges are checked as usual.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<T>(Vec<T>);
 

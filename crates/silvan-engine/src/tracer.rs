@@ -1,5 +1,3 @@
-//! Records packets hop by hop, in the engine variant that is compiled for it.
-
 use std::collections::{BTreeMap, VecDeque};
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
@@ -16,10 +14,9 @@ use silvan_model::{PacketFilter, PacketHop, PacketKind};
 /// Hops that are recorded; later ones are not.
 pub const MOST_HOPS: usize = 10_000_000;
 
-/// Output, source, destination, injection and kind: packets of one key leave in the order of their arrival.
+/// Output, source, destination, injection and kind: packets of one key leave in the order of arrival.
 type Key = (u32, u32, u32, u64, u8);
 
-/// The state of an output when a packet came to wait for it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     at: u64,
@@ -28,21 +25,18 @@ struct Arrival {
     sent: u64,
 }
 
-/// Recorded packets, and state of packets under way.
 #[derive(Debug, Default)]
 pub(crate) struct Tracer {
-    /// By port of the fabric.
     ports: Vec<bool>,
     flows: Vec<(u32, u32)>,
     arrivals: BTreeMap<Key, VecDeque<Arrival>>,
-    /// State of each host's port when its last packet had left.
+    /// State of each host's port at the departure of its last packet.
     hosts: Vec<Arrival>,
     /// End of the pacing after that packet, by host.
     paced: Vec<u64>,
-    /// Time since when congestion control holds a flow back, or with `NONE` the whole host.
+    /// Start of throttling by congestion control, by flow, or with `NONE` for the whole host.
     throttled: BTreeMap<(u32, u32), u64>,
     hops: Vec<PacketHop>,
-    /// True if the packet that is started now is recorded.
     is_recorded: bool,
 }
 
@@ -92,7 +86,6 @@ fn kind_of(packet: &Packet) -> PacketKind {
     }
 }
 
-/// Time in which an output has lacked credits so far.
 fn waited(out: &OutPort, now: u64) -> u64 {
     out.wait_total + now.saturating_sub(out.wait_since)
 }
@@ -109,14 +102,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         tracer.map_or_else(Vec::new, |tracer| std::mem::take(&mut tracer.hops))
     }
 
-    /// A packet can be chosen by an output of its switch from now on.
+    /// A packet can be chosen by an output from now on.
     pub(crate) fn trace_arrival(&mut self, now: u64, input: u32, output: u32, packet: &Packet) {
         let plane = &self.plane;
         let Some(tracer) = &mut self.tracer else {
             return;
         };
         let port = plane.fabric_port(output);
-        // In an output buffer the packet continues to wait for the same port.
         if input as usize >= plane.fabric_ports || !tracer.wants(port, packet) {
             return;
         }
@@ -133,7 +125,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         });
     }
 
-    /// Records that congestion control allows no packet of these flows now, or with `NONE` none of the host.
+    /// Congestion control allows no packet of these flows now; with `NONE`, none of the host.
     pub(crate) fn trace_throttled(&mut self, now: u64, host: u32, to: &[u32]) {
         let Some(tracer) = &mut self.tracer else {
             return;
@@ -143,7 +135,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// A packet has been started on an output.
     pub(crate) fn trace_departure(
         &mut self,
         now: u64,

@@ -1,5 +1,4 @@
-//! Congestion trees, found in the state of the data plane at one instant. [`Forest`] has their
-//! definition.
+//! Congestion trees, found in the state of the data plane at one instant. [`Forest`] has their definition.
 
 mod grow;
 mod waiting;
@@ -15,17 +14,14 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Finds the congestion trees of this instant. A Port VL is a root only if at least `threshold`
-    /// bytes, and at least one packet, wait for it.
-    ///
-    /// Reads every Port VL, and every packet that waits in a tree; changes nothing.
+    /// Finds this instant's congestion trees, with roots of at least `threshold` waiting bytes and a packet; reads
+    /// every Port VL and every packet in a tree.
     pub fn forest(&self, threshold: Bytes) -> Forest {
         self.whole().forest(self.now, threshold)
     }
 }
 
 impl Whole<'_> {
-    /// The congestion trees of this instant, see [`Engine::forest`].
     pub(crate) fn forest(&self, now: u64, threshold: Bytes) -> Forest {
         let lanes = 0..self.any().lanes.len();
         Forest {

@@ -1,5 +1,3 @@
-//! Engine variants: for every fabric, or for those that most studies use.
-
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 
@@ -30,16 +28,11 @@ pub trait EngineVariant: sealed::Sealed + Send {
 #[derive(Clone, Copy, Debug)]
 pub struct General;
 
-/// An engine for plain fabrics in which events affect other ports only after some time.
-///
-/// Within such a lookahead window it processes the events of different ports in any order.
+/// An engine for plain fabrics, whose events affect other ports after some time: in windows, ports in any order.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookahead;
 
 /// A lookahead engine for every fabric whose switches have no immediate effect on each other.
-///
-/// It allows several virtual lanes, links of different speed or with PFC, switches that choose among ports, output
-/// buffers, single queues, and limits on reads or overtaking.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneralLookahead;
 
@@ -67,10 +60,7 @@ impl EngineVariant for GeneralLookahead {
 pub struct CompiledFabric(pub(crate) Plane);
 
 impl CompiledFabric {
-    /// Compiles a fabric.
-    ///
-    /// # Errors
-    /// A value of `config` that cannot be simulated, or a host without exactly one cable.
+    /// Compiles a fabric. Errors: a value of `config` that cannot be simulated, or a host without exactly one cable.
     pub fn new<'a>(
         fabric: &Fabric,
         routes: impl Into<Routes<'a>>,
@@ -79,11 +69,8 @@ impl CompiledFabric {
         Plane::build(fabric, routes.into(), config).map(Self)
     }
 
-    /// Returns true if the fabric is plain:
-    ///
-    /// - credits, one virtual lane, and service levels that do not depend on the path
-    /// - virtual output queues, and round-robin arbitration without limits on reads or overtaking
-    /// - switches of at most 64 ports that do not choose among them, with no output faster than an input
+    /// True if plain: credits, one lane, path-independent service levels, virtual output queues, unlimited round robin,
+    /// at most 64 ports without choices, no output faster than an input.
     pub fn is_plain(&self) -> bool {
         let plane = &self.0;
         plane.vls == 1
@@ -97,16 +84,12 @@ impl CompiledFabric {
             && plane.lanes.iter().all(|lane| lane.words == 1)
     }
 
-    /// Returns true if the variant [`Lookahead`] can run the fabric: it is plain, without output buffers, and
-    /// [`GeneralLookahead`] can run it.
+    /// True if [`Lookahead`] fits: plain, without output buffers, and [`GeneralLookahead`] fits.
     pub fn has_lookahead(&self) -> bool {
         self.is_plain() && !self.0.orders_ports() && self.has_windows()
     }
 
-    /// Returns true if the variant [`GeneralLookahead`] can run the fabric.
-    ///
-    /// Heads, and credits or pauses, need some time to reach the next switch, and paths must not depend on the state of
-    /// other switches.
+    /// True if [`GeneralLookahead`] fits: heads, credits and pauses take time, and paths read no other switches.
     pub fn has_windows(&self) -> bool {
         let plane = &self.0;
         (plane.routing.detours.as_ref()).is_none_or(|detours| detours.is_local())
@@ -118,8 +101,7 @@ impl CompiledFabric {
         self.0.reordering.is_some() && self.0.config.host.in_order
     }
 
-    /// Returns true if changes of congestion control at hosts, with separate state for each, are known before their
-    /// window.
+    /// True if changes of congestion control at hosts, separate for each, are known before their window.
     pub fn knows_feedback(&self) -> bool {
         self.0.knows_feedback()
     }

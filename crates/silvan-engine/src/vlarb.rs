@@ -1,5 +1,4 @@
-//! Virtual-lane arbitration: two weighted round-robin tables and the Limit of High Priority
-//! (IBA 7.6.9).
+//! Virtual-lane arbitration: two weighted round-robin tables and the Limit of High Priority (IBA 7.6.9).
 
 use silvan_core::Vl;
 
@@ -18,25 +17,21 @@ pub(crate) struct VlTables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     vl: u8,
-    /// Bytes per visit of the entry.
+    /// Per visit.
     weight: i64,
 }
 
-/// Position of one port in the tables.
 #[derive(Clone, Debug)]
 pub(crate) struct VlState {
     high: Pointer,
     low: Pointer,
     /// Bytes that may still go from the high table.
     budget: i64,
-    /// Index of the port's tables in the plane.
     pub table: u16,
-    /// The lane that sent last.
     last: u8,
 }
 
 impl VlState {
-    /// All that changes.
     pub fn words(&self) -> [u64; 4] {
         let Self {
             high,
@@ -49,7 +44,7 @@ impl VlState {
         [high.left as u64, low.left as u64, budget as u64, entries]
     }
 
-    /// The lane that probably sends next of those where packets wait, as it may send several packets in turn: for prefetching.
+    /// The lane that probably sends next, for prefetching: it may send several packets in turn.
     #[inline(always)]
     pub fn probable(&self, waiting: u16) -> usize {
         match waiting >> self.last & 1 {
@@ -66,7 +61,7 @@ struct Pointer {
 }
 
 impl VlTables {
-    /// Builds the tables; two empty ones give every data VL the same weight at low priority.
+    /// Two empty tables give every data VL the same weight at low priority.
     pub fn new(config: &VlArbitration, data_vls: u8) -> Self {
         let entries = |table: &[(Vl, u8)]| {
             table
@@ -103,7 +98,6 @@ impl VlTables {
         }
     }
 
-    /// Returns the state of a port that has sent no packet; `table` is the number of these tables.
     pub fn start(&self, table: u16) -> VlState {
         let pointer = |table: &[Entry]| Pointer {
             entry: 0,
@@ -118,14 +112,13 @@ impl VlTables {
         }
     }
 
-    /// Chooses among the lanes of `ready` (one bit each), and charges nothing yet; `None` when no
-    /// ready lane is in a table.
+    /// Chooses a lane of `ready` (one bit each) without charging; `None` if no ready lane is in a table.
     pub fn choose(&self, state: &mut VlState, ready: u16) -> Option<Choice> {
         let high = ready & self.high_lanes != 0;
         let low = ready & self.low_lanes != 0;
         let high_first = high && (self.limit.is_none() || state.budget > 0 || !low);
         if high_first && state.budget <= 0 {
-            // The budget is spent, but low priority has nothing to send: it starts again.
+            // Low priority has nothing to send: the budget starts again.
             state.budget = self.limit.unwrap_or(0);
         }
         let (table, pointer) = if high_first {
@@ -135,8 +128,8 @@ impl VlTables {
         } else {
             return None;
         };
-        // The entry stays while its lane is ready and has weight left; else the next entry
-        // begins with its full weight. One more step than entries, to return to the first.
+        // The entry stays while its lane is ready and has weight left. One more step than entries, to return to the
+        // first.
         for _ in 0..=table.len() {
             let entry = table[usize::from(pointer.entry)];
             if pointer.left > 0 && ready & (1 << entry.vl) != 0 {
@@ -152,7 +145,6 @@ impl VlTables {
         None
     }
 
-    /// Charges a packet that was sent by a choice.
     pub fn charge(&self, state: &mut VlState, choice: Choice, wire_bytes: u16) {
         let bytes = i64::from(wire_bytes.div_ceil(64)) * 64;
         state.last = choice.vl;
@@ -166,7 +158,6 @@ impl VlTables {
     }
 }
 
-/// A lane, and the table that it was chosen from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub vl: u8,

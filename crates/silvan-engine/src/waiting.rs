@@ -1,5 +1,3 @@
-//! The packets that wait in the switches, one by one.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortId, Sl, Vl};
 
@@ -29,7 +27,7 @@ pub struct WaitingPacket {
 }
 
 impl Plane {
-    /// Calls `each` with every packet that waits for a lane and the number of its input port.
+    /// Passes the number of the input port.
     pub fn for_each_in_lane(&self, lane: usize, mut each: impl FnMut(u32, &Packet)) {
         let record = &self.lanes[lane];
         for local in 0..u32::from(record.words) * 64 {
@@ -41,7 +39,7 @@ impl Plane {
         }
     }
 
-    /// The fabric port of an output: its own, or of an output-buffer stage the one in front of it.
+    /// Of an output-buffer stage, the port in front of it.
     pub fn fabric_port(&self, output: u32) -> u32 {
         if (output as usize) < self.fabric_ports {
             output
@@ -50,7 +48,7 @@ impl Plane {
         }
     }
 
-    /// The output whose cable ends at a port: the stage of an output buffer, not the crossbar in front of it.
+    /// The output-buffer stage, not the crossbar in front of it.
     pub fn sender_to(&self, port: PortId) -> Option<usize> {
         let upstream = self.ins[port.index()].upstream;
         let sender = || PortId::new(self.fabric_port(upstream) as usize);
@@ -59,8 +57,8 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Calls `each` with every packet that waits in a switch, notifications included, in a fixed
-    /// order, those of a FIFO as they have arrived. Packets in flight on links or through a crossbar are not among them.
+    /// Calls `each` with every packet that waits in a switch, in a fixed order, without those on links or in a
+    /// crossbar.
     pub fn for_each_waiting(&self, mut each: impl FnMut(WaitingPacket)) {
         let plane = &self.plane;
         let waiting = |output: u32, vl, input: u32, packet: &Packet| {

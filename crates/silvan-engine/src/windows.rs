@@ -1,16 +1,10 @@
-//! Events processed by lookahead windows instead of one by one.
+//! Events by lookahead windows: within the shortest flight, outputs and hosts are independent (conservative
+//! synchronisation: Chandy and Misra, "Distributed simulation", 1979), if congestion control is separate per Port VL
+//! and host.
 //!
-//! An event at an output changes that output, its departing packets, and the credits in flight to the port upstream.
-//! Packets and credits are in flight for some time. Within a window no longer than the shortest of these times, outputs
-//! and hosts are independent of each other. The engine processes them one after the other, each with its own events in
-//! order, without an order among different outputs and hosts (conservative synchronisation: Chandy and Misra,
-//! "Distributed simulation", 1979). Congestion control fits in if it has separate state for each Port VL and each host.
-//!
-//! Heads come first. An output first runs arbitrations that are due before the head's time. Heads that share an output
-//! are sorted. Then come the remaining outputs. Notifications that reach a host or are ready there follow, each after
-//! the host's earlier events, then the hosts. A sender may find credits that are posted later in the order of time;
-//! they arrive after the window all the same. Programs that link hosts continue before these, if they are notified of
-//! events (`linked_hosts.rs`).
+//! Heads come first, each after its output's earlier arbitrations; shared outputs sort them. Then remaining outputs,
+//! notifications after their host's earlier events, and hosts. Credits arrive after the window; linked hosts continue
+//! before (`linked_hosts.rs`).
 
 use std::ops::Range;
 
@@ -28,21 +22,20 @@ use crate::workload::Workload;
 use silvan_core::HostId;
 use silvan_core::prefetch::prefetch;
 
-/// Shortest window that is worth opening, in ps.
+/// In ps.
 const SHORTEST: u64 = 1 << 14;
-/// Length up to which a window may be longer than half the time of a full packet. In one that is longer two heads want the same
-/// output more often: they are sorted and come last, when their records have left the caches.
+/// Length in ps up to which a window may exceed half the time of a full packet. In longer windows, heads share outputs
+/// more often: they are sorted and come last, when their records have left the caches.
 const ROOMY: u64 = 1 << 15;
-/// Distance in heads at which tables are prefetched.
+/// In heads.
 const TABLES_AHEAD: usize = 16;
 
 impl Plane {
-    /// The longest window in ps; `None` if there are no windows worth opening.
+    /// In ps; `None` if no window is worth opening.
     pub fn window(&self) -> Option<u64> {
         self.window_and_flight().map(|(window, _)| window)
     }
 
-    /// The longest window, and the longest flight of a head.
     fn window_and_flight(&self) -> Option<(u64, u64)> {
         let outs = self.outs.iter().zip(self.head_delay.iter());
         // Traffic between a switch and its output buffers stays within the switch.
@@ -71,7 +64,7 @@ impl Plane {
         Some((window, longest))
     }
 
-    /// Returns true if a notification past the fabric arrives after the window in which it is sent.
+    /// Returns true if a notification past the fabric arrives after its window.
     pub fn notifies_later(&self) -> bool {
         let Some(delay) = self.config.feedback.delay_past_fabric() else {
             return true;
@@ -80,9 +73,9 @@ impl Plane {
         self.window().is_some_and(|window| shortest >= window)
     }
 
-    /// Returns true if a grant past the fabric arrives after the window that follows the window of its sending.
+    /// Returns true if a grant past the fabric arrives after the window that follows its own.
     ///
-    /// A host may send it when the parts of a divided fabric have exchanged the data of the window.
+    /// A host may send it after the parts of a divided fabric have exchanged data.
     pub fn grants_later(&self) -> bool {
         let Some(delay) = self.config.feedback.delay_past_fabric() else {
             return true;
@@ -97,13 +90,12 @@ impl Plane {
         to_hosts.map(|(_, &propagation)| propagation).min()
     }
 
-    /// Returns true if the sink time of a notification past the fabric is known before the window of its arrival
-    /// begins.
+    /// Returns true if the sink time of a notification past the fabric is known before its window.
     pub fn knows_feedback(&self) -> bool {
         self.sink_cnp == 0 || self.notifies_later()
     }
 
-    /// Finds the outputs of heads, and prefetches what [`Calendar::see`] needs.
+    /// Also prefetches records for [`Calendar::see`].
     fn resolve_heads(&self, heads: &mut [Head]) {
         for index in 0..heads.len() {
             if let Some(head) = heads.get(index + TABLES_AHEAD) {
@@ -116,7 +108,6 @@ impl Plane {
         }
     }
 
-    /// Makes the calendar.
     pub fn make_windows(&mut self) {
         if let Some((window, longest)) = self.window_and_flight() {
             let length = WindowLength::new(window);
@@ -128,24 +119,22 @@ impl Plane {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenWindow {
-    /// Up to where its events are processed.
+    /// End of the processed events.
     pub limit: u64,
     pub end: u64,
-    /// Equal to `limit`; in a window without events, the start of the next window that may have events.
+    /// Equal to `limit`, or the next window that may have events.
     pub next: u64,
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Processes every event before `end`. Meanwhile `now` is where the window begins: what comes before it
-    /// has happened everywhere.
+    /// Processes every event before `end`. `now` is the start of the window: all earlier events have been processed.
     pub(crate) fn run_windows(&mut self, end: u64) {
         while self.fault.is_none() && self.now < end {
             self.now = self.run_window(end);
         }
     }
 
-    /// Processes the events of the window of `now` before `end`. Returns the start of the next window that
-    /// may have events.
+    /// Returns the start of the next window that may have events.
     pub(crate) fn run_window(&mut self, end: u64) -> u64 {
         let window = self.window_at_switches(end);
         if window.next != window.limit {
@@ -159,7 +148,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         window.limit
     }
 
-    /// The first part of a window: what happens at switches. Compiled once for one thread and for several.
+    /// First part of a window. Compiled once for one thread and for several.
     #[inline(never)]
     pub(crate) fn window_at_switches(&mut self, end: u64) -> OpenWindow {
         let window_end = self.plane.events.calendar.open(self.now);
@@ -194,11 +183,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         window
     }
 
-    /// The second part: what happens at hosts, each of which is on its own.
+    /// Second part of a window; hosts are independent.
     #[inline(never)]
     pub(crate) fn window_at_hosts(&mut self, window: OpenWindow) {
         if self.needs_select_discard() || W::LINKS_HOSTS && self.plane.remote.is_part() {
-            // Switches of other parts may have discarded packets to or from hosts of this one, or delivered what these have sent.
+            // Switches of other parts may have discarded or delivered packets of hosts of this part.
             self.fill_window(window.end);
         }
         if S::ACTIVE || C::ACTIVE {
@@ -211,7 +200,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.window_of_hosts(window.limit, window.end);
     }
 
-    /// Notes in the calendar what the wheel has for before `end`, where the open window ends.
+    /// Moves events before `end`, the end of the window, from the wheel to the calendar.
     #[inline]
     fn fill_window(&mut self, end: u64) {
         let known = self.plane.events.calendar.for_hosts().len();
@@ -266,8 +255,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         *self.plane.events.calendar.heads() = heads;
     }
 
-    /// The place of a head of a window in the order in which those are processed that may depend on each other: by
-    /// switch, time and port. The low 32 bits are its index. A window is shorter than 2^56 ps.
+    /// Sort key of heads that may depend on each other: switch, time and port; the low 32 bits are the index. A window
+    /// is shorter than 2^56 ps.
     #[inline]
     fn order_of(&self, head: &Head, index: usize) -> u128 {
         let input = &self.plane.ins[head.port as usize];
@@ -277,7 +266,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             | index as u128
     }
 
-    /// Finds the outputs of heads, and those that several of them want.
+    /// Finds outputs of heads, and outputs that several heads share.
     pub(crate) fn resolve_window_heads(&mut self, heads: &mut [Head]) {
         let plane = &mut self.plane;
         if plane.working_set == WorkingSet::ExceedsCaches {
@@ -293,7 +282,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// A head, after what its output has to do before.
+    /// The output first runs earlier arbitrations.
     #[inline(always)]
     fn window_head(&mut self, head: Head) {
         self.events += 1;
@@ -303,7 +292,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.head(head);
     }
 
-    /// Lets an output do what is due before `now`.
     #[inline(always)]
     pub(crate) fn catch_up(&mut self, now: u64, output: u32) {
         loop {
@@ -335,8 +323,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         outputs.append(&mut later);
     }
 
-    /// Adds the posted credits that find a host waiting for credits, or that may do so: one that sends, is polled,
-    /// or receives feedback within the window.
+    /// Adds posted credits for hosts that wait for credits or may do so within the window.
     fn add_posted(&mut self) {
         let plane = &mut self.plane;
         let posted = std::mem::take(plane.events.calendar.posted());
@@ -356,9 +343,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         *plane.events.calendar.posted() = posted;
     }
 
-    /// Processes events of hosts before `limit`: arrivals, programs' new messages and posted credits, each after the
-    /// host's earlier events. A host that waits for credits is woken at their arrival, as in the order of time, so it
-    /// is polled at the same instants.
+    /// Processes events of hosts before `limit`, each after the host's earlier events. A host that waits for credits is
+    /// woken at their arrival, as in the order of time.
     fn window_for_hosts(&mut self, limit: u64) {
         let mut events = std::mem::take(self.plane.events.calendar.for_hosts());
         events.sort_unstable();
@@ -424,7 +410,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         *self.plane.events.calendar.for_hosts() = events;
     }
 
-    /// Sorts events of one host and instant by what the notifications are, where their order matters.
     fn order_window_feedback(&self, events: &mut [Event]) {
         let are_alike = |one: &Event, next: &Event| {
             (one.time, one.phase(), one.id()) == (next.time, next.phase(), next.id())
@@ -436,8 +421,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Adds to the events of hosts that are still `to_come` in the window what a host has just decided to send in it.
-    /// Returns their number.
+    /// Adds a host's new sends to the events `to_come` in the window. Returns their number.
     fn add_granted(&mut self, events: &mut Vec<Event>, to_come: Range<usize>, limit: u64) -> usize {
         self.plane.events.fill_window(limit);
         let mut end = to_come.end;
@@ -449,7 +433,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         end - to_come.end
     }
 
-    /// Processes the packets of hosts that have started a packet in the window.
     fn window_of_granted(&mut self, limit: u64) {
         let known = self.plane.events.calendar.for_hosts().len();
         self.plane.events.fill_window(limit);

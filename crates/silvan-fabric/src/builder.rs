@@ -1,5 +1,3 @@
-//! Building a fabric node by node and cable by cable.
-
 use std::collections::{HashMap, HashSet};
 
 use silvan_core::document::{KeyPath, Refusal};
@@ -143,7 +141,6 @@ pub enum FabricError {
     },
 }
 
-/// Adds the key within the fabric's entry and the text to write there.
 impl From<&FabricError> for Refusal {
     fn from(error: &FabricError) -> Self {
         use FabricError as E;
@@ -200,11 +197,9 @@ impl From<&FabricError> for Refusal {
     }
 }
 
-/// The first 24 bits of every GUID: a locally administered identifier (bit 1 of the first byte), so
-/// that no generated GUID is one of real hardware.
+/// First 24 bits of generated GUIDs: locally administered (bit 1 of the first byte), so none is real hardware's.
 const GUID_PREFIX: u64 = 0x02_53_56 << 40;
 
-/// A node that has been added, before it gets its ids.
 #[derive(Debug, Clone)]
 struct NewNode {
     name: String,
@@ -235,9 +230,7 @@ pub struct Endpoint {
     number: PortNumber,
 }
 
-/// A node that has been added; only meaningful to the builder that made it.
-///
-/// Not a [`NodeId`]: those are given when the fabric is built, switches first.
+/// A node of this builder; a [`NodeId`] is given when the fabric is built, switches first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NodeHandle(usize);
 
@@ -251,10 +244,10 @@ impl NodeHandle {
     }
 }
 
-/// Collects switches, hosts and cables, and builds a [`Fabric`] from them.
+/// Collects switches, hosts and cables, and builds a [`Fabric`].
 ///
-/// Ids, LIDs and GUIDs depend on the order of the calls alone: switches come first, then hosts, each
-/// kind in the order it was added; LIDs count from 1 in that order, unless there are too few for all nodes.
+/// Ids, LIDs and GUIDs follow from the order of calls: switches, then hosts; LIDs count from 1 unless there are too
+/// few.
 ///
 /// ```
 /// use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width};
@@ -263,8 +256,8 @@ impl NodeHandle {
 /// let mut builder = FabricBuilder::new();
 /// let switch = builder.add_switch("S1", 36)?;
 /// for (name, port) in [("A", 12), ("X", 11)] {
-///     let host = builder.add_host(name)?;
-///     builder.connect(host.port(1), switch.port(port), cable)?;
+/// let host = builder.add_host(name)?;
+/// builder.connect(host.port(1), switch.port(port), cable)?;
 /// }
 /// let fabric = builder.build()?;
 /// assert_eq!(fabric.host_count(), 2);
@@ -284,11 +277,7 @@ impl FabricBuilder {
         Self::default()
     }
 
-    /// Adds a switch with external ports 1 to `ports`.
-    ///
-    /// # Errors
-    ///
-    /// If the name is bad or taken, or `ports` is not 1 to 254.
+    /// Adds a switch with external ports 1 to `ports`. Errors if the name is bad or taken, or `ports` is not 1 to 254.
     pub fn add_switch(
         &mut self,
         name: impl Into<String>,
@@ -301,11 +290,7 @@ impl FabricBuilder {
         }
     }
 
-    /// Adds a host; its only port is number 1.
-    ///
-    /// # Errors
-    ///
-    /// If the name is bad or taken.
+    /// Adds a host; its only port is number 1. Errors if the name is bad or taken.
     pub fn add_host(&mut self, name: impl Into<String>) -> Result<NodeHandle, FabricError> {
         self.add_node(name.into(), false, 1)
     }
@@ -332,22 +317,13 @@ impl FabricBuilder {
         Ok(handle)
     }
 
-    /// Sets the identity of a node; [`build`](Self::build) checks it.
-    ///
-    /// # Panics
-    ///
-    /// If the node was added to another builder that has more nodes.
+    /// Sets a node's identity, which [`build`](Self::build) checks. Panics for a node of a larger builder.
     pub fn identify(&mut self, node: NodeHandle, identity: Identity) {
         self.nodes[node.0].identity = identity;
     }
 
-    /// The port that a text names: `name:port`, or a host's name alone. Names may contain colons; what
-    /// can be read both ways is read as `name:port`.
-    ///
-    /// # Errors
-    ///
-    /// If the text has another form or the node is not known. The port number is checked by
-    /// [`connect`](Self::connect).
+    /// The port of `name:port`, or of a host's name; ambiguous names are read as `name:port`.
+    /// [`connect`](Self::connect) checks the number.
     pub fn endpoint(&self, text: &str) -> Result<Endpoint, FabricError> {
         let bad = || FabricError::BadEndpoint {
             text: text.to_owned(),
@@ -377,16 +353,7 @@ impl FabricBuilder {
         Ok(node.port(1))
     }
 
-    /// Plugs a cable into two ports.
-    ///
-    /// # Errors
-    ///
-    /// If a port does not exist or is in use, or if the cable ends where it starts or joins two
-    /// hosts.
-    ///
-    /// # Panics
-    ///
-    /// If an endpoint was made by another builder that has more nodes.
+    /// Plugs a cable into two free ports of different nodes, not both hosts. Panics for a node of a larger builder.
     pub fn connect(&mut self, a: Endpoint, b: Endpoint, kind: LinkKind) -> Result<(), FabricError> {
         for end in [a, b] {
             let node = &self.nodes[end.node.0];
@@ -421,13 +388,8 @@ impl FabricBuilder {
         Ok(())
     }
 
-    /// Numbers nodes and ports, and builds the fabric.
-    ///
-    /// # Errors
-    ///
-    /// - no host, or a host without a cable
-    /// - more nodes than LIDs although some nodes have a LID
-    /// - two nodes with one LID or GUID
+    /// Numbers nodes and ports, and builds the fabric; each host needs a cable, LIDs and GUIDs are unique, LIDs for all
+    /// or none.
     pub fn build(self) -> Result<Fabric, FabricError> {
         if self.nodes.iter().all(|node| node.is_switch) {
             return Err(FabricError::NoHosts);
@@ -492,7 +454,6 @@ impl FabricBuilder {
     }
 }
 
-/// The assigned LIDs and the next free LID.
 struct Lids {
     taken: Vec<bool>,
     next: u16,
@@ -525,7 +486,7 @@ impl Lids {
         })
     }
 
-    /// Returns the smallest free LID, which exists because there are no more nodes than LIDs.
+    /// A free LID exists, because there are no more nodes than LIDs.
     fn next_free(&mut self) -> Lid {
         while self.taken[usize::from(self.next)] {
             self.next += 1;
@@ -535,8 +496,7 @@ impl Lids {
     }
 }
 
-/// Checks that port GUIDs and node GUIDs are unique. A switch shares its node GUID with its port. Hosts that are ports
-/// of one adapter share their node GUID.
+/// A switch shares its node GUID with its port, hosts of one adapter share their node GUID.
 fn check_guids(fabric: &Fabric) -> Result<(), FabricError> {
     let duplicate = |a: &Node, b: &Node, guid| FabricError::DuplicateGuid {
         a: a.name.clone(),
@@ -562,13 +522,12 @@ fn check_guids(fabric: &Fabric) -> Result<(), FabricError> {
     Ok(())
 }
 
-/// Returns the usual port GUID of adapters: the node GUID plus the port's number.
+/// The usual port GUID of adapters: the node GUID plus the port's number.
 fn default_port_guid(node: Guid, identity: &Identity) -> Guid {
     let number = identity.adapter_port.map_or(1, PortNumber::as_u8);
     Guid::new(node.as_u64().wrapping_add(u64::from(number)))
 }
 
-/// The node GUID of a node that is given none.
 pub(crate) fn generated_guid(node: NodeId) -> Guid {
     Guid::new(GUID_PREFIX | (node.index() as u64 + 1) << 8)
 }

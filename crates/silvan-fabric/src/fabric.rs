@@ -1,5 +1,3 @@
-//! The fabric itself: nodes, ports, links, and how to find them.
-
 use std::collections::HashMap;
 use std::fmt;
 
@@ -49,12 +47,9 @@ pub struct Node {
     pub name: String,
     /// Node GUID.
     pub guid: Guid,
-    /// Base LID: of a switch's management port, of a host's port. LMC is 0. It is 0, which is no LID, where there are [more
-    /// nodes than LIDs](Fabric::has_lids).
+    /// Base LID of a switch's management port or a host's port, LMC 0; 0 with [more nodes than LIDs](Fabric::has_lids).
     pub lid: Lid,
-    /// Number of the host's port on its adapter; `None` for a switch.
-    ///
-    /// An adapter with several cabled ports is several hosts with one node GUID.
+    /// Port on the host's adapter, whose cabled ports are hosts of one node GUID; `None` for a switch.
     pub adapter_port: Option<PortNumber>,
     /// Kind of device that the host's port belongs to; `None` for a switch.
     pub role: Option<HostRole>,
@@ -112,12 +107,8 @@ pub struct Port {
 
 /// Switches and hosts, their ports, and the cables between ports.
 ///
-/// Made by [`FabricBuilder`](crate::FabricBuilder), which guarantees:
-///
-/// - names, LIDs (if any), and the GUIDs of switches and of hosts' ports are unique
-/// - ports of one node are consecutive
-/// - `ports[p].peer` is mutual and agrees with the link
-/// - every host has one port, cabled to a switch
+/// [`FabricBuilder`](crate::FabricBuilder) guarantees unique names, LIDs and GUIDs, consecutive ports of a node, mutual
+/// `ports[p].peer`, and hosts with one port, cabled to a switch.
 #[derive(Debug, Clone)]
 pub struct Fabric {
     /// All switches, then all hosts.
@@ -222,17 +213,12 @@ impl Fabric {
         nearest(name, self.nodes.iter().map(|node| node.name.as_str()))
     }
 
-    /// Returns true if nodes have LIDs. A fabric of more than 49,151 nodes has none: it can be simulated, but not
-    /// managed.
+    /// True if nodes have LIDs; a fabric of more than 49,151 nodes has none and cannot be managed.
     pub fn has_lids(&self) -> bool {
         self.nodes.len() <= usize::from(Lid::MAX_UNICAST.as_u16())
     }
 
-    /// The error of what needs LIDs in a fabric without them.
-    ///
-    /// # Errors
-    ///
-    /// If the fabric [has no LIDs](Self::has_lids).
+    /// The error of what needs LIDs in a fabric without them. Errors if the fabric [has no LIDs](Self::has_lids).
     pub fn require_lids(&self) -> Result<(), FabricError> {
         let nodes = self.nodes.len();
         match self.has_lids() {
@@ -247,8 +233,7 @@ impl Fabric {
         max.expect("the builder refuses a fabric without nodes")
     }
 
-    /// The switch at the other end of the cable in `port`, and the port there; `None` for an empty
-    /// port and for a host.
+    /// The switch at the other end of the cable in `port`, and the port there; `None` for an empty port and for a host.
     #[inline]
     pub fn peer_switch(&self, port: PortId) -> Option<(SwitchId, PortId)> {
         let peer = self.ports[port].peer?;
@@ -262,11 +247,7 @@ impl Fabric {
         self.peer_switch(first).map(|(switch, _)| switch)
     }
 
-    /// Gives hosts other names.
-    ///
-    /// # Errors
-    ///
-    /// The place of the first name that another node has, and this name.
+    /// Gives hosts other names. Errors: the place of the first name that another node has, and this name.
     pub fn rename_hosts(&mut self, names: Vec<(HostId, String)>) -> Result<(), (usize, String)> {
         for (host, _) in &names {
             self.nodes_by_name
@@ -282,11 +263,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Removes the cables in some ports from a copy of the fabric. Other cables keep their order.
-    ///
-    /// # Panics
-    ///
-    /// If a port has the cable of a host.
+    /// A copy without the cables in some ports, others in order. Panics for the cable of a host.
     #[must_use]
     pub fn without_cables(&self, ports: &[PortId]) -> Self {
         let mut fabric = self.clone();
@@ -324,7 +301,7 @@ impl Fabric {
     }
 }
 
-/// The candidate most like `name`, if any is similar enough to be a slip of the pen.
+/// The most similar candidate, if it may be a slip of the pen.
 pub(crate) fn nearest<'n>(
     name: &str,
     candidates: impl Iterator<Item = &'n str>,

@@ -1,12 +1,8 @@
-//! Fabrics and their forwarding tables: generators, routing, checks, import and export.
+//! Fabrics and their forwarding tables: no packets and no time.
 //!
-//! A [`Fabric`] is switches and hosts, their ports, and the cables between ports; it is made by a [`FabricBuilder`],
-//! either cable by cable or by one of the [`generators`]. [`ForwardingTables`] say, per switch and destination LID,
-//! which port a packet leaves by; [`routing`] computes them. [`check`](check::check) proves that the tables connect
-//! every pair of hosts without a loop and without a cycle of channel dependencies, which could deadlock a lossless
-//! fabric. [`import`] reads fabrics and tables from the files of InfiniBand's tools, and writes them.
-//!
-//! The crate has neither packets nor time: the engine has both.
+//! A [`FabricBuilder`] or one of the [`generators`] makes a [`Fabric`], [`routing`] computes [`ForwardingTables`],
+//! [`check`](check::check) proves them connected and free of deadlock, [`import`] reads and writes files of
+//! InfiniBand's tools.
 //!
 //! ```
 //! use silvan_fabric::generators::Generator;

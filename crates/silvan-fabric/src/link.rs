@@ -1,5 +1,3 @@
-//! Cables: width, speed, line coding and length.
-
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -137,8 +135,7 @@ named_enum! {
 }
 
 impl Speed {
-    /// Returns the bits per second of one lane on the wire, including line coding. Source: IBA volume 2, chapter 5;
-    /// from HDR on, the PAM4 symbol rate times two bits.
+    /// Including line coding (IBA volume 2, chapter 5); from HDR on, the PAM4 symbol rate times two bits.
     const fn lane_signalling_bits_per_sec(self) -> u64 {
         match self {
             Self::Sdr => 2_500_000_000,
@@ -153,9 +150,8 @@ impl Speed {
         }
     }
 
-    /// The part of the signalling rate that carries data, as numerator and denominator. 8b/10b up to QDR and 64b/66b up
-    /// to EDR. HDR, NDR and XDR combine 256b/257b transcoding with a Reed-Solomon code (544, 514): 256/257 * 514/544 =
-    /// 16/17.
+    /// Data part of the signalling rate. 8b/10b up to QDR and 64b/66b up to EDR. HDR, NDR and XDR combine 256b/257b
+    /// transcoding with a Reed-Solomon code (544, 514): 256/257 * 514/544 = 16/17.
     const fn coding(self) -> (u64, u64) {
         match self {
             Self::Sdr | Self::Ddr | Self::Qdr => (8, 10),
@@ -192,10 +188,7 @@ impl LinkKind {
         }
     }
 
-    /// Returns the data rate after line coding, in each direction.
-    ///
-    /// The rate of width and speed is rounded down to whole bits per second, so the model never exceeds the wire; only
-    /// FDR is not exact.
+    /// The data rate after line coding, in each direction, in whole bit/s, rounded down; only FDR is not exact.
     pub const fn data_rate(self) -> Rate {
         if let Some(rate) = self.rate {
             return rate;
@@ -231,8 +224,7 @@ pub struct CableLimit {
 }
 
 impl CableLimit {
-    /// The cable within this limit. Ports support their full width and one lane, so a narrower link has one lane. A rate
-    /// of the cable does not hold for another width or speed.
+    /// The cable within this limit: full width or one lane; a cable's rate does not hold for another width or speed.
     pub fn of(self, cable: LinkKind) -> LinkKind {
         let width = match self.width {
             Some(most) if most < cable.width => Width::X1,
@@ -280,8 +272,8 @@ pub struct Cable {
 }
 
 impl Cable {
-    /// The cable, where `link` has what is not given. A rate of `link` does not hold for another width or
-    /// speed, nor its latency for another length.
+    /// The cable with `link` in place of missing values; `link`'s rate and latency hold for its own width, speed and
+    /// length.
     pub fn or(self, link: LinkKind) -> LinkKind {
         let same_lanes = self.width.is_none() && self.speed.is_none();
         let same_length = self.length.is_none();
@@ -349,8 +341,7 @@ mod tests {
         )
     }
 
-    /// The nominal rates of the InfiniBand roadmap: 10, 20, 40, 56, 100, 200, 400 and 800 Gbit/s at
-    /// 4x.
+    /// InfiniBand roadmap at 4x: 10, 20, 40, 56, 100, 200, 400 and 800 Gbit/s.
     #[test]
     fn rates_are_the_published_ones() {
         assert_eq!(gbit("4x", "SDR"), (8_000_000_000, 10_000_000_000));
@@ -380,7 +371,7 @@ mod tests {
         );
     }
 
-    /// Oracle: the rates of the InfiniBand roadmap for one lane and for the lower speed.
+    /// Oracle: the InfiniBand roadmap for one lane and for the lower speed.
     #[test]
     fn limited_cable_has_one_lane_or_a_lower_speed() {
         let cable = LinkKind::new(Width::X4, Speed::Ndr, Length::from_mm(2_000));

@@ -1,4 +1,4 @@
-//! Helpers of the tests of routing and checks: random fabrics, and a plain way to follow a route.
+//! Random fabrics for tests, and a plain way to follow a route.
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
 use proptest::prelude::*;
@@ -18,8 +18,7 @@ pub(crate) fn routing_input<'a>(fabric: &'a Fabric, topology: &'a Topology) -> R
     }
 }
 
-/// A connected fabric: `parents[i]` joins switch i + 1 to one before it, `extra` adds cables between
-/// any two, `hosts[i]` are the hosts of switch i. One host more makes sure that there is one.
+/// `parents[i]` joins switch i + 1 to an earlier one, `extra` adds cables, `hosts[i]` counts hosts. One host is added.
 pub(crate) fn fabric_from(parents: &[usize], extra: &[(usize, usize)], hosts: &[usize]) -> Fabric {
     let mut builder = FabricBuilder::new();
     let mut next_port = vec![1; parents.len() + 1];
@@ -63,13 +62,12 @@ pub(crate) fn any_fabric() -> impl Strategy<Value = Fabric> {
         .prop_map(|(parents, extra, hosts)| fabric_from(&parents, &extra, &hosts))
 }
 
-/// Tables without loops that are neither minimal nor balanced: for each destination, switches are
-/// joined to its tree one by one over cables that `seed` picks.
+/// Tables without loops, neither minimal nor balanced: `seed` selects cables of each tree.
 pub(crate) fn wild_tables(fabric: &Fabric, seed: u64) -> ForwardingTables {
     let mut tables = ForwardingTables::new(fabric);
     let mut state = seed;
     let mut pick = |count: usize| {
-        // Knuth's MMIX generator; its high bits are good enough to pick a cable.
+        // Knuth's MMIX generator; its high bits are good enough here.
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);

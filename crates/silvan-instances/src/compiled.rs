@@ -1,5 +1,3 @@
-//! The engine behind the traits of `silvan-model`.
-
 use silvan_cc::hooks::{
     FlowLimit, PerHost, PerPortVl, SettingChange, Settings, SourceControl, SwitchControl,
     UnknownSetting,
@@ -17,19 +15,16 @@ use silvan_model::{Balance, ClassTotals, FabricChange, LiveSimulation, PortReadi
 use silvan_workload::programs::{Load, Programs};
 use silvan_workload::traffic::Traffic;
 
-/// A workload that consists of traffic, and perhaps of programs.
 pub(crate) trait HostLoad: Workload {
     fn traffic(&self) -> &Traffic;
     fn classes(&self) -> &[String];
     fn programs(&self) -> Option<&Programs>;
 
-    /// Changes the programs, and adds hosts with something new to send to `wake`.
+    /// Adds hosts with more to send to `wake`.
     fn change_programs(&mut self, wake: &mut Vec<HostId>, change: impl FnOnce(&mut Programs));
 
-    /// Lends what threads share to the engine before it runs.
     fn lend(&mut self) {}
 
-    /// Takes it back afterwards, so that it can be read.
     fn take_back(&mut self) {}
 }
 
@@ -75,7 +70,6 @@ impl HostLoad for Load {
     }
 }
 
-/// An engine compiled for these types.
 #[derive(Debug)]
 pub(crate) struct Compiled<S, C, W, F = General>(Engine<S, C, W, F>);
 
@@ -84,8 +78,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W> {
         Box::new(Self(Engine::general(fabric, switch, source, load)))
     }
 
-    /// Sets if packets without a forwarding entry are discarded and counted; otherwise they end the
-    /// run.
+    /// Otherwise packets without a forwarding entry end the run.
     pub fn discarding(mut self: Box<Self>, discard: bool) -> Box<Self> {
         self.0.discard_unroutable(discard);
         self
@@ -120,7 +113,6 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, GeneralLookahead> 
     }
 }
 
-/// An engine compiled for these types, whose fabric is divided among threads.
 #[derive(Debug)]
 pub(crate) struct Divided<S, C, W, F = Lookahead>(Partitioned<S, C, W, F>);
 
@@ -146,7 +138,7 @@ impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W, GeneralLook
     }
 }
 
-/// A variant of the engine whose fabric may change while packets move.
+/// Fabric changes while packets move.
 pub(crate) trait Reconfigurable: EngineVariant + Sized {
     fn change_fabric<S: SwitchControl, C: SourceControl, W: Workload>(
         engine: &mut Engine<S, C, W, Self>,

@@ -1,10 +1,8 @@
-//! The engine compiled for what simulations choose.
+//! The engine compiled for combinations of control and workload; results do not depend on the choice.
 //!
-//! No other crate is generic over control and workload all the way down to the hot loop. On a fabric with lookahead
-//! windows, no control has engines of its own for traffic alone and with programs, and InfiniBand's control for traffic
-//! alone. Other separate schemes share an engine with windows, and so does InfiniBand's with programs. The live fabric has its
-//! own. Everything else shares an engine without windows, compiled for an enum of all schemes. Each call through an enum costs
-//! a predictable branch. Results do not depend on the engine.
+//! With lookahead windows, no control has engines for traffic alone and with programs, InfiniBand's control for traffic
+//! alone. Other separate schemes share one with windows. The live fabric has its own; all else shares one for an enum
+//! of all schemes, at a predictable branch per call.
 
 mod compiled;
 
@@ -27,7 +25,7 @@ fn compile(network: Network<'_>) -> Result<CompiledFabric, BuildError> {
     Ok(fabric)
 }
 
-/// Most parts of a fabric for each processor: some more than one, as the same run may be simulated on machines with more.
+/// Some more than one: the same run may be simulated on machines with more.
 const PARTS_PER_PROCESSOR: usize = 4;
 
 /// The fastest engine for these settings.
@@ -99,7 +97,6 @@ impl Engines for Fastest {
     }
 }
 
-/// Traffic on a fabric that can be run by lookahead windows.
 struct Fast {
     fabric: CompiledFabric,
     load: Load,
@@ -107,8 +104,7 @@ struct Fast {
 }
 
 impl Fast {
-    /// Sets one thread if the fabric cannot be divided; with several threads, shares the programs. Far more parts of a
-    /// fabric than processors would only cost time.
+    /// One thread if the fabric cannot be divided; else shares programs. More parts than processors cost time.
     fn divided(mut self) -> Self {
         if self.threads > 1 && self.fabric.is_divisible() {
             let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -121,7 +117,7 @@ impl Fast {
     }
 }
 
-/// The fastest engine with lookahead windows for a fabric that has them, and can be divided if there is more than one thread.
+/// Divided if there is more than one thread.
 fn windows<S, C, W>(
     fabric: CompiledFabric,
     switch: S,
@@ -216,9 +212,7 @@ impl Engines for Shared {
     }
 }
 
-/// An engine compiled for one scheme, in place of the engine that a simulation chooses.
-///
-/// It is for schemes outside `silvan-cc`, for example in tests.
+/// An engine compiled for one scheme, for those outside `silvan-cc`, such as in tests.
 #[derive(Clone, Debug)]
 pub struct Custom<S, C> {
     /// Control of the switches.

@@ -8,8 +8,7 @@ use crate::field::{attribute, attributes};
 use crate::packet::field;
 use crate::{Bits, Field, MAD_LEN, Packet};
 
-/// A datagram of subnet administration (section 15.2.1). Answers of several datagrams stay apart: this
-/// is one of them, its RMPP header as it came.
+/// A datagram of subnet administration (section 15.2.1) with its RMPP header; answers of several datagrams stay apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubnetAdministration {
     /// The RMPP header (section 13.6.2.1): all zero for a transaction of one datagram.

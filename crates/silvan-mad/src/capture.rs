@@ -1,12 +1,8 @@
-//! Capture files that Wireshark and tshark open.
+//! Capture files that Wireshark and tshark open: classic pcap with nanosecond timestamps and link type 197 (Endace
+//! ERF).
 //!
-//! A capture is a classic pcap file with nanosecond timestamps and link type 197 (Endace ERF), of which every record is
-//! of type InfiniBand: a packet from its local route header on, with a datagram in it. (tshark 4.0 does not know link
-//! type 247, which has the packets without ERF's header.) The writer makes bytes for the caller's file: first
-//! [`FILE_HEADER`], then one [`record`] per datagram.
-//!
-//! The check sums at the end of each packet (ICRC and VCRC) are written as zeros: datagrams that were never on a wire
-//! have none.
+//! A file is [`FILE_HEADER`], then one [`record`] per datagram, each an InfiniBand packet from its local route header
+//! on. tshark 4.0 does not know link type 247, which has no ERF header. Check sums (ICRC and VCRC) are zero.
 
 use silvan_core::{Lid, Sl, Time};
 
@@ -27,9 +23,7 @@ pub struct Addresses {
     pub sl: Sl,
 }
 
-/// Local route header, base transport header and datagram extended transport header.
 const HEADERS_LEN: usize = 8 + 12 + 8;
-/// ICRC and VCRC.
 const CRC_LEN: usize = 4 + 2;
 const PACKET_LEN: usize = HEADERS_LEN + MAD_LEN + CRC_LEN;
 const ERF_LEN: usize = 16;
@@ -63,9 +57,7 @@ pub const FILE_HEADER: [u8; 24] = {
     header
 };
 
-/// The bytes of one datagram in a capture file, sent at `time`.
-///
-/// The file's clock has whole nanoseconds, rounded down, and starts again after 136 years.
+/// The bytes of one datagram in a capture file; `time` is rounded down to nanoseconds and wraps after 136 years.
 pub fn record(time: Time, addresses: &Addresses, datagram: &[u8; MAD_LEN]) -> [u8; RECORD_LEN] {
     const PS_PER_NS: u64 = 1_000;
     const NS_PER_S: u64 = 1_000_000_000;
@@ -85,10 +77,8 @@ pub fn record(time: Time, addresses: &Addresses, datagram: &[u8; MAD_LEN]) -> [u
     record
 }
 
-/// Returns ERF's header.
-///
-/// It has a timestamp in units of 2^-32 s, the only little-endian field, then type, flags, the length with this header,
-/// lost packets and the length of the packet.
+/// ERF's header: timestamp in units of 2^-32 s (little-endian), type, flags, length, lost packets, length of the
+/// packet.
 fn erf_header(seconds: u32, nanoseconds: u32) -> [u8; ERF_LEN] {
     const TYPE_INFINIBAND: u8 = 21;
     /// Records may differ in length.
@@ -105,13 +95,10 @@ fn erf_header(seconds: u32, nanoseconds: u32) -> [u8; ERF_LEN] {
 
 /// The headers before the datagram (volume 1, sections 7.7, 9.2 and 9.3.1).
 fn headers(addresses: &Addresses) -> [u8; HEADERS_LEN] {
-    /// LNH: a base transport header follows.
     const LOCAL_TRANSPORT: u8 = 2;
-    /// Opcode "UD send only".
     const UD_SEND_ONLY: u8 = 0x64;
     /// The partition that every port is in.
     const DEFAULT_P_KEY: u16 = 0xffff;
-    /// The Q_Key of queue pair 1; that of queue pair 0 is 0.
     const GENERAL_Q_KEY: u32 = 0x8001_0000;
     /// PktLen: words of four bytes from the local route header to the ICRC.
     const LENGTH_WORDS: u16 = ((PACKET_LEN - 2) / 4) as u16;

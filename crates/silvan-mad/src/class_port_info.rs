@@ -1,5 +1,3 @@
-//! ClassPortInfo, which every class but subnet management has.
-
 use silvan_core::{Lid, Sl};
 
 use crate::Bits;

@@ -1,7 +1,4 @@
-//! Fields at bit offsets: the one place that turns bytes into values and back.
-//!
-//! Offsets count from the first bit of an attribute, most significant bit first, the way the
-//! specification's tables of attributes count them.
+//! Fields at bit offsets, counted from the most significant bit of an attribute's first byte, as in the specification.
 
 use std::fmt;
 
@@ -16,25 +13,16 @@ pub trait Field: Sized {
     /// Number of values of one width in a row: more than one for arrays.
     const ELEMENTS: usize = 1;
 
-    /// The value that starts at bit `at`.
-    ///
-    /// # Panics
-    /// If `bytes` ends before the value does.
+    /// The value that starts at bit `at`. Panics if `bytes` ends before the value does.
     fn read(bytes: &[u8], at: usize) -> Self;
 
-    /// Writes the value from bit `at` on and leaves all other bits alone.
-    ///
-    /// # Panics
-    /// If `bytes` ends before the value does.
+    /// Writes the value from bit `at` on and leaves all other bits alone. Panics if `bytes` ends before the value does.
     fn write(&self, bytes: &mut [u8], at: usize);
 
     /// Returns true if all bits are zero.
     fn is_zero(&self) -> bool;
 
-    /// Writes the value for a person, integers in hexadecimal if `hex`.
-    ///
-    /// # Errors
-    /// The errors of `f`.
+    /// Writes the value for a person, integers in hexadecimal if `hex`. Errors as `f`.
     fn show(&self, f: &mut fmt::Formatter<'_>, hex: bool) -> fmt::Result;
 }
 
@@ -48,8 +36,6 @@ pub(crate) fn bits(bytes: &[u8], at: usize, width: usize) -> u64 {
     window >> (end.next_multiple_of(8) - end) & low_mask(width)
 }
 
-/// Replaces the `width` bits from bit `at` on by the low bits of `value`. They lie in at most eight
-/// bytes.
 #[inline]
 pub(crate) fn set_bits(bytes: &mut [u8], at: usize, width: usize, value: u64) {
     let end = at + width;
@@ -135,7 +121,6 @@ impl<T: Field, const N: usize> Field for [T; N] {
         self.iter().all(T::is_zero)
     }
 
-    /// The elements up to the last that is not zero.
     fn show(&self, f: &mut fmt::Formatter<'_>, hex: bool) -> fmt::Result {
         let shown = self
             .iter()
@@ -170,8 +155,7 @@ impl<const N: usize> Bits<N> {
         }
     }
 
-    /// The number of this value, or the largest if it needs more than `N` bits: how error counters
-    /// end.
+    /// The number of this value, or the largest if it needs more than `N` bits: how error counters end.
     #[inline]
     pub const fn saturating(value: u64) -> Self {
         if value <= Self::MAX.0 as u64 {
@@ -303,32 +287,23 @@ pub struct FieldLocation {
     pub width: usize,
     /// Number of elements: 1, or that of an array.
     pub elements: usize,
-    /// The bit of CounterSelect (from 16 on of CounterSelect2) that selects it, of an array its first
-    /// element; `None` if none does.
+    /// The bit of CounterSelect (from 16 on of CounterSelect2) that selects it, of an array its first element.
     pub select: Option<u8>,
 }
 
 impl FieldLocation {
-    /// The value of an element.
-    ///
-    /// # Panics
-    /// If `bytes` ends before the element does.
+    /// The value of an element. Panics if `bytes` ends before the element does.
     pub fn read(&self, bytes: &[u8], element: usize) -> u64 {
         bits(bytes, self.at + element * self.width, self.width)
     }
 
-    /// Sets an element as counters end: fields of 64 bits wrap around, smaller ones stay at their
-    /// largest value.
-    ///
-    /// # Panics
-    /// If `bytes` ends before the element does.
+    /// Sets an element: 64 bits wrap around, smaller fields saturate. Panics if `bytes` ends before the element does.
     pub fn write_counter(&self, bytes: &mut [u8], element: usize, value: u64) {
         let value = value.min(low_mask(self.width));
         set_bits(bytes, self.at + element * self.width, self.width, value);
     }
 }
 
-/// The bit that a field's declaration names, if any.
 pub(crate) const fn select_bit(named: &[u8]) -> Option<u8> {
     match named {
         [bit] => Some(*bit),
@@ -336,7 +311,6 @@ pub(crate) const fn select_bit(named: &[u8]) -> Option<u8> {
     }
 }
 
-/// The field of this name.
 pub(crate) const fn find_location(
     locations: &[FieldLocation],
     name: &str,
@@ -569,8 +543,7 @@ macro_rules! attributes {
 
 pub(crate) use {attribute, attributes, code_points};
 
-/// An attribute of an id that its class's enum does not know; made by parsing only, so that a known
-/// attribute is never hidden in one.
+/// An attribute whose id the enum of its class does not know; only parsing makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawAttribute<const N: usize> {
     pub(crate) id: u16,

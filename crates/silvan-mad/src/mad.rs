@@ -1,5 +1,3 @@
-//! The value of a management datagram: what can be said in one, and nothing else.
-
 use std::borrow::Borrow;
 use std::fmt;
 
@@ -10,10 +8,8 @@ use crate::performance::PerformanceAttribute;
 use crate::smp::{DirectedRoute, Smp, SmpAttribute, SmpRoute};
 use crate::{Class, Field, MAD_LEN, MadError, Method, Packet, Status};
 
-/// A management datagram as a value (volume 1, section 13.4.2).
-///
-/// Every value is legal: class, class version and attribute id follow from the body. Parsing
-/// ignores reserved bits, emitting clears them.
+/// A management datagram as a value (volume 1, section 13.4.2): class, class version and attribute id follow from the
+/// body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mad {
     /// Method.
@@ -44,9 +40,7 @@ pub enum Body {
     Other(Other),
 }
 
-/// A datagram of a class or class version that this crate does not know.
-///
-/// Only parsing makes it, so it never hides a known class.
+/// A datagram of a class or class version that this crate does not know; only parsing makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Other {
     class: Class,
@@ -82,9 +76,7 @@ impl Other {
 }
 
 impl Mad {
-    /// The class version of subnet and performance management.
     const VERSION_1: u8 = 1;
-    /// The class version of congestion control and subnet administration.
     const VERSION_2: u8 = 2;
 
     /// A request of this method for this body, everything else zero.
@@ -98,10 +90,7 @@ impl Mad {
         }
     }
 
-    /// Reads a datagram.
-    ///
-    /// # Errors
-    /// If the base version is not 1, or a directed route is longer than its path.
+    /// Reads a datagram. Errors if the base version is not 1, or a directed route is longer than its path.
     pub fn parse<B: Borrow<[u8; MAD_LEN]>>(packet: &Packet<B>) -> Result<Self, MadError> {
         if packet.base_version() != 1 {
             return Err(MadError::BaseVersion(packet.base_version()));
@@ -251,11 +240,8 @@ impl Body {
     }
 }
 
-/// Writes class and method, attribute and modifier, then the fields, on one line:
-/// `SubnDRGet(NodeInfo) tid=0x1 path=[1, 3]`.
-///
-/// The attribute of a Get has no meaning (libibmad leaves its stack's content there) and is not
-/// shown.
+/// One line: `SubnDRGet(NodeInfo) tid=0x1 path=[1, 3]`. A Get's attribute has no meaning (libibmad's stack) and is left
+/// out.
 impl fmt::Display for Mad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}(", self.class(), self.method)?;

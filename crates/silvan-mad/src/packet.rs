@@ -1,5 +1,3 @@
-//! The view of a management datagram, which reads any bytes.
-
 use std::borrow::{Borrow, BorrowMut};
 use std::fmt;
 
@@ -25,9 +23,7 @@ pub(crate) mod field {
     /// Directed routes only: the highest bit of the status.
     pub const DIRECTION: usize = 32;
     pub const CLASS_SPECIFIC: usize = 48;
-    /// Directed routes only.
     pub const HOP_POINTER: usize = 48;
-    /// Directed routes only.
     pub const HOP_COUNT: usize = 56;
     pub const TRANSACTION_ID: usize = 64;
     pub const ATTRIBUTE_ID: usize = 128;
@@ -36,17 +32,12 @@ pub(crate) mod field {
     pub const PAYLOAD: usize = 192;
     /// M_Key of subnet management, CC_Key of congestion control.
     pub const KEY: usize = 192;
-    /// Subnet administration only.
     pub const SM_KEY: usize = 288;
-    /// Subnet administration only.
     pub const ATTRIBUTE_OFFSET: usize = 352;
-    /// Subnet administration only.
     pub const COMPONENT_MASK: usize = 384;
-    /// The attribute in subnet administration.
     pub const RECORD: usize = 448;
     pub const DR_SLID: usize = 256;
     pub const DR_DLID: usize = 272;
-    /// Congestion control only: CongestionLog.
     pub const LOG_DATA: usize = 256;
     /// The attribute in subnet management, performance management and congestion control.
     pub const DATA: usize = 512;
@@ -158,18 +149,12 @@ pub enum MadError {
     HopCount(u8),
 }
 
-/// A view of a management datagram in a buffer that is owned (`[u8; 256]`), borrowed
-/// (`&[u8; 256]`) or borrowed to be changed (`&mut [u8; 256]`).
-///
-/// Reads and writes any bytes without judging them; [`Mad`](crate::Mad) is the judge.
+/// A view of a datagram in an owned or borrowed buffer: reads and writes any bytes, which [`Mad`](crate::Mad) judges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<B>(B);
 
 impl<'a> Packet<&'a [u8; MAD_LEN]> {
-    /// The view of bytes that came from outside.
-    ///
-    /// # Errors
-    /// [`MadError::Length`] unless there are 256.
+    /// The view of bytes that came from outside. Errors: [`MadError::Length`] unless there are 256.
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self, MadError> {
         match bytes.try_into() {
             Ok(bytes) => Ok(Self(bytes)),
@@ -260,8 +245,7 @@ impl<B: Borrow<[u8; MAD_LEN]>> Packet<B> {
         self.get(field::KEY)
     }
 
-    /// The attribute's bytes in subnet management (the first 64 of them), performance management and
-    /// congestion control (all but CongestionLog).
+    /// The attribute's bytes: the first 64 in subnet management, else all but CongestionLog's.
     pub fn data(&self) -> &[u8] {
         &self.bytes()[field::DATA / 8..]
     }
@@ -296,10 +280,7 @@ impl<B: BorrowMut<[u8; MAD_LEN]>> Packet<B> {
         }
     }
 
-    /// Turns a request into its answer: method GetResp and this status, on its way back if routed by ports.
-    ///
-    /// Class, transaction, attribute id and modifier stay, as the requester expects (volume 1, section 13.4.6.1). The
-    /// caller writes the content of the attribute.
+    /// Turns a request into its GetResp with this status (volume 1, section 13.4.6.1); the caller writes the attribute.
     pub fn answer(&mut self, status: Status) {
         self.set_method(Method::GET_RESPONSE);
         self.set_status(status);
@@ -313,7 +294,6 @@ impl<B: BorrowMut<[u8; MAD_LEN]>> Packet<B> {
     }
 }
 
-/// Writes the datagram on one line, or the fault of an illegal one.
 impl<B: Borrow<[u8; MAD_LEN]>> fmt::Display for Packet<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match crate::Mad::parse(self) {

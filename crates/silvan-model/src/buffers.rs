@@ -5,7 +5,6 @@ use silvan_fabric::LinkKind;
 
 use crate::config::{HostParams, PacketParams, SwitchParams};
 
-/// Bytes of a credit.
 const BLOCK: u64 = 64;
 /// Largest input buffer.
 pub const MOST_BUFFER: Bytes = Bytes::from_bytes(16 << 20);
@@ -24,12 +23,10 @@ pub struct CreditLoop {
 }
 
 impl CreditLoop {
-    /// Round trips of a credit that a buffer covers by default.
     const ROUND_TRIPS: u128 = 2;
-    /// Packets that the default buffer holds in addition to the round trips.
+    /// Packets beyond the round trips by default.
     const SPARE_PACKETS: u64 = 4;
 
-    /// A packet of MTU size on the wire.
     fn wire(&self) -> Bytes {
         self.packet.mtu + self.packet.header
     }
@@ -45,17 +42,14 @@ impl CreditLoop {
         spans.iter().map(|span| u128::from(span.as_ps())).sum()
     }
 
-    /// Bytes of whole credits that a packet takes.
     fn packet_bytes(&self) -> u64 {
         self.wire().as_u64().div_ceil(BLOCK).max(1) * BLOCK
     }
 
-    /// The buffer for a number of packets.
     fn room(&self, packets: u64) -> Bytes {
         Bytes::from_bytes(packets.saturating_mul(self.packet_bytes()))
     }
 
-    /// Packets that the link carries in some round trips, rounded up.
     fn packets_in(&self, round_trips: u128) -> u64 {
         let each = u128::from(self.rate.span_for(self.wire()).as_ps()).max(1);
         let packets = (round_trips * self.round_trip_ps()).div_ceil(each);
@@ -81,11 +75,10 @@ impl CreditLoop {
         Rate::from_bits_per_sec(per_s).unwrap_or(self.rate)
     }
 
-    /// Returns the default size: two round trips and four packets, but at least `least`.
+    /// The default size: two round trips and four packets, at least `least`.
     ///
-    /// One round trip keeps the link at its rate while no packet waits in the buffer. The second round trip keeps the
-    /// rate while packets wait for others with the same outputs. A round trip over a short cable is little more than a
-    /// packet, hence the four packets.
+    /// The second round trip keeps the rate while packets wait for others; a short cable's trip is little more than a
+    /// packet.
     pub fn by_default(&self, least: Bytes) -> Bytes {
         let packets = self.packets_in(Self::ROUND_TRIPS);
         let room = self.room(packets.saturating_add(Self::SPARE_PACKETS));
@@ -119,7 +112,6 @@ impl SwitchParams {
         }
     }
 
-    /// The part of an input buffer that each virtual lane has.
     pub(crate) fn lane_part(&self, buffer: Bytes) -> Bytes {
         Bytes::from_bytes(buffer.as_u64() / u64::from(self.lanes_per_buffer.max(1)))
     }

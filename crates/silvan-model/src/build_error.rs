@@ -1,5 +1,3 @@
-//! Configurations that cannot be simulated.
-
 use silvan_core::document::{KeyPath, Refusal};
 use silvan_core::{Credits, Span};
 
@@ -175,7 +173,6 @@ pub enum BuildError {
 /// Data lanes that a port can have (IBA volume 1, section 7.6.1).
 const MOST_LANES: u8 = 15;
 
-/// Adds the key in a scenario and the text to write there.
 impl From<&BuildError> for Refusal {
     fn from(error: &BuildError) -> Self {
         use BuildError as E;

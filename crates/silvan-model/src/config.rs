@@ -19,9 +19,7 @@ use crate::pfc::{PfcCable, PfcLimits, PfcParams};
 pub struct EngineConfig {
     /// Number of data virtual lanes of every port, 1 to 15.
     pub data_vls: u8,
-    /// Virtual lane of each service level at every port (SLtoVLMappingTable, IBA 7.6.6).
-    ///
-    /// With lanes that change along the way, the value is the first lane of a class of service.
+    /// Lane of each service level at every port (SLtoVLMappingTable, IBA 7.6.6), the first of a class of service.
     pub sl_to_vl: [u8; 16],
     /// Virtual-lane arbitration tables of every output, switches and hosts alike.
     pub vl_arbitration: VlArbitration,
@@ -46,7 +44,7 @@ pub struct EngineConfig {
 }
 
 impl Default for EngineConfig {
-    /// Returns the defaults: one virtual lane, 4 KiB packets, input buffers that suit their cables, 100 ns per switch.
+    /// One lane, 4 KiB packets, buffers that suit cables, 100 ns per switch.
     fn default() -> Self {
         Self {
             data_vls: 1,
@@ -110,7 +108,6 @@ pub struct SwitchParams {
     pub output_buffer: Option<OutputBuffer>,
 }
 
-/// Virtual lanes of an input buffer that no other lane shares.
 fn one_lane() -> u8 {
     1
 }
@@ -132,13 +129,12 @@ impl Default for SwitchParams {
     }
 }
 
-/// A rate over that of a link in per cent, which a scenario writes as a factor.
+/// A rate relative to a link's in per cent; scenarios write a factor.
 mod percent {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use silvan_core::advice::Advised;
 
-    /// The speed of the link.
     pub const ONE: u32 = 100;
     /// A thousand times as fast.
     pub const MOST: u32 = 100_000;
@@ -223,17 +219,12 @@ pub struct VlArbitration {
     pub high: Vec<(Vl, u8)>,
     /// Low-priority table. When both tables are empty, every data VL has the same weight here.
     pub low: Vec<(Vl, u8)>,
-    /// Limit of High Priority: 4096-byte units that the high table sends before a waiting low-priority packet.
-    ///
-    /// 0 means one packet, 255 no limit.
+    /// Limit of High Priority: 4096-byte units before a waiting low-priority packet; 0 is a packet, 255 no limit.
     pub limit_high: u8,
 }
 
 impl VlArbitration {
-    /// Checks that every lane exists.
-    ///
-    /// # Errors
-    /// [`BuildError::VlArbitration`] with the first entry of a lane that does not exist.
+    /// Checks that lanes exist, or returns [`BuildError::VlArbitration`] with the first that does not.
     pub fn check_lanes(&self, data_vls: u8) -> Result<(), BuildError> {
         for (table, entries) in [("high", &self.high), ("low", &self.low)] {
             let beyond = |&(vl, _): &(Vl, u8)| vl.as_u8() >= data_vls;
@@ -461,10 +452,7 @@ impl LatencyStats {
 }
 
 impl EngineConfig {
-    /// Checks every value that does not depend on the fabric.
-    ///
-    /// # Errors
-    /// The first impossible value found.
+    /// Checks every value that does not depend on the fabric. Errors: the first impossible value found.
     pub fn validate(&self) -> Result<(), BuildError> {
         if !(1..=15).contains(&self.data_vls) {
             return Err(BuildError::DataVls(self.data_vls));
@@ -526,10 +514,7 @@ impl EngineConfig {
         self.validate_vl_arbitration()
     }
 
-    /// Limits of PFC at either direction of a link; `None` with credits.
-    ///
-    /// # Errors
-    /// As [`PfcParams::at`].
+    /// Limits of PFC at either direction of a link; `None` with credits. Errors as [`PfcParams::at`].
     pub fn pfc_limits(&self, link: &Link) -> Result<Option<PfcLimits>, BuildError> {
         let cable = PfcCable {
             rate: link.data_rate(),
@@ -540,11 +525,7 @@ impl EngineConfig {
         self.pfc.as_ref().map(|pfc| pfc.at(cable)).transpose()
     }
 
-    /// Checks that there are virtual lanes for these routes, and that nothing relies on the order of
-    /// packets that they do not keep.
-    ///
-    /// # Errors
-    /// The first thing in the way.
+    /// Checks the lanes of these routes, and that nothing relies on an order of packets that they do not keep.
     pub fn validate_routes(&self, routes: Routes<'_>) -> Result<(), BuildError> {
         if routes.choice != PathChoice::Table {
             if routes.lanes.is_some() {

@@ -1,5 +1,3 @@
-//! Errors that end a run.
-
 use std::fmt;
 
 use silvan_core::{PortId, Time, Vl};
@@ -43,8 +41,7 @@ pub enum EngineError {
     TooLate(Time),
 }
 
-/// Outputs that wait for each other in a cycle: each for buffer space behind it, which only the
-/// next one can free.
+/// Outputs that wait for each other in a cycle: each for buffer space behind it, which only the next one can free.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Deadlock {
     /// Time of detection; the deadlock may have begun up to 1 ms of simulated time before.

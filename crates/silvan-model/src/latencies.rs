@@ -1,14 +1,10 @@
-//! Latency histograms of packets.
-
 use std::collections::BTreeMap;
 
 /// Bits below the leading one of a latency that its bucket distinguishes.
 pub const LATENCY_MANTISSA: u32 = 7;
 
-/// Returns the smallest and the largest latency of a bucket, in whole nanoseconds.
-///
-/// Each latency up to 255 has a bucket; buckets of even latencies are empty there. Above 255 there are 128 buckets per
-/// power of two.
+/// A bucket's smallest and largest latency [ns]: up to 255 one each, above 128 per power of two (even ones empty
+/// below).
 pub fn latency_bucket(bucket: usize) -> (u64, u64) {
     let bucket = bucket as u64;
     let exponent = (bucket >> LATENCY_MANTISSA).saturating_sub(1);
@@ -33,8 +29,7 @@ impl Latencies {
     /// Largest relative error of a percentile; the nanosecond that it is rounded to comes on top.
     pub const PERCENTILE_RESOLUTION: f64 = 1.0 / 128.0;
 
-    /// Joins counts by groups of `2^joined` neighbouring [buckets](latency_bucket) with the exact sum and extremes
-    /// of the same values; `None` if there are no values.
+    /// Joins counts by groups of `2^joined` [buckets](latency_bucket) with exact sum and extremes; `None` if empty.
     pub fn new(
         counts: &[u64],
         joined: u32,
@@ -92,8 +87,7 @@ impl Latencies {
         self.max_ps as f64 / 1e3
     }
 
-    /// Returns the non-empty bins: lowest and highest latency in whole nanoseconds, both included, and number of
-    /// packets.
+    /// Non-empty bins: lowest and highest latency [ns], both included, and packets.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.buckets.iter().map(|&(group, count)| {
             let (lowest, highest) = self.bounds(group);
@@ -107,8 +101,8 @@ impl Latencies {
         (latency_bucket(first).0, latency_bucket(last).1)
     }
 
-    /// The largest value of the bucket up to which the share `quantile` of the packets is, in whole nanoseconds; see
-    /// [`PERCENTILE_RESOLUTION`](Self::PERCENTILE_RESOLUTION). Never outside of the exact extremes.
+    /// The upper bound of the bucket with the share `quantile` [ns], within the exact extremes; see
+    /// [`PERCENTILE_RESOLUTION`](Self::PERCENTILE_RESOLUTION).
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let rank = (quantile.min(1.0) * self.packets as f64).ceil() as u64;
         let mut up_to = 0;

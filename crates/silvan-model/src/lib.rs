@@ -1,12 +1,8 @@
-//! Parameters, results and interface of a simulation, without an engine.
+//! Parameters, results and interface of a simulation, without an engine: callers compile without `silvan-instances`.
 //!
-//! - Values that an engine takes and returns: its parameters ([`EngineConfig`]), counters, latencies, congestion trees,
-//!   and the errors that end a run ([`EngineError`]).
-//! - [`AnySwitch`] and [`AnySource`]: any congestion-control scheme, as one type each.
-//! - [`Simulation`] and [`LiveSimulation`]: a running engine of any compiled combination. [`Engines`] starts engines.
-//!
-//! The engine is generic over congestion control and workload, and compiled for each combination in `silvan-instances`.
-//! The callers depend on this crate instead, so a change of the engine does not compile them again.
+//! - [`EngineConfig`], counters, latencies, congestion trees, [`EngineError`].
+//! - [`AnySwitch`] and [`AnySource`]: any congestion-control scheme as one type each.
+//! - [`Simulation`] and [`LiveSimulation`]: a running engine; [`Engines`] starts them.
 //!
 //! ```
 //! use silvan_model::{BuildError, EngineConfig};
@@ -81,10 +77,7 @@ pub struct Network<'a> {
 
 /// A set of compiled engines.
 pub trait Engines {
-    /// Starts a run.
-    ///
-    /// # Errors
-    /// A value of the configuration that cannot be simulated, or a host without exactly one cable.
+    /// Starts a run; an error names an impossible value, or a host without exactly one cable.
     fn start(
         &self,
         network: Network<'_>,
@@ -92,10 +85,7 @@ pub trait Engines {
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError>;
 
-    /// Starts one for a live fabric.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
+    /// Starts one for a live fabric. Errors as [`start`](Self::start).
     fn start_live(
         &self,
         network: Network<'_>,

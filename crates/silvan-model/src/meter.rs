@@ -1,7 +1,4 @@
-//! Extra counters of live switch ports and adapters.
-//!
-//! They count by service level and by virtual lane, log marked packets, and keep the adapters' path knowledge. They
-//! wrap the congestion control of the run, so the engine of an ordinary run has no such code.
+//! Extra counters of live ports, by service level and lane, logs of marked packets, and path knowledge.
 
 use std::collections::VecDeque;
 
@@ -70,8 +67,7 @@ pub struct MeteredSwitch<S = LiveSwitch> {
 }
 
 impl<S> MeteredSwitch<S> {
-    /// Adds counters to a control. `switch_of` says for each port of the fabric which switch it is of,
-    /// `vls` how many data lanes a port has.
+    /// `switch_of` has each port's switch, `vls` is the number of data lanes.
     pub fn new(inner: S, switch_of: Vec<Option<SwitchId>>, vls: usize) -> Self {
         let meter = SwitchMeter::new(switch_of, vls);
         Self { inner, meter }
@@ -107,7 +103,6 @@ impl SwitchMeter {
         }
     }
 
-    /// Notes a marked packet in the log of its switch.
     fn log(&mut self, now: Time, port: usize, packet: &LinkView) {
         let Some(switch) = self.switch_of[port] else {
             return;

@@ -2,21 +2,16 @@
 
 use silvan_core::HostId;
 
-/// Path knowledge of one host.
 #[derive(Clone, Debug, Default)]
 struct Knowledge {
-    /// Destinations, a bit each, requested since the last invalidation; empty if there was none.
+    /// A bit per destination requested since the last invalidation; empty if there was none.
     wanted: Vec<u64>,
-    /// Destinations, a bit each, to which the host may send.
     open: Vec<u64>,
-    /// True if the host holds back traffic to destinations that are not open.
     holds: bool,
 }
 
-/// The paths of all hosts: requested paths and usable paths.
-///
-/// At first all paths are usable and no path is requested. After [`invalidate`](Self::invalidate), a host sends on no
-/// path before that path is [opened](Self::open).
+/// The paths of all hosts, requested and usable; at first all are usable. [`invalidate`](Self::invalidate) closes them
+/// until [opened](Self::open).
 #[derive(Clone, Debug)]
 pub struct Paths {
     hosts: Vec<Knowledge>,
@@ -36,8 +31,7 @@ impl Paths {
         }
     }
 
-    /// Invalidates all paths of a host: it requests each path when it has traffic, and holds the traffic until the path
-    /// is open.
+    /// Invalidates a host's paths: it requests them on traffic, which waits.
     pub fn invalidate(&mut self, host: HostId) {
         let words = self.hosts.len().div_ceil(64);
         self.hosts[host.index()] = Knowledge {
@@ -47,8 +41,7 @@ impl Paths {
         };
     }
 
-    /// Marks the paths of a host as outdated: it requests each path at its next packet, and continues to send
-    /// meanwhile.
+    /// Marks a host's paths as outdated: it requests each at its next packet and keeps sending.
     pub fn mark_stale(&mut self, host: HostId) {
         let words = self.hosts.len().div_ceil(64);
         let knowledge = &mut self.hosts[host.index()];
@@ -74,7 +67,7 @@ impl Paths {
         std::mem::take(&mut self.wanted)
     }
 
-    /// Returns true if a host may send to another host. Records a request if the path needs one.
+    /// Records a request if the path needs one.
     #[inline]
     pub(crate) fn admit(&mut self, source: HostId, destination: HostId) -> bool {
         let knowledge = &mut self.hosts[source.index()];

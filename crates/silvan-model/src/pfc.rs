@@ -1,4 +1,4 @@
-//! Priority-based flow control (PFC, IEEE 802.1Qbb): thresholds of a buffer, and the headroom above them.
+//! Priority-based flow control (PFC, IEEE 802.1Qbb): thresholds of a buffer, and headroom.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,8 @@ use crate::build_error::BuildError;
 /// Priorities of a link, each paused separately (IEEE 802.1Q, clause 36).
 pub const PRIORITIES: u8 = 8;
 
-/// Bytes of a RoCE v2 packet on the wire in addition to its payload.
-///
-/// Preamble and start of frame 8, Ethernet header 14, IPv4 20, UDP 8, BTH 12, ICRC 4, frame check sequence 4, gap
-/// between frames 12 (IEEE 802.3, clause 3; RFC 791; RFC 768; IBA volume 1, annex A17).
+/// Bytes of a RoCE v2 packet beyond its payload: preamble 8, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, gap 12
+/// (IEEE 802.3, clause 3; RFC 791; RFC 768; IBA volume 1, annex A17).
 pub const ROCE_V2_OVERHEAD: Bytes = Bytes::from_bytes(8 + 14 + 20 + 8 + 12 + 4 + 4 + 12);
 
 /// Bytes of a CNP of RoCE v2 on the wire: the overhead and 16 reserved bytes as payload (IBA volume 1, annex A17).
@@ -57,8 +55,7 @@ pub struct PfcParams {
 }
 
 impl Default for PfcParams {
-    /// Thresholds and headroom by the link; 614.4 ns to respond (IEEE 802.1Q, 36.1.3.3), and pause frames of 64 bytes with
-    /// preamble and gap.
+    /// 614.4 ns to respond (IEEE 802.1Q, 36.1.3.3), pause frames of 64 bytes with preamble and gap.
     fn default() -> Self {
         Self {
             xoff: None,
@@ -103,7 +100,6 @@ pub struct PfcLimits {
     pub delay: Span,
 }
 
-/// Bytes that a link carries in a time, rounded down.
 fn bytes_in(rate: Rate, span: Span) -> u64 {
     const PS_BITS: u128 = 8_000_000_000_000;
     let bytes = u128::from(rate.bits_per_sec()) * u128::from(span.as_ps()) / PS_BITS;
@@ -111,26 +107,15 @@ fn bytes_in(rate: Rate, span: Span) -> u64 {
 }
 
 impl PfcParams {
-    /// Frames between `xoff` and `xon` by default, as in the switches of Zhu et al., "Congestion Control for Large-Scale
-    /// RDMA Deployments", SIGCOMM 2015, section 4.
+    /// Frames between `xoff` and `xon` (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM
+    /// 2015, section 4).
     const HYSTERESIS_FRAMES: u64 = 2;
 
     /// Computes the limits for one direction of a link.
     ///
-    /// The headroom is that of IEEE 802.1Q (annex "Buffer requirements for PFC"). It covers three parts:
-    ///
-    /// - bytes on the link while the pause frame waits for a frame of maximum size, is sent, passes the cable and both
-    ///   interfaces, and is responded to
-    /// - bytes already on the cable and in the interfaces at that time
-    /// - a frame of maximum size that the sender completes
-    ///
-    /// rate × (2 propagation + 2 interface delay + response + time of the largest frame + time of the pause frame) +
-    /// largest frame
-    ///
-    /// With this headroom no byte is ever lost. With one byte less, the worst case loses one byte.
-    ///
-    /// # Errors
-    /// `xon` above `xoff`, a buffer without room for `xoff` and headroom, or a buffer of more than 16 MiB.
+    /// The headroom (IEEE 802.1Q, annex "Buffer requirements for PFC") loses no byte, one byte less would: rate × (2
+    /// propagation + 2 interface delay + response + time of the largest frame + time of the pause frame) + largest
+    /// frame. Errors: `xon` above `xoff`, no room for `xoff` and headroom, or more than 16 MiB.
     pub fn at(&self, cable: PfcCable) -> Result<PfcLimits, BuildError> {
         let PfcCable {
             rate,
@@ -194,7 +179,6 @@ impl PfcParams {
         })
     }
 
-    /// Checks what does not depend on a link.
     pub(crate) fn validate(&self, data_vls: u8) -> Result<(), BuildError> {
         if data_vls > PRIORITIES {
             return Err(BuildError::PfcPriorities(data_vls));
@@ -227,7 +211,6 @@ impl PfcParams {
         Ok(())
     }
 
-    /// Largest frame, beyond any jumbo frame.
     const MOST_FRAME: u64 = 1 << 16;
 }
 

@@ -1,5 +1,3 @@
-//! Readings of a running engine, and the effects of closing a port.
-
 use silvan_core::Time;
 
 /// Delivery progress of one flow.

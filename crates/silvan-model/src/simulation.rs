@@ -1,5 +1,3 @@
-//! The common interface of all compiled engines.
-
 use std::fmt::Debug;
 
 use crate::{
@@ -46,8 +44,7 @@ pub struct Balance {
 /// A change of the fabric while packets move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FabricChange {
-    /// The link out of a port is down: a switch discards packets for it, a host keeps them, and those on the cable are
-    /// lost.
+    /// The link out of a port is down: switches discard packets for it, hosts keep them, those on the cable are lost.
     LinkDown(PortId),
     /// The link out of a port is up again.
     LinkUp(PortId),
@@ -57,35 +54,19 @@ pub enum FabricChange {
     SinkRate(HostId, Option<Rate>),
 }
 
-/// An engine in progress, of any compiled combination.
-///
-/// A call goes through a pointer, which costs little compared with the work between two samples of a run.
+/// An engine in progress, of any compiled combination; pointer calls cost little beside a sample.
 pub trait Simulation {
-    /// Processes every event before `end`; events at `end` itself belong to the next call. The call returns earlier if
-    /// the workload pauses the run.
-    ///
-    /// # Errors
-    /// [`EngineError`]; a run continued after an error returns the same error again.
+    /// Processes events before `end`, or until the workload pauses; an [`EngineError`] returns on each further call.
     fn run_until(&mut self, end: Time) -> Result<(), EngineError>;
 
-    /// Runs like [`run_until`](Self::run_until), without the checks for a deadlock and for losses at `end`.
-    ///
-    /// Meant for many short steps. Longer runs check once per simulated millisecond.
-    ///
-    /// # Errors
-    /// Same errors as [`run_until`](Self::run_until).
+    /// As [`run_until`](Self::run_until) for many short steps, without the checks for deadlock and losses at `end`;
+    /// longer runs check once per simulated millisecond.
     fn step_until(&mut self, end: Time) -> Result<(), EngineError>;
 
-    /// Applies a change now, to the switches or to the adapters, depending on the setting.
-    ///
-    /// # Errors
-    /// [`UnknownSetting`] if neither has it.
+    /// Applies a change now, to switches or adapters; [`UnknownSetting`] if neither has it.
     fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting>;
 
-    /// Changes the fabric now.
-    ///
-    /// # Panics
-    /// If the run was started without [`changes_fabric`](crate::Network::changes_fabric), or there is no such port or host.
+    /// Changes the fabric now. Panics without [`changes_fabric`](crate::Network::changes_fabric), such a port or host.
     fn change_fabric(&mut self, change: FabricChange);
 
     /// The instant up to which events have been processed.
@@ -117,8 +98,7 @@ pub trait Simulation {
         Some("the run has several threads")
     }
 
-    /// Returns true if congestion control has held a flow back, moved a packet to another lane or path, discarded one, or delays
-    /// credits.
+    /// True if congestion control has held back a flow, moved or discarded a packet, or delays credits.
     fn control_acted(&self) -> bool;
 
     /// Data packets delivered.
@@ -133,8 +113,7 @@ pub trait Simulation {
     /// Wire bytes that wait in the switch for this output Port VL.
     fn queued(&self, output: PortId, vl: Vl) -> Bytes;
 
-    /// Reads the sampled values of these ports, of the first `vls` virtual lanes, in the order of `ports`. The vector
-    /// is overwritten.
+    /// Overwrites `readings` with the sampled values of these ports' first `vls` lanes.
     fn read_ports(&self, ports: &[PortId], vls: u8, readings: &mut Vec<PortReading>) {
         let queued = |port: PortId| -> u64 {
             let lanes = (0..vls).filter_map(|vl| Vl::try_new(vl).ok());
@@ -151,8 +130,7 @@ pub trait Simulation {
     /// Counters of a host since the start.
     fn host_counters(&self, host: HostId) -> HostCounters;
 
-    /// The flows that the congestion control of a host holds below the rate of their link now, by destination and
-    /// service level.
+    /// Flows that congestion control holds below their link's rate, by destination and service level.
     fn flow_limits(&self, host: HostId) -> Vec<FlowLimit>;
 
     /// Counts of a traffic class since the start.
@@ -161,8 +139,7 @@ pub trait Simulation {
     /// Latencies of the packets of a class, if kept and not empty.
     fn latency_of_class(&self, class: u16) -> Option<Latencies>;
 
-    /// Adds the packets of a class to the counts of [`latency_bucket`](crate::latency_bucket)s; the counts grow
-    /// as far as needed.
+    /// Adds a class's packets to the counts of [`latency_bucket`](crate::latency_bucket)s, which grow.
     fn add_latency_counts(&self, class: u16, counts: &mut Vec<u64>);
 
     /// Latencies of the packets that a host received, if kept and not empty.
@@ -185,8 +162,7 @@ pub trait Simulation {
         Vec::new()
     }
 
-    /// Returns the traffic that rates and patterns describe. Its progress at a host is in
-    /// [`traffic_of`](Self::traffic_of).
+    /// The traffic of rates and patterns; a host's progress is in [`traffic_of`](Self::traffic_of).
     fn traffic(&self) -> &Traffic;
 
     /// The traffic, as far as it has come at this host.
@@ -201,38 +177,27 @@ pub trait Simulation {
     /// The programs, if there are any.
     fn programs(&self) -> Option<&Programs>;
 
-    /// Calls `change` with the programs at the current instant, and polls hosts with new messages. Without effect if
-    /// there are no programs.
+    /// Calls `change` with the programs, if any, now, and polls hosts with new messages.
     fn change_programs(&mut self, change: &mut dyn FnMut(&mut Programs, Time)) {
         let _ = change;
     }
 
-    /// Checks that bytes, credits and queues of the data plane add up.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold.
+    /// Checks that bytes, credits and queues of the data plane add up. Errors: the first invariant that does not hold.
     fn audit(&self) -> Result<(), InvariantError>;
 }
 
 /// An engine whose counters are read and whose fabric is changed while packets move.
 pub trait LiveSimulation: Simulation + Debug + Send {
-    /// Ends a deadlock: what waits at the ports of the cycle is discarded, and the run can go on. Gives
-    /// the number of packets, 0 if there is no deadlock.
+    /// Ends a deadlock by discarding the packets at the cycle's ports; returns their number.
     fn break_deadlock(&mut self) -> usize;
 
     /// Tells the load which packets were discarded since the last call.
     fn settle_losses(&mut self);
 
-    /// Sets or removes the forwarding entries of a switch for some hosts.
-    ///
-    /// # Panics
-    /// If there is no such node or host.
+    /// Sets or removes the forwarding entries of a switch for some hosts. Panics if there is no such node or host.
     fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]);
 
-    /// Sets the virtual-lane arbitration tables of an output port.
-    ///
-    /// # Errors
-    /// [`BuildError::VlArbitration`] if a table names a lane that does not exist.
+    /// Sets an output port's arbitration tables; [`BuildError::VlArbitration`] for an absent lane.
     fn set_vl_arbitration(
         &mut self,
         port: PortId,
@@ -251,39 +216,25 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// Returns the SL-to-VL mapping of a switch; `None` if the node is no switch or has no such ports.
     fn sl_to_vl(&self, switch: NodeId, input: PortNumber, output: PortNumber) -> Option<[u8; 16]>;
 
-    /// Sets the virtual lanes by service level of what a host sends.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Sets the virtual lanes by service level of what a host sends. Panics if there is no such host.
     fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]);
 
-    /// Returns the SL-to-VL mapping of a host.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Returns the SL-to-VL mapping of a host. Panics if there is no such host.
     fn host_sl_to_vl(&self, host: HostId) -> [u8; 16];
 
-    /// Sets the service level of packets from one host to another whose traffic has service level 0.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Sets the service level of packets whose traffic has level 0. Panics without such a host.
     fn set_path_sl(&mut self, source: HostId, destination: HostId, level: Sl);
 
-    /// Returns the service level of a path.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Returns the service level of a path. Panics if there is no such host.
     fn path_sl(&self, source: HostId, destination: HostId) -> Sl;
 
-    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
-    /// has to send.
+    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it has to send.
     fn close_port(&mut self, port: PortId, on_wire: OnWire);
 
     /// Gives a link another data rate in the direction out of this port.
     fn set_link_rate(&mut self, port: PortId, rate: Rate);
 
-    /// Changes the rate at which a host receives payload, for packets that leave its switch from now on; `None`
-    /// for the rate of the configuration.
+    /// Changes a host's payload rate for packets that leave its switch later; `None` for the configured rate.
     fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>);
 
     /// Adds bit errors to what a port receives from now on; `None` ends all of them.
@@ -310,8 +261,8 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// Returns the congestion control at the hosts, to change settings.
     fn adapter_mut(&mut self) -> &mut MeteredAdapter;
 
-    /// The load, to change it; call [`wake`](Self::wake) for hosts that have more to send now. Programs are changed by
-    /// [`change_programs`](Simulation::change_programs).
+    /// The load; call [`wake`](Self::wake) for hosts with more to send,
+    /// [`change_programs`](Simulation::change_programs) for programs.
     fn load_mut(&mut self) -> &mut Load;
 
     /// Polls a host at the current instant, after its traffic was changed from outside.

@@ -1,5 +1,3 @@
-//! Packets that a run records hop by hop.
-
 use silvan_core::{Bytes, HostId, PortId, Sl, Span, Time, Vl};
 
 /// Filter for recorded packets: packets that leave one of the ports, and packets of one of the flows.
@@ -24,10 +22,7 @@ pub enum PacketKind {
     Grant,
 }
 
-/// A packet that leaves a port, with the causes of its waiting time there.
-///
-/// In a switch, the rest of `at - arrived` after credit wait, pacing and throttling is the time for `sent_before` other
-/// packets. At a host the rest is zero.
+/// A packet that leaves a port, with the causes of its waiting time; the rest is time for `sent_before` packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHop {
     /// Time at which the first bit leaves.

@@ -1,23 +1,16 @@
-//! Congestion trees, found in the state of the data plane at one instant.
-//!
-//! The terms are those of Gran et al., "Exploring the Scope of the InfiniBand Congestion Control Mechanism", IPDPS
-//! 2012, sections I to III. The definitions hold with and without congestion control.
+//! Congestion trees at one instant, by Gran et al., "Exploring the Scope of the InfiniBand Congestion Control
+//! Mechanism", IPDPS 2012, sections I to III, with or without congestion control.
 //!
 //! - A Port VL **lacks credits** if it has too few for a packet of MTU size.
-//! - A **root** is an output Port VL of a switch that holds at least the threshold in waiting bytes. It either has
-//!   credits ("the Port VL has available credits to output data", section II.1) or is connected to a host, whose sink
-//!   alone can block the last link.
-//! - A **branch** is an output Port VL of a switch with waiting packets and without credits. The input buffer at its
-//!   far end holds a packet that waits for a root or for another branch: "branches of the tree will grow from the root,
-//!   backwards" (section III).
-//! - A **source** is a host whose uplink lacks credits in the same way: the branch has grown "all the way back into a
-//!   source node".
-//! - **Depth** is the smallest number of such waits from a Port VL to a root, which has depth 0. If a buffer holds
-//!   packets for several branches, the branch nearest to a root is the parent. Further criteria are the most waiting
-//!   bytes, then the lower number. So a Port VL belongs to at most one tree and follows one parent to the root.
-//! - A packet that waits for a Port VL of a tree **contributes** if its path leads over a root: this tree's root,
-//!   otherwise the first root on the path. Any other packet is a **victim** of the tree (head-of-line blocking, section
-//!   I). A host can be both (footnote 3).
+//! - A **root** is a switch's output Port VL with at least the threshold in waiting bytes, and with credits (section
+//!   II.1) or connected to a host.
+//! - A **branch** is one with waiting packets and without credits, whose far buffer holds a packet for a root or branch
+//!   (section III).
+//! - A **source** is a host whose uplink lacks credits in the same way.
+//! - **Depth** is the smallest number of such waits to a root. The parent is nearest to a root, then has the most
+//!   waiting bytes, then the lowest number.
+//! - A waiting packet **contributes** to the root on its path (this tree's, else the first); any other is a **victim**
+//!   (section I). A host can be both (footnote 3).
 
 use silvan_core::{Bytes, HostId, PortId, Time, Vl};
 

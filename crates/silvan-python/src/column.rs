@@ -1,8 +1,6 @@
 //! Columns that cross into Python without a copy, through the buffer protocol.
 //!
-//! The protocol returns a raw pointer, so this module has `unsafe` code. It is sound because a
-//! column owns its values, is never changed or moved after its creation, and every view of it holds
-//! a reference to it.
+//! The raw pointer is sound: a column owns its values, never changes or moves, and every view holds a reference to it.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +11,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Values that a column can hold: plain numbers, every bit pattern of which is a value.
+/// Every bit pattern is a value.
 enum Values {
     U8(Vec<u8>),
     I32(Vec<i32>),
@@ -22,7 +20,6 @@ enum Values {
     F64(Vec<f64>),
 }
 
-/// A read-only column of numbers in memory that Rust owns.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct Column(Values);
 
@@ -39,7 +36,6 @@ macro_rules! column_from {
 column_from!(U8(u8), I32(i32), U32(u32), U64(u64), F64(f64));
 
 impl Column {
-    /// First byte and number of bytes.
     fn bytes(&self) -> (*const u8, usize) {
         fn of<T>(values: &[T]) -> (*const u8, usize) {
             (values.as_ptr().cast(), size_of_val(values))
@@ -56,13 +52,12 @@ impl Column {
 
 #[pymethods]
 impl Column {
-    /// Size in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
         self.bytes().1
     }
 
-    /// Address of the first byte, by which a test can tell a view from a copy.
+    /// Tells a view from a copy in tests.
     #[getter]
     fn address(&self) -> usize {
         self.bytes().0 as usize

@@ -1,5 +1,3 @@
-//! The class `Manager`.
-
 use std::collections::VecDeque;
 use std::io::Write;
 use std::path::PathBuf;
@@ -24,11 +22,10 @@ use crate::errors::{manager_error, scenario_error};
 
 type ManagerResult = Result<usize, StartError>;
 
-/// Rounds and bytes of the log that are kept until they are read: half a minute at ten rounds a second.
+/// Half a minute at ten rounds a second.
 const MOST_ROUNDS: usize = 300;
 const MOST_LOG: usize = 1 << 20;
 
-/// Rounds and log of the manager for a page, until Python reads them.
 #[derive(Default)]
 struct Shown {
     /// Rounds with their times in nanoseconds since 1970.
@@ -43,7 +40,6 @@ fn lock(shown: &Mutex<Shown>) -> std::sync::MutexGuard<'_, Shown> {
     shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the log for the page.
 struct ShownLog(SharedShown);
 
 impl Write for ShownLog {
@@ -72,24 +68,21 @@ fn observer(shown: SharedShown) -> Observer {
     })
 }
 
-/// Time in nanoseconds since 1970, the manager's activity as JSON, the loads of the ports, and the subnet, if it has
-/// changed since the round before.
+/// Nanoseconds since 1970, activity as JSON, loads, and the subnet if it has changed.
 type ShownRound = (u64, String, Py<PyBytes>, Option<SubnetTables>);
 
-/// A congestion manager that runs in a thread of its own, without the interpreter's lock.
+/// A congestion manager in a thread of its own, without the interpreter's lock.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct Manager {
     stop: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<ManagerResult>>>,
     shown: SharedShown,
-    /// The subnet that was read last.
     map: Mutex<Option<ManagedSubnet>>,
 }
 
 #[pymethods]
 impl Manager {
-    /// Reads the configuration, opens everything and starts. It logs to standard error. A live manager keeps its rounds
-    /// and its log for `rounds` and `log`.
+    /// Reads the configuration and starts, logging to standard error; a live one keeps `rounds` and `log`.
     #[new]
     #[pyo3(signature = (text, source, *, act, once, restore, json, verbose, live))]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
@@ -141,7 +134,6 @@ impl Manager {
         })
     }
 
-    /// Returns true while the manager runs.
     fn is_running(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         thread.as_ref().is_some_and(|thread| !thread.is_finished())
@@ -152,7 +144,7 @@ impl Manager {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until it has ended, and gives the number of changes that could not be restored.
+    /// Returns the changes that could not be restored.
     fn join(&self, py: Python<'_>) -> PyResult<usize> {
         let thread = {
             let mut guard = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,8 +159,7 @@ impl Manager {
         }
     }
 
-    /// Returns the rounds since the last call. Rounds of a subnet with contradictions are omitted. The time scale is
-    /// that of an emulated fabric, 1 for a real subnet.
+    /// Since the last call, without contradictory subnets; a real subnet's time scale is 1.
     fn rounds(&self, py: Python<'_>, time_scale: f64) -> PyResult<Vec<ShownRound>> {
         let rounds = std::mem::take(&mut lock(&self.shown).rounds);
         let mut map = self.map.lock().unwrap_or_else(PoisonError::into_inner);
@@ -193,7 +184,6 @@ impl Manager {
         PyBytes::new(py, &std::mem::take(&mut lock(&self.shown).log))
     }
 
-    /// Checks a configuration, raises its faults, and returns its state folder.
     #[staticmethod]
     fn check(py: Python<'_>, text: &str, source: &str) -> PyResult<PathBuf> {
         let read = ManagerSettings::from_toml(text, source);
@@ -201,8 +191,7 @@ impl Manager {
         Ok(settings.state)
     }
 
-    /// A configuration with every default spelled out; with a time scale, one for a fabric that is
-    /// emulated at that speed.
+    /// With every default; with a time scale, for an emulated fabric.
     #[staticmethod]
     #[pyo3(signature = (time_scale=None))]
     fn example(time_scale: Option<f64>) -> String {

@@ -1,5 +1,3 @@
-//! The functions that diagnose a subnet. Reports are JSON text.
-
 #[cfg(target_os = "linux")]
 use std::net::{SocketAddr, ToSocketAddrs};
 #[cfg(target_os = "linux")]
@@ -36,13 +34,11 @@ fn json(py: Python<'_>, report: &Report) -> PyResult<String> {
     serde_json::to_string(report).map_err(|error| diagnosis_error(py, &error.to_string(), None))
 }
 
-/// Reads stated ticks, such as `4 ns` and `Quantum=0.32 ns`.
 fn given_ticks(py: Python<'_>, texts: &[String]) -> PyResult<GivenTicks> {
     let given = GivenTicks::parse(texts.iter().map(String::as_str));
     given.map_err(|error| diagnosis_error(py, &format!("tick: {error}"), Some(error.hint())))
 }
 
-/// Returns the role of a file, for messages.
 fn role(role: FileRole) -> &'static str {
     match role {
         FileRole::Topology => "topology",
@@ -61,8 +57,7 @@ pub fn subnet_tables(py: Python<'_>, map: &SubnetMap) -> PyResult<SubnetTables> 
     Ok((text, PyBytes::new(py, &map.routes).unbind()))
 }
 
-/// Diagnoses a subnet from files. Gives the report, the loads of the ports, the subnet, and what is odd about
-/// which file; raises `DiagnosisError` with the file before the message.
+/// Report, loads, subnet, and oddities by file; `DiagnosisError` has the file before the message.
 #[pyfunction]
 #[pyo3(signature = (*, topology, routes, before, after, interval_ps, ticks))]
 #[expect(clippy::type_complexity, reason = "a tuple for Python")]
@@ -101,11 +96,11 @@ pub fn diagnose_dumps(
     ))
 }
 
-/// A report, the loads of the ports, and the subnet, if it is not that of the report before.
+/// Report, loads, and the subnet if it has changed.
 #[cfg(target_os = "linux")]
 type Diagnosed = (String, Py<PyBytes>, Option<SubnetTables>);
 
-/// Sweeps of the subnet behind a port of an adapter, each compared with the one before.
+/// Sweeps behind an adapter's port, each compared with the one before.
 #[cfg(target_os = "linux")]
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct SubnetWatch(Mutex<Watching>);
@@ -113,25 +108,20 @@ pub struct SubnetWatch(Mutex<Watching>);
 #[cfg(target_os = "linux")]
 struct Watching {
     client: Client<UmadTransport>,
-    /// The adapter and the port that are opened.
     device: Option<String>,
     port: u8,
-    /// The port has failed, and is to be opened again.
     is_lost: bool,
     watch: Watch,
     /// Stated ticks of PortXmitWait. Other ports have that of their device.
     given_ticks: GivenTicks,
-    /// Last sweep, until it is reported.
     survey: Option<Survey>,
-    /// The topology that was laid out last, and its layout.
     map: Option<(Arc<LiveSubnet>, SubnetMap)>,
-    /// The metrics, if they are served, and the endpoint that serves them until the end.
     exporter: Option<(Arc<Exporter>, Endpoint)>,
 }
 
 #[cfg(target_os = "linux")]
 impl Watching {
-    /// Acts on the subnet. A port that fails, or has failed before, is opened again, and what was to be done is done again.
+    /// A failed port is opened again, and the action repeated.
     fn act<R>(
         &mut self,
         act: impl Fn(&mut Self) -> Result<R, SurveyError>,
@@ -158,7 +148,6 @@ impl Watching {
         done
     }
 
-    /// Notes that the port has failed.
     fn lose(&mut self) {
         self.is_lost = true;
         self.survey = None;
@@ -212,7 +201,6 @@ impl SubnetWatch {
 #[cfg(target_os = "linux")]
 #[pymethods]
 impl SubnetWatch {
-    /// Opens the port.
     #[new]
     #[pyo3(signature = (*, device, port, ticks, link_share))]
     fn new(
@@ -239,8 +227,7 @@ impl SubnetWatch {
         })))
     }
 
-    /// Serves metrics for Prometheus until the object is gone, and reads all counters from now on. Gives the
-    /// address; port 0 means any free port. Sweeps are to follow each other at the interval.
+    /// Serves metrics for the object's life, and reads all counters; port 0 means any free port.
     fn serve(&self, py: Python<'_>, listen: &str, interval_s: f64) -> PyResult<String> {
         let failed = |error: std::io::Error| {
             let what = format!("metrics cannot be served at {listen}: {error}");
@@ -261,7 +248,6 @@ impl SubnetWatch {
         Ok(address)
     }
 
-    /// Notes in the metrics that a sweep has failed.
     fn note_failure(&self) {
         let watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((exporter, _)) = &watching.exporter {
@@ -269,12 +255,10 @@ impl SubnetWatch {
         }
     }
 
-    /// Reads the topology, if it is not known yet or may have changed.
     fn prepare(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |watching| watching.watch.prepare(&mut watching.client))
     }
 
-    /// Reads all counters.
     fn sweep(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |watching| {
             watching.survey = watching.watch.sweep(&mut watching.client)?;
@@ -282,11 +266,7 @@ impl SubnetWatch {
         })
     }
 
-    /// Returns the report of the time between the last two sweeps, the loads of the ports, and the subnet, if it has
-    /// changed since the last report.
-    ///
-    /// Returns `None` after the first sweep of a subnet. The time scale is that of an emulated fabric, 1 for a real
-    /// subnet.
+    /// Report, loads, and the subnet if it has changed; `None` after the first sweep of a subnet.
     fn report(&self, py: Python<'_>, time_scale: f64) -> PyResult<Option<Diagnosed>> {
         let Some((report, loads, is_new)) =
             self.with(py, |watching| Ok(watching.report(time_scale)))?

@@ -1,5 +1,3 @@
-//! The class `Emulation`.
-
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -18,7 +16,7 @@ use crate::scenario::Scenario;
 
 type EmulatorResult = Result<(), EmulatorError>;
 
-/// An emulated fabric that runs in a thread of its own, without the interpreter's lock.
+/// An emulated fabric in a thread of its own, without the interpreter's lock.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct Emulation {
     stop: Arc<AtomicBool>,
@@ -30,8 +28,7 @@ pub struct Emulation {
 
 #[pymethods]
 impl Emulation {
-    /// Opens the sockets and starts to serve. Without a socket name, over UDP from that port on;
-    /// without users, everybody may attach; only the controllers may control the fabric.
+    /// Over UDP from a port without a socket name; without users, everybody may attach; only controllers control.
     #[new]
     #[pyo3(signature = (scenario, *, sockname, udp_port, users, controllers, time_scale, host, blank, devices, paused, faults))]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
@@ -89,13 +86,11 @@ impl Emulation {
         })
     }
 
-    /// The preload library that attaches programs.
     #[staticmethod]
     fn preload_library() -> &'static [u8] {
         include_bytes!(concat!(env!("OUT_DIR"), "/libsilvan_shim.so"))
     }
 
-    /// Returns true while the server runs.
     fn is_running(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         thread.as_ref().is_some_and(|thread| !thread.is_finished())
@@ -106,7 +101,7 @@ impl Emulation {
         self.notices.take()
     }
 
-    /// Ends the emulation, if it still runs, and raises what it has failed of.
+    /// Raises the error that ended it.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = {

@@ -1,5 +1,3 @@
-//! Errors of the crates as exceptions of the module `silvan.errors`.
-
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -10,14 +8,12 @@ use silvan_emulator::EmulatorError;
 use silvan_scenario::ScenarioError;
 use silvan_sim::RunError;
 
-/// The exception class of this name. A missing one would be a mistake in the package, and is
-/// reported as the import error that it is.
+/// A missing one is reported as its import error.
 fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
     let found = py.import("silvan.errors")?.getattr(name)?;
     Ok(found.downcast_into::<PyType>()?)
 }
 
-/// A mistake in a scenario: message, source, line, hint, key and column.
 pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
     let source = Some(error.source_name()).filter(|name| !name.is_empty());
     let arguments = (
@@ -36,7 +32,6 @@ pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
     }
 }
 
-/// A text that is no quantity.
 pub fn quantity_error(py: Python<'_>, error: &ParseQuantityError) -> PyErr {
     let no_place: (Option<String>, Option<usize>) = (None, None);
     let arguments = (
@@ -51,7 +46,7 @@ pub fn quantity_error(py: Python<'_>, error: &ParseQuantityError) -> PyErr {
     }
 }
 
-/// An argument that names nothing of the fabric, or a value beyond its bounds.
+/// Names nothing of the fabric, or is out of bounds.
 pub fn argument_error(py: Python<'_>, message: &str) -> PyErr {
     match class(py, "SimulationError") {
         Ok(class) => PyErr::from_type(class, (message.to_owned(),)),
@@ -59,7 +54,7 @@ pub fn argument_error(py: Python<'_>, message: &str) -> PyErr {
     }
 }
 
-/// A call of a scheme's function that failed; the package finds out where and why.
+/// The package finds place and reason.
 fn hook_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let raise = || -> PyResult<PyErr> {
         let class = py.import("silvan.hook_failure")?.getattr("HookFailure")?;
@@ -70,7 +65,6 @@ fn hook_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     raise().unwrap_or_else(|error| error)
 }
 
-/// A run without a result: message, cycle and hint.
 pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     let (cycle, hint) = match error {
         RunError::Interrupted { .. } => return PyKeyboardInterrupt::new_err(()),
@@ -93,7 +87,6 @@ pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     }
 }
 
-/// A fabric that cannot be emulated, or no longer: message and hint.
 #[cfg(target_os = "linux")]
 pub fn emulator_error(py: Python<'_>, error: &EmulatorError) -> PyErr {
     let hint = match error {
@@ -112,7 +105,6 @@ pub fn emulator_error(py: Python<'_>, error: &EmulatorError) -> PyErr {
     }
 }
 
-/// A subnet that cannot be diagnosed.
 pub fn diagnosis_error(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
     match class(py, "DiagnosisError") {
         Ok(class) => PyErr::from_type(class, (message.to_owned(), hint.map(str::to_owned))),
@@ -120,7 +112,6 @@ pub fn diagnosis_error(py: Python<'_>, message: &str, hint: Option<&str>) -> PyE
     }
 }
 
-/// A congestion manager that cannot start or go on: message and hint.
 #[cfg(target_os = "linux")]
 pub fn manager_error(py: Python<'_>, error: &impl std::fmt::Display, hint: &str) -> PyErr {
     match class(py, "ManagerError") {

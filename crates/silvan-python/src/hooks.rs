@@ -1,14 +1,11 @@
-//! The hooks that schemes in Python can implement.
-
 use pyo3::prelude::*;
 use silvan_cc::hooks::foreign::{AnswerKind, Field, OUTPUT_ROWS};
 use silvan_cc::hooks::{SOURCE_HOOKS, SWITCH_HOOKS};
 
-/// A hook: its name, its documentation, its arguments, what it returns, and the largest choice.
+/// Name, documentation, arguments, result, and the largest choice.
 type Hook = (&'static str, &'static str, Vec<Argument>, &'static str, u64);
 
-/// An argument: its name, the names of its columns if it consists of rows, and the number of rows
-/// that a function may fill in (0: it only reads them).
+/// Name, columns if it has rows, and rows that a function may fill in (0: read-only).
 type Argument = (&'static str, Vec<&'static str>, usize);
 
 /// All hooks, first those at the switches.

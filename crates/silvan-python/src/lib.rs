@@ -1,9 +1,6 @@
-//! Thin Python bindings: the module `silvan._silvan`.
+//! Thin Python bindings: the module `silvan._silvan`, which the package `silvan` wraps and documents.
 //!
-//! Nothing is decided here. Scenarios are checked and run by `silvan-scenario`; the Python package
-//! `silvan` wraps what this module gives, and documents it. The stub `_silvan.pyi` next to that
-//! package lists the same names with their types, and is checked against the compiled module.
-//! `Emulation`, `Manager` and `SubnetWatch` exist on Linux only.
+//! The stub `_silvan.pyi` is checked against it. `Emulation`, `Manager` and `SubnetWatch` exist on Linux only.
 
 mod column;
 #[cfg(target_os = "linux")]
@@ -29,18 +26,15 @@ use silvan_core::{Bytes, Length, Rate, Span};
 
 use crate::errors::quantity_error;
 
-/// The engine's working set is a few megabytes that it visits at random. This allocator keeps them
-/// together in large pages where the system offers them, which is worth about a tenth of the speed.
+/// Large pages for the engine's random visits: about a tenth of the speed.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// JSON schema of scenario files, as JSON text.
 #[pyfunction]
 fn schema() -> String {
     silvan_scenario::json_schema().to_string()
 }
 
-/// Every key of a scenario file with its unit and default, as Markdown.
 #[pyfunction]
 fn reference() -> String {
     silvan_scenario::reference_markdown()
@@ -59,31 +53,26 @@ fn parse_quantity(py: Python<'_>, text: &str, kind: &str) -> PyResult<u64> {
     value.map_err(|error| quantity_error(py, &error))
 }
 
-/// Every counter of a port with its unit, tables, datagrams and metric, as a Markdown table.
 #[pyfunction]
 fn port_counters() -> String {
     silvan_core::PortCounters::reference()
 }
 
-/// Every table of a result with its columns, as Markdown.
 #[pyfunction]
 fn table_reference() -> String {
     silvan_sim::table_reference()
 }
 
-/// Largest relative error of a latency percentile.
 #[pyfunction]
 fn latency_percentile_resolution() -> f64 {
     silvan_sim::Latencies::PERCENTILE_RESOLUTION
 }
 
-/// Version of silvan.
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// Name and summary of every registered congestion-control scheme.
 #[pyfunction]
 fn schemes() -> Vec<(&'static str, &'static str)> {
     let all = SchemeName::ALL.iter();
@@ -91,7 +80,6 @@ fn schemes() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// Names that `control.scheme` takes: the schemes and their variants.
 #[pyfunction]
 fn scheme_names() -> Vec<&'static str> {
     SchemeChoice::all().iter().map(|one| one.name()).collect()
@@ -104,7 +92,6 @@ fn scheme_tables(name: &str) -> Vec<&'static str> {
     parts.iter().map(|part| part.as_str()).collect()
 }
 
-/// The parameters of a scheme that are searched, as JSON text; empty for a name that is none.
 #[pyfunction]
 fn scheme_searches(name: &str) -> String {
     let searches = SchemeChoice::find(name).map(silvan_scenario::scheme_searches);

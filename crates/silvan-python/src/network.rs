@@ -1,5 +1,3 @@
-//! The class `Network`: a session whose driver is a Python program.
-
 // The session of a scenario without callbacks is moved between threads.
 #![allow(unsafe_code)]
 
@@ -19,13 +17,12 @@ use crate::errors::{argument_error, run_error};
 use crate::scenario::Scenario;
 use crate::shutdown::ActiveRun;
 
-/// Wall time between two checks of the interpreter's signals, at which other threads get its lock.
+/// Other threads get the interpreter's lock then.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// An arrival or an alarm: its token and its instant.
 type Event = (u32, Time);
 
-/// Keeps what the network has notified, and stops the run for it.
+/// Stops the run for a notification.
 #[derive(Debug)]
 struct Mail(Arc<Mutex<VecDeque<Event>>>);
 
@@ -36,7 +33,6 @@ impl Driver for Mail {
     }
 }
 
-/// The session and what has been requested since its last run.
 struct Open {
     session: Session,
     requests: Vec<Request>,
@@ -46,8 +42,7 @@ struct Open {
 // with them. Everything else in a session is its own. Python's collector may drop a network on any thread.
 unsafe impl Send for Open {}
 
-/// A simulated fabric that Python steers; the package gives events their tags.
-/// It is used on the thread that made it.
+/// A fabric that Python steers, on the thread that made it; the package tags events.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct Network {
     open: Mutex<Open>,
@@ -73,7 +68,6 @@ impl Network {
         })
     }
 
-    /// Names of the hosts, by number.
     fn host_names(&self) -> PyResult<Vec<String>> {
         let open = self.open()?;
         let fabric = open.session.scenario().fabric();
@@ -86,7 +80,6 @@ impl Network {
         Ok(self.open()?.session.now().as_ps())
     }
 
-    /// Requests a message between two hosts by number.
     fn send(&self, py: Python<'_>, src: usize, dst: usize, bytes: u64, token: u32) -> PyResult<()> {
         let mut open = self.open()?;
         let (from, to) = (HostId::new(src), HostId::new(dst));
@@ -119,8 +112,7 @@ impl Network {
         Ok(())
     }
 
-    /// Runs to the next event, or to `end` in picoseconds, or without `end` until nothing is pending. Returns the event's
-    /// token and instant, or none.
+    /// To the next event, to `end` [ps], or until nothing is pending.
     fn next_event(&self, py: Python<'_>, end: Option<u64>) -> PyResult<Option<(u32, u64)>> {
         if let Some((token, at)) = lock(&self.events).pop_front() {
             return Ok(Some((token, at.as_ps())));
@@ -152,7 +144,6 @@ impl Network {
         Ok(event.map(|(token, at)| (token, at.as_ps())))
     }
 
-    /// Totals since the start, by name.
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let totals = self.open()?.session.totals();
         let by_name = PyDict::new(py);
@@ -163,7 +154,6 @@ impl Network {
         Ok(by_name)
     }
 
-    /// Counters of a host since the start, by name.
     fn host_counters<'py>(&self, py: Python<'py>, host: usize) -> PyResult<Bound<'py, PyDict>> {
         let open = self.open()?;
         let counters = open.session.simulation().host_counters(HostId::new(host));
@@ -176,7 +166,6 @@ impl Network {
         Ok(by_name)
     }
 
-    /// Counters of a port since the start, by the column that tables have them in.
     fn port_counters<'py>(
         &self,
         py: Python<'py>,

@@ -1,16 +1,11 @@
-//! An interface of proactive flow throttling on its own.
-
 use pyo3::prelude::*;
 use silvan_cc::schemes::SchemeName;
 use silvan_cc::schemes::pft::injection_rate;
 
 use crate::scenario::Scenario;
 
-/// Measures the injection rate of the scenario's interfaces while they throttle, as a fraction of
-/// the link's rate.
-///
-/// `used` credits are taken, and the count covers `cycles` clock cycles. Returns `None` if the
-/// scheme has no such part.
+/// Injection rate of throttling interfaces as a fraction of the link's, with `used` credits over `cycles` clock cycles;
+/// `None` without such a part.
 #[pyfunction]
 pub fn pft_injection_rate(
     scenario: &Bound<'_, Scenario>,

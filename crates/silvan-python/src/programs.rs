@@ -1,14 +1,9 @@
-//! Collective operations as the operations of one rank.
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use silvan_workload::programs::collective::{Algorithm, Collective, Operation};
 use silvan_workload::programs::{Group, Op};
 
-/// Returns the operations of the rank `me` of `ranks` in a collective operation.
-///
-/// They are `("send", to, bytes, tag)`, `("recv", from, bytes, tag)`, and `("wait", 0, 0, 0)` for
-/// everything that it has started.
+/// Rank `me`'s operations: `("send", to, bytes, tag)`, `("recv", from, bytes, tag)`, and `("wait", 0, 0, 0)` for all.
 #[pyfunction]
 #[pyo3(signature = (operation, algorithm, ranks, me, size))]
 pub fn collective(

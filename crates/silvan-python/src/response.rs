@@ -1,5 +1,3 @@
-//! The class `Response`: response functions, their design conditions, and their lookup tables.
-
 use std::cell::RefCell;
 
 use pyo3::exceptions::PyValueError;
@@ -9,7 +7,7 @@ use silvan_cc::schemes::ecn::{
     Aimd, EcnError, Fimd, Lipd, RATES, RateTables, Response as Builtin, ResponseFunction,
 };
 
-/// A response function: one of the paper's, or two functions of a caller.
+/// The paper's, or two functions of a caller.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct Response(ResponseKind);
 
@@ -22,10 +20,10 @@ enum ResponseKind {
     },
 }
 
-/// Result of a check: condition, meaning, true if it holds, and the worst rate with its value and bound.
+/// Condition, meaning, true if it holds, worst rate, value and bound.
 type Diagnosis = (&'static str, &'static str, bool, f64, f64, f64);
 
-/// Pairs of packets and next delay for increase, next delays for decrease.
+/// Packets and next delay for increase, next delays for decrease.
 type Tables = (Vec<(u16, u8)>, Vec<u8>);
 
 fn refused(error: EcnError) -> PyErr {
@@ -112,8 +110,7 @@ impl Response {
 }
 
 impl Response {
-    /// Hands the function to `ask`. An exception of a caller's function makes its value no number, and
-    /// is raised in the end.
+    /// An exception makes the value no number, and is raised in the end.
     fn with<T>(&self, py: Python<'_>, ask: impl FnOnce(Called<'_, '_>) -> T) -> PyResult<T> {
         let raised = RefCell::new(None);
         let answer = ask(Called {
@@ -128,7 +125,6 @@ impl Response {
     }
 }
 
-/// The function while Python holds still.
 struct Called<'a, 'py> {
     py: Python<'py>,
     kind: &'a ResponseKind,

@@ -1,5 +1,3 @@
-//! The function `run` and what it returns.
-
 // A caller's functions come as addresses.
 #![allow(unsafe_code)]
 
@@ -26,7 +24,7 @@ use crate::shutdown::ActiveRun;
 /// Time between two checks of the interpreter, for signals and to report progress. A check needs the interpreter's lock, for which other threads may make it wait.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Results of a run: columns by table, and numbers about the run as JSON text.
+/// Columns by table, and numbers as JSON.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct RunOutput {
     #[pyo3(get)]
@@ -35,9 +33,7 @@ pub struct RunOutput {
     summary: String,
 }
 
-/// Runs a scenario, without the interpreter's lock, on its own number of threads unless another is given.
-///
-/// An exception of the progress callback, or of a signal handler, ends the run and is passed on.
+/// Without the interpreter's lock, on the scenario's threads unless given; exceptions of callbacks end the run.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, progress, callbacks=None, threads=None))]
 pub fn run(
@@ -88,12 +84,10 @@ pub fn run(
     })
 }
 
-/// Returns the number of threads; 0 in Python means `auto`.
 fn threads_of(count: u16) -> Threads {
     NonZeroU16::new(count).map_or(Threads::AUTO, Threads::Count)
 }
 
-/// The addresses of a caller's functions, by name, and that of their state.
 fn addresses(mut named: BTreeMap<String, usize>) -> PyResult<Addresses> {
     let state = named.remove("state").unwrap_or_default();
     let mut addresses = Addresses::new(state);
@@ -105,14 +99,13 @@ fn addresses(mut named: BTreeMap<String, usize>) -> PyResult<Addresses> {
     Ok(addresses)
 }
 
-/// Connection of a run to the interpreter: it reports progress and honours signals.
+/// Reports progress and honours signals.
 struct Observer {
     active: ActiveRun,
     progress: Option<Py<PyAny>>,
     last: Mutex<LastCheck>,
 }
 
-/// The last check of the interpreter.
 struct LastCheck {
     at: Instant,
     state: Progress,
@@ -141,7 +134,6 @@ impl Observer {
         })
     }
 
-    /// Checks the interpreter if that is due. Returns whether the run may go on.
     fn check(&self, state: Progress) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.state = state;
@@ -169,7 +161,6 @@ impl Observer {
         last.raised.is_none()
     }
 
-    /// Reports the last progress again.
     fn report_end(&self, py: Python<'_>) -> PyResult<()> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let state = last.state;
@@ -177,7 +168,6 @@ impl Observer {
         report(py, self.progress.as_ref(), state)
     }
 
-    /// The exception that ended the run.
     fn raised(&self) -> Option<PyErr> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.raised.take()
@@ -229,7 +219,7 @@ fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
     Ok(columns)
 }
 
-/// Values in Arrow's layout: a bit for each that is there, and the values.
+/// Arrow's layout: validity bits, and values.
 fn optional_column<T: Copy + Default>(values: &[Option<T>]) -> (Vec<u8>, Vec<T>) {
     let valid = bits(values.iter().map(Option::is_some));
     let values = values.iter().map(|value| value.unwrap_or_default());
@@ -245,11 +235,7 @@ fn bits(values: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
     bytes
 }
 
-/// Texts in Arrow's layout: where each begins and the last ends, and all of them joined.
-///
-/// # Panics
-///
-/// When the texts hold 2 GiB or more, the most that Arrow's 32-bit offsets reach.
+/// Arrow's layout: offsets and joined text. Panics from 2 GiB on, as offsets have 32 bits.
 fn text_column(texts: &[String]) -> (Vec<i32>, Vec<u8>) {
     let mut offsets = Vec::with_capacity(texts.len() + 1);
     let mut bytes = Vec::with_capacity(texts.iter().map(String::len).sum());

@@ -1,5 +1,3 @@
-//! The class `Scenario`.
-
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
@@ -11,7 +9,6 @@ use silvan_workload::traffic::Arrivals;
 
 use crate::errors::scenario_error;
 
-/// A checked scenario.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct Scenario(pub silvan_scenario::Scenario);
 
@@ -24,7 +21,7 @@ pub(crate) fn read_overrides(overrides: Vec<(String, String)>) -> Vec<Override> 
 
 #[pymethods]
 impl Scenario {
-    /// Reads a scenario; each override is a dotted key and a TOML literal.
+    /// Overrides are dotted keys and TOML literals.
     #[staticmethod]
     #[pyo3(signature = (text, source, overrides))]
     fn from_toml(
@@ -41,7 +38,6 @@ impl Scenario {
             .map_err(|error| scenario_error(py, &error))
     }
 
-    /// Returns the scenario with more overrides.
     fn with_overrides(&self, py: Python<'_>, overrides: Vec<(String, String)>) -> PyResult<Self> {
         let overrides = read_overrides(overrides);
         py.detach(|| self.0.with_overrides(&overrides))
@@ -49,7 +45,7 @@ impl Scenario {
             .map_err(|error| scenario_error(py, &error))
     }
 
-    /// The text that the scenario was read from, the name of its source, and the overrides.
+    /// Text, source, and overrides.
     fn written(&self) -> (&str, Option<&str>, Vec<(&str, &str)>) {
         let (text, source, overrides) = self.0.written();
         let overrides = overrides.iter();
@@ -58,12 +54,11 @@ impl Scenario {
         (text, source, overrides.collect())
     }
 
-    /// Returns one run of the scenario, with a fixed seed and without variation.
     fn single_run(&self, seed: u64) -> Self {
         Self(self.0.single_run(seed))
     }
 
-    /// The overrides of every point of the scenario's sweep; one empty list if nothing varies.
+    /// One empty list if nothing varies.
     fn sweep_points(&self) -> Vec<Vec<(String, String)>> {
         let points = self.0.sweep_points().into_iter();
         points
@@ -71,34 +66,30 @@ impl Scenario {
             .collect()
     }
 
-    /// The scenario as TOML text, every default as a comment.
     fn to_toml(&self) -> String {
         self.0.to_toml()
     }
 
-    /// The fabric as a net file of ibsim.
     fn ibsim_net(&self, py: Python<'_>) -> PyResult<String> {
         let net = self.0.ibsim_net();
         net.map_err(|error| scenario_error(py, &error))
     }
 
-    /// The nodes and cables of the fabric, as JSON text.
+    /// Nodes and cables as JSON text.
     fn graph(&self) -> String {
         self.0.graph().to_string()
     }
 
-    /// Names of the switches, and the port of each for each host, switch by switch.
+    /// Switches, and their port for each host, switch by switch.
     fn egress_ports<'py>(&self, py: Python<'py>) -> (Vec<&str>, Bound<'py, PyBytes>) {
         let (names, ports) = self.0.egress_ports();
         (names, PyBytes::new(py, &ports))
     }
 
-    /// The effective scenario as JSON text.
     fn to_json(&self) -> String {
         self.0.to_json().to_string()
     }
 
-    /// Describes the parts that the scenario builds, as JSON text.
     fn describe(&self) -> String {
         self.0.describe().to_string()
     }
@@ -116,14 +107,14 @@ impl Scenario {
         self.0.base_rtt_s()
     }
 
-    /// Theoretical maximum mean receive rate of the hosts that are not hotspots, in bit/s.
+    /// Mean receive rate of hosts that are not hotspots [bit/s].
     fn tmax(&self, py: Python<'_>, seed: u64, at_ps: u64) -> PyResult<f64> {
         self.0
             .tmax(seed, Time::from_ps(at_ps))
             .map_err(|error| scenario_error(py, &error))
     }
 
-    /// Messages or flows, and their bytes, that arrive at open-loop sources after the warm-up, by class.
+    /// Messages or flows and bytes of open-loop sources after the warm-up, by class.
     fn arrivals(
         &self,
         py: Python<'_>,
@@ -145,20 +136,19 @@ impl Scenario {
         Ok(offered.into_iter().collect())
     }
 
-    /// About how many packet-hops a run with this seed has, and how many bytes of memory its process takes.
+    /// Packet-hops, and bytes of memory.
     fn estimate(&self, py: Python<'_>, seed: u64) -> PyResult<(f64, f64)> {
         let estimate = py.detach(|| self.0.estimate(seed));
         let estimate = estimate.map_err(|error| scenario_error(py, &error))?;
         Ok((estimate.packet_hops, estimate.memory_bytes))
     }
 
-    /// Returns true if any host sends anything.
     #[getter]
     fn has_traffic(&self) -> bool {
         self.0.has_traffic()
     }
 
-    /// SHA-256 of the effective text in hexadecimal digits.
+    /// SHA-256 of the effective text.
     fn hash(&self) -> String {
         self.0.hash()
     }
@@ -178,14 +168,12 @@ impl Scenario {
         self.0.seed()
     }
 
-    /// Data rate of a cable that says nothing else, in bit/s.
     #[getter]
     fn link_bits_per_s(&self) -> u64 {
         self.0.file().link.kind().data_rate().bits_per_sec()
     }
 
-    /// Text, name and function of a scheme in Python with its parameters; `None` if the scheme is
-    /// another one.
+    /// Text, name, function and parameters; `None` for another scheme.
     fn python_scheme(&self) -> Option<(&str, &str, &str, BTreeMap<String, f64>)> {
         if !self.0.scheme().includes(SchemeName::Python) {
             return None;

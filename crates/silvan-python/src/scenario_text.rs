@@ -1,5 +1,3 @@
-//! The class `ScenarioText`.
-
 use pyo3::prelude::*;
 use serde_json::Value;
 use silvan_core::document::SourceText;
@@ -14,7 +12,7 @@ pub struct ScenarioText(SourceText);
 
 #[pymethods]
 impl ScenarioText {
-    /// Parses the text; each override is a dotted key and a TOML literal.
+    /// Overrides are dotted keys and TOML literals.
     #[new]
     #[pyo3(signature = (text, source, overrides))]
     fn new(
@@ -30,14 +28,13 @@ impl ScenarioText {
             .map_err(|error| scenario_error(py, &error))
     }
 
-    /// The tables as JSON text.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
         let tables = self.0.read::<Value>();
         let tables = tables.map_err(|error| scenario_error(py, &error))?;
         Ok(tables.to_string())
     }
 
-    /// Source, line and column of a key; where there is no such key, those of the table around it.
+    /// Source, line and column, if need be of the table around it.
     fn place(&self, key: &str) -> (Option<String>, Option<usize>, Option<usize>) {
         let error = ScenarioError::new(KeyPath::from(key), "");
         let error = self.0.locate(error);

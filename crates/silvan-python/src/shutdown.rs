@@ -1,24 +1,19 @@
 //! Runs in other threads when the interpreter ends.
 //!
-//! A daemon thread must not take the interpreter's lock once the interpreter is being finalized:
-//! CPython then ends the thread in the midst of Rust code, which aborts the process. So the
-//! interpreter waits, before it is finalized, until every run has noticed that it has to stop. The
-//! run's thread then sleeps until the process ends.
+//! CPython ends a thread that takes the lock during finalization, which aborts Rust code. The interpreter waits until
+//! every run has stopped; the run's thread then sleeps.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// A run notices the end many times a second, except in an endless loop of a compiled scheme, which
-/// never takes the lock.
+/// Only endless loops of a compiled scheme, which never takes the lock, need it.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// State shared by runs and the end of the interpreter.
 struct State {
-    /// Runs that may still take the lock.
+    /// They may still take the lock.
     active: usize,
-    /// The interpreter is about to end.
     ending: bool,
 }
 
@@ -32,15 +27,13 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A run that the end of the interpreter waits for.
+/// The interpreter's end waits for it.
 pub struct ActiveRun {
-    /// Runs that start at the end, in functions registered with `atexit`, are left alone: they are in
-    /// the thread that ends the interpreter.
+    /// Runs in functions registered with `atexit` are on the ending thread.
     is_counted: bool,
 }
 
 impl ActiveRun {
-    /// Starts a run, with the interpreter's lock held.
     pub fn start() -> Self {
         let mut state = state();
         let is_counted = !state.ending;

@@ -1,5 +1,3 @@
-//! Building the model of a fabric.
-
 use std::collections::{BTreeMap, VecDeque};
 
 use silvan_core::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, SwitchId, Time, Vl};
@@ -14,13 +12,9 @@ use crate::model::FlitModel;
 use crate::params::{Arbitration, Flow, OutputBuffer, Parameters, VlArbitration};
 
 impl FlitModel {
-    /// Makes a model of `fabric` at time zero, with `flows` to send.
+    /// A model of `fabric` at time zero, with `flows` to send.
     ///
-    /// # Panics
-    ///
-    /// - a flow to its own host or of empty packets
-    /// - a service level on a virtual lane that does not exist
-    /// - an output buffer without a speed
+    /// Panics for a flow to its own host or of empty packets, an absent lane, or an output buffer without a speed.
     #[must_use]
     pub fn new(
         fabric: &Fabric,
@@ -72,14 +66,11 @@ impl FlitModel {
     }
 }
 
-/// Numbers the parts of the model. Every cabled port has a transmitter and a receiver. With output
-/// buffers, every cabled switch port has another pair between its crossbar and its buffer. The
-/// crossbars' transmitters come before those of the links: at one instant, a packet first enters a
-/// buffer, then the buffer's output chooses.
+/// Every cabled port has a transmitter and a receiver, with output buffers another pair. Crossbars' transmitters come
+/// first: a packet enters a buffer before the buffer's output chooses.
 struct Builder<'a> {
     fabric: &'a Fabric,
     parameters: &'a Parameters,
-    /// All ports with a cable.
     cabled: Vec<PortId>,
     buffered: Vec<PortId>,
 }
@@ -157,7 +148,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// PFC at a port; the frames that it sends wait for one in their direction.
+    /// Its frames wait for one in their direction.
     fn thresholds(&self, port: PortId) -> Option<Thresholds> {
         let pfc = self.parameters.pfc?;
         let frames = [pfc.max_frame, pfc.pause_frame].map(|frame| self.rate(port).span_for(frame));
@@ -171,7 +162,6 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Returns the location of a port's crossbar output or host.
     fn crossbar_location(&self, port: PortId) -> Location {
         let node = self.fabric.ports[port].node;
         match switch_of(self.fabric, port) {
@@ -186,7 +176,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The cabled ports of a switch, in order.
     fn switch_ports(&self, switch: SwitchId) -> impl Iterator<Item = PortId> + '_ {
         let ports = self.fabric.switch(switch).ports();
         ports.filter(|&port| self.fabric.ports[port].peer.is_some())
@@ -319,7 +308,6 @@ impl<'a> Builder<'a> {
         switches.chain(buffers).collect()
     }
 
-    /// Virtual lanes between the cabled ports of a switch.
     fn vls(&self, switch: SwitchId, ports: &[PortId]) -> Vec<Vec<Vls>> {
         let Some(tables) = &self.parameters.tables else {
             return Vec::new();
@@ -364,12 +352,10 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The switch that a port belongs to, `None` for a host's port.
 fn switch_of(fabric: &Fabric, port: PortId) -> Option<SwitchId> {
     fabric.nodes[fabric.ports[port].node].as_switch()
 }
 
-/// The place of a port in a sorted list that holds it.
 fn place_of(ports: &[PortId], port: PortId) -> usize {
     ports.binary_search(&port).expect("the port is in the list")
 }

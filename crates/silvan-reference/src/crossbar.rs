@@ -1,5 +1,3 @@
-//! A crossbar with its virtual output queues and output arbiters.
-
 use std::collections::VecDeque;
 
 use silvan_core::{HostId, IdVec, Sl, Span, Time, Vl, define_id};
@@ -21,13 +19,11 @@ pub(crate) struct Crossbar {
     pub(crate) read_limit: Option<usize>,
     pub(crate) read_speedup_percent: u64,
     pub(crate) queueing: Queueing,
-    /// By input and virtual lane, the packets of the buffer in the order in which their heads arrived.
+    /// Packets by input and lane, in the order of their heads.
     pub(crate) arrived: Vec<Vec<VecDeque<PacketId>>>,
-    /// Inputs in the order of their ports.
     pub(crate) inputs: Vec<ReceiverId>,
     /// For each input, the output that is tried first when a read of it ends.
     pub(crate) read_turns: Vec<usize>,
-    /// Outputs in the order of their ports.
     pub(crate) outputs: Vec<Output>,
     /// Virtual lanes by input, output and service level; if empty, packets keep their lanes.
     pub(crate) vls: Vec<Vec<Vls>>,
@@ -38,8 +34,7 @@ pub(crate) struct Crossbar {
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) transmitter: TransmitterId,
-    /// The transmitter that must not run dry: that of the link, where packets pass the crossbar as they
-    /// arrive, else the same.
+    /// Must not run dry: the link's where packets pass as they arrive, else this one.
     pub(crate) paces: TransmitterId,
     pub(crate) vl_arbiter: VlArbiter,
     pub(crate) lanes: Vec<OutputLane>,
@@ -47,21 +42,18 @@ pub(crate) struct Output {
 
 #[derive(Debug)]
 pub(crate) struct OutputLane {
-    /// A FIFO per input: the virtual output queues.
     queues: Vec<VecDeque<Queued>>,
     /// The input that round robin asks first.
     first: usize,
 }
 
-/// A packet in a virtual output queue.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     packet: PacketId,
-    /// Time from which on it may be sent; `None` before.
+    /// `None` before it is known.
     eligible: Option<Time>,
 }
 
-/// The packet that an output would send next on a virtual lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pick {
     pub(crate) packet: PacketId,
@@ -76,7 +68,6 @@ impl OutputLane {
         }
     }
 
-    /// Appends a packet that may not be sent yet.
     pub(crate) fn queue(&mut self, input: usize, packet: PacketId) {
         self.queues[input].push_back(Queued {
             packet,
@@ -90,8 +81,7 @@ impl OutputLane {
         queued.expect("the packet is in its queue").eligible = Some(now);
     }
 
-    /// Returns the packet from this input that may be sent, and the time since which it may, by the queue and by
-    /// `is_first`. `is_first` gets an input, a place in the queue and a packet.
+    /// With the time since which it may leave, by the queue and by `is_first` (input, place, packet).
     fn candidate(
         &self,
         input: usize,
@@ -118,7 +108,7 @@ impl OutputLane {
         (0..self.queues.len()).any(|input| self.waits_for(input, &is_first))
     }
 
-    /// Picks among the packets that are eligible and `may_leave` their inputs.
+    /// Among eligible packets that `may_leave` their inputs.
     pub(crate) fn pick(
         &self,
         arbitration: Arbitration,
@@ -138,7 +128,6 @@ impl OutputLane {
         chosen.map(|(_, input, packet)| Pick { packet, input })
     }
 
-    /// Takes the picked packet out of its queue and moves the round robin past its input.
     pub(crate) fn grant(&mut self, pick: Pick) {
         let queue = &mut self.queues[pick.input];
         let location = queue.iter().position(|queued| queued.packet == pick.packet);
@@ -148,7 +137,7 @@ impl OutputLane {
 }
 
 impl Crossbar {
-    /// Returns true if no packet must leave an input before this packet, which has this place in its queue.
+    /// No packet must leave the input before this one.
     pub(crate) fn is_first(&self, input: usize, location: usize, packet: PacketId) -> bool {
         match self.queueing {
             Queueing::Voq => location == 0,
@@ -156,13 +145,12 @@ impl Crossbar {
         }
     }
 
-    /// Returns true if a packet for any output must leave the input buffer before this packet.
+    /// A packet for any output must leave before this one.
     pub(crate) fn is_behind(&self, input: usize, packet: PacketId) -> bool {
         let mut lanes = self.arrived[input].iter();
         self.queueing == Queueing::Fifo && !lanes.any(|lane| lane.front() == Some(&packet))
     }
 
-    /// A packet has begun to leave an input buffer.
     pub(crate) fn leaves(&mut self, input: usize, packet: PacketId) {
         for lane in &mut self.arrived[input] {
             lane.retain(|&other| other != packet);
@@ -174,7 +162,7 @@ impl Crossbar {
         &mut self.outputs[output]
     }
 
-    /// Returns the virtual lane towards a host for packets of an input; `None` if packets keep their lanes.
+    /// `None` if packets keep their lanes.
     pub(crate) fn lane_to(&self, host: HostId, input: usize, sl: Sl) -> Option<Vl> {
         let vls = self.vls.get(input)?[self.place_to(host)];
         Some(Vl::try_from(vls[sl.index()]).expect("a data VL"))

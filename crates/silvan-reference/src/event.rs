@@ -1,5 +1,3 @@
-//! Events and their order.
-
 use std::collections::BTreeSet;
 
 use silvan_core::{HostId, Time, Vl};

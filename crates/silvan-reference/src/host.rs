@@ -1,5 +1,3 @@
-//! Hosts: flows that take turns at the link, and a sink that takes one packet after the other.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{Bytes, HostId, Sl, Span, Time, Vl};
@@ -11,19 +9,15 @@ use crate::params::Flow;
 pub(crate) struct Host {
     pub(crate) transmitter: TransmitterId,
     pub(crate) receiver: ReceiverId,
-    /// Indices of the flows that start here.
     pub(crate) flows: Vec<usize>,
     /// The place in `flows` that round robin asks first.
     pub(crate) first: usize,
     /// By lane the place in `flows` whose packet was chosen and waits for credits.
     pub(crate) chosen: BTreeMap<Vl, usize>,
-    /// The injection rate allows the next packet from here on.
     pub(crate) paced_until: Time,
-    /// The sink is done with all packets that it has begun.
     pub(crate) sink_free: Time,
 }
 
-/// A flow and how far it is.
 #[derive(Debug)]
 pub(crate) struct FlowState {
     pub(crate) destination: HostId,
@@ -32,9 +26,7 @@ pub(crate) struct FlowState {
     pub(crate) payload: Bytes,
     pub(crate) gap: Span,
     pub(crate) packets: Option<u64>,
-    /// Packets started so far.
     pub(crate) injected: u64,
-    /// The next packet starts at this instant or later.
     pub(crate) ready: Time,
 }
 
@@ -54,7 +46,6 @@ impl FlowState {
         }
     }
 
-    /// Returns true if the flow has a packet to start now.
     pub(crate) fn is_ready(&self, now: Time) -> bool {
         let left = self.packets.is_none_or(|packets| self.injected < packets);
         left && self.ready <= now

@@ -1,5 +1,3 @@
-//! Packets, and the two ends of a link with the credits between them.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{Bytes, Credits, HostId, Rate, Sl, Span, Time, Vl, define_id};
@@ -19,7 +17,6 @@ define_id! {
     pub(crate) struct ReceiverId("receiver");
 }
 
-/// A packet.
 #[derive(Debug)]
 pub(crate) struct Packet {
     pub(crate) flow: usize,
@@ -27,24 +24,19 @@ pub(crate) struct Packet {
     pub(crate) sequence: u64,
     pub(crate) destination: HostId,
     pub(crate) sl: Sl,
-    /// Virtual lane on each link that the packet has taken or waits for, by the sending end.
     pub(crate) lanes: BTreeMap<TransmitterId, Vl>,
     pub(crate) payload: Bytes,
-    /// Payload and header.
     pub(crate) wire: Bytes,
-    /// Time at which the source host started the packet.
     pub(crate) injected: Time,
-    /// Time at which the head could first leave by each crossbar output on its path.
+    /// First chance to leave each crossbar output.
     pub(crate) passes: BTreeMap<TransmitterId, Time>,
 }
 
 impl Packet {
-    /// Returns the virtual lane on the link of this sending end, and in the buffer behind it.
     pub(crate) fn lane(&self, on: TransmitterId) -> Vl {
         self.lanes[&on]
     }
 
-    /// Blocks of buffer that it needs.
     pub(crate) fn blocks(&self) -> Credits {
         self.wire.credits()
     }
@@ -59,16 +51,12 @@ impl Packet {
     }
 }
 
-/// Place of a transmitter or a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
-    /// A host.
     Host(HostId),
-    /// An input or output of a crossbar.
     Crossbar(CrossbarId, usize),
 }
 
-/// A packet being sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transmission {
     pub(crate) packet: PacketId,
@@ -101,7 +89,6 @@ impl Transmission {
     }
 }
 
-/// The sending end of a link.
 #[derive(Debug)]
 pub(crate) struct Transmitter {
     pub(crate) location: Location,
@@ -109,7 +96,6 @@ pub(crate) struct Transmitter {
     pub(crate) propagation: Span,
     pub(crate) peer: ReceiverId,
     pub(crate) current: Option<Transmission>,
-    /// Time at which the last packet's tail left.
     pub(crate) idle_since: Option<Time>,
     /// Credits at hand, per virtual lane; not used under PFC.
     pub(crate) credits: Vec<Credits>,
@@ -124,7 +110,7 @@ pub(crate) struct Transmitter {
     pub(crate) returning: Vec<Credits>,
     pub(crate) xmit_bytes: Bytes,
     pub(crate) xmit_packets: u64,
-    /// Sum of the closed waits, and the start of the open one.
+    /// Closed waits, and the start of the open one.
     pub(crate) waited: Span,
     pub(crate) waiting_since: Option<Time>,
 }
@@ -170,7 +156,6 @@ impl Transmitter {
         }
     }
 
-    /// Notes whether a packet waits for nothing but credits from now on.
     pub(crate) fn note_wait(&mut self, now: Time, waits: bool) {
         match self.waiting_since {
             None if waits => self.waiting_since = Some(now),
@@ -188,11 +173,9 @@ impl Transmitter {
 struct Resident {
     arrived: u32,
     left: u32,
-    /// True if the packet may be sent on, or is being sent.
     eligible: bool,
 }
 
-/// PFC at the receiving end of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thresholds {
     pub(crate) xoff: Bytes,
@@ -202,7 +185,6 @@ pub(crate) struct Thresholds {
     pub(crate) delay: Span,
 }
 
-/// Result of a comparison with the thresholds, on a virtual lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Pause(Vl),
@@ -210,7 +192,6 @@ pub(crate) enum Outcome {
     Overflow(Vl, Bytes),
 }
 
-/// The receiving end of a link, with a buffer per virtual lane.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub(crate) location: Location,
@@ -220,15 +201,12 @@ pub(crate) struct Receiver {
     /// Capacity of each virtual lane; not used under PFC.
     pub(crate) capacity: Credits,
     pub(crate) thresholds: Option<Thresholds>,
-    /// Packets being read at this moment.
     pub(crate) reads: usize,
     lanes: Vec<Lane>,
     residents: BTreeMap<PacketId, Resident>,
-    /// The sequence number that each flow must bring next.
     expected: BTreeMap<usize, u64>,
 }
 
-/// Content of a buffer on one virtual lane.
 #[derive(Clone, Debug, Default)]
 struct Lane {
     /// Blocks of the packets whose head has arrived and whose tail has not left.
@@ -238,7 +216,7 @@ struct Lane {
     largest: Credits,
     /// Bytes of the packets whose head has arrived and whose tail has not left.
     bytes: Bytes,
-    /// True if the transmitter has been sent a pause, and no resume since.
+    /// A pause was sent, and no resume since.
     pauses: bool,
 }
 
@@ -272,12 +250,10 @@ impl Receiver {
         self.lanes[vl.index()].largest
     }
 
-    /// The packets that are here, in whole or in part.
     pub(crate) fn packets(&self) -> impl Iterator<Item = PacketId> {
         self.residents.keys().copied()
     }
 
-    /// Reserves space for a packet whose head arrives.
     pub(crate) fn reserve(&mut self, id: PacketId, packet: &Packet) {
         let expected = self.expected.entry(packet.flow).or_insert(0);
         assert_eq!(
@@ -299,18 +275,16 @@ impl Receiver {
         self.residents.insert(id, Resident::default());
     }
 
-    /// A packet may be sent on.
     pub(crate) fn make_eligible(&mut self, id: PacketId) {
         self.resident(id).eligible = true;
     }
 
-    /// The packets here that may be sent on or are being sent.
     pub(crate) fn eligible_packets(&self) -> impl Iterator<Item = PacketId> {
         let residents = self.residents.iter();
         residents.filter_map(|(&id, resident)| resident.eligible.then_some(id))
     }
 
-    /// A flit has arrived; `boundary` is the one behind it.
+    /// `boundary` is behind the flit.
     pub(crate) fn flit_arrives(&mut self, id: PacketId, packet: &Packet, boundary: u32) {
         let resident = self.resident(id);
         assert_eq!(boundary, resident.arrived + 1, "flits arrive in order");
@@ -323,7 +297,7 @@ impl Receiver {
         );
     }
 
-    /// The packet is being sent on, and `boundary` passes the output: all before it must be here.
+    /// All flits before `boundary` must be here.
     pub(crate) fn boundary_leaves(&mut self, id: PacketId, packet: &Packet, boundary: u32) {
         let resident = self.resident(id);
         assert!(
@@ -337,7 +311,6 @@ impl Receiver {
         }
     }
 
-    /// A host takes the whole packet out at once.
     pub(crate) fn receive(&mut self, id: PacketId, packet: &Packet) {
         let resident = self.resident(id);
         assert_eq!(
@@ -349,7 +322,6 @@ impl Receiver {
         self.lanes[packet.lane(self.upstream).index()].present -= packet.blocks();
     }
 
-    /// Frees the space of a packet that has left.
     pub(crate) fn release(&mut self, id: PacketId, packet: &Packet) {
         let resident = self.residents.remove(&id).expect("the packet is here");
         assert_eq!(resident.left, packet.flits(), "freed before it has left");
@@ -358,7 +330,6 @@ impl Receiver {
         lane.bytes = lane.bytes.saturating_sub(packet.wire);
     }
 
-    /// Compares what the buffer holds with the thresholds of PFC.
     pub(crate) fn compare(&mut self) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         let Some(thresholds) = self.thresholds else {

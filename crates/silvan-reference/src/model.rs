@@ -1,5 +1,3 @@
-//! The model: its parts, and what each event does to them.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Add;
 
@@ -17,13 +15,8 @@ use crate::report::{Delivery, Loss, Occupancy, PortReport};
 
 /// A fabric and its traffic, moved flit by flit.
 ///
-/// # Panics
-///
-/// As an oracle, it stops at the first event that a lossless fabric excludes:
-///
-/// - a flit sent before its arrival, or a buffer that overflows
-/// - credits below zero, or not accounted for
-/// - a packet lost, doubled or out of order
+/// Panics at the first event that a lossless fabric excludes: a flit sent early, an overflow, lost credits, or a packet
+/// lost, doubled or out of order.
 #[derive(Debug)]
 pub struct FlitModel {
     pub(crate) now: Time,
@@ -143,29 +136,25 @@ impl FlitModel {
         Some(self.receivers[self.ports[port]?.1].reserved(vl))
     }
 
-    /// Most blocks that were ever taken in the input buffer of a port and virtual lane; `None`
-    /// without a cable.
+    /// Most blocks that were ever taken in the input buffer of a port and virtual lane; `None` without a cable.
     #[must_use]
     pub fn max_occupancy(&self, port: PortId, vl: Vl) -> Option<Credits> {
         Some(self.receivers[self.ports[port]?.1].largest(vl))
     }
 
-    /// Returns the occupancy of input buffers, as their switches count it, when packets became eligible, each packet
-    /// included.
+    /// Occupancy of input buffers when packets became eligible, these included.
     #[must_use]
     pub fn occupancy_at_arrivals(&self) -> &[Occupancy] {
         &self.at_arrivals
     }
 
-    /// Returns the occupancy of input buffers, as their switches count it, when packets began to leave, each packet
-    /// included.
+    /// Occupancy of input buffers when packets began to leave, these included.
     #[must_use]
     pub fn occupancy_at_departures(&self) -> &[Occupancy] {
         &self.at_departures
     }
 
-    /// Returns the occupancy of this packet's lane, as the input buffer's switch counts it; `None` for an output
-    /// buffer.
+    /// Of the packet's lane; `None` for an output buffer.
     fn known_occupancy(&self, at: ReceiverId, id: PacketId) -> Option<Occupancy> {
         let mut ports = self.ports.iter_enumerated();
         let (port, _) = ports.find(|(_, ends)| ends.is_some_and(|ends| ends.1 == at))?;
@@ -181,7 +170,6 @@ impl FlitModel {
         })
     }
 
-    /// Starts the next packet of a host, if its link is free, its pace allows it, and a flow is ready and has credits.
     fn inject(&mut self, host_id: HostId) {
         let host = &self.hosts[host_id];
         let transmitter = &self.transmitters[host.transmitter];
@@ -244,7 +232,6 @@ impl FlitModel {
         self.start(output, packet, None, None);
     }
 
-    /// The packet that a flow would start now, at its host's sending end.
     fn next_packet(&self, index: usize, output: TransmitterId) -> Packet {
         let flow = &self.flows[index];
         Packet {
@@ -260,7 +247,6 @@ impl FlitModel {
         }
     }
 
-    /// An output of a crossbar sends a packet, if it is free and one is eligible and has credits.
     fn arbitrate(&mut self, output: TransmitterId) {
         let transmitter = &self.transmitters[output];
         let Location::Crossbar(crossbar_id, index) = transmitter.location else {
@@ -308,8 +294,7 @@ impl FlitModel {
         self.start(output, pick.packet, Some(from), arriving);
     }
 
-    /// Ends a read of an input buffer. With a limit on reads, the outputs that wait for this input are tried in turn
-    /// until one takes its last read, so that none starves.
+    /// With a limit on reads, waiting outputs are tried in turn, so that none starves.
     fn read_end(&mut self, at: ReceiverId) {
         self.receivers[at].reads -= 1;
         let Location::Crossbar(crossbar_id, input) = self.receivers[at].location else {
@@ -337,7 +322,6 @@ impl FlitModel {
         }
     }
 
-    /// Starts to send a packet: takes its credits and occupies the output.
     fn start(
         &mut self,
         output: TransmitterId,
@@ -421,7 +405,6 @@ impl FlitModel {
         }
     }
 
-    /// The tail of a packet has left: the output is free, and so is the space it was read from.
     fn finish(&mut self, output: TransmitterId, id: PacketId) {
         let transmitter = &mut self.transmitters[output];
         let transmission = transmitter.current.take().expect("a packet was being sent");
@@ -437,7 +420,6 @@ impl FlitModel {
         }
     }
 
-    /// Frees the space of a packet and sends its credits back.
     fn free_space(&mut self, at: ReceiverId, id: PacketId) {
         let packet = &self.packets[id];
         let receiver = &mut self.receivers[at];
@@ -457,7 +439,6 @@ impl FlitModel {
         );
     }
 
-    /// The credits of a packet are back at the transmitter that spent them.
     fn credit(&mut self, to: TransmitterId, id: PacketId) {
         let packet = &self.packets[id];
         let lane = packet.lane(to).index();
@@ -470,7 +451,6 @@ impl FlitModel {
         }
     }
 
-    /// A receiver compares its buffer with the thresholds of PFC, and sends frames as it has to.
     fn compare(&mut self, at: ReceiverId) {
         let receiver = &mut self.receivers[at];
         let to = receiver.upstream;
@@ -497,7 +477,6 @@ impl FlitModel {
         }
     }
 
-    /// A pause begins or ends at a transmitter.
     fn set_paused(&mut self, to: TransmitterId, vl: Vl, is_paused: bool) {
         let transmitter = &mut self.transmitters[to];
         let lanes = transmitter.paused.as_mut();
@@ -535,7 +514,6 @@ impl FlitModel {
         }
     }
 
-    /// Puts a packet whose head has arrived into its virtual output queue.
     fn queue(&mut self, crossbar_id: CrossbarId, input: usize, id: PacketId) {
         let packet = &mut self.packets[id];
         let crossbar = &mut self.crossbars[crossbar_id];
@@ -559,7 +537,6 @@ impl FlitModel {
             .add(self.now + wait, Event::Eligible { at, packet: id });
     }
 
-    /// A packet may be sent from now on; at once, if its output was idle before.
     fn become_eligible(&mut self, at: ReceiverId, id: PacketId) {
         self.receivers[at].make_eligible(id);
         self.at_arrivals.extend(self.known_occupancy(at, id));
@@ -585,7 +562,7 @@ impl FlitModel {
         }
     }
 
-    /// A flit boundary of a packet has arrived at its destination; the sink takes it in when it is its turn.
+    /// The sink takes boundaries in turn.
     fn sink(&mut self, host_id: HostId, id: PacketId, boundary: u32) {
         let packet = &self.packets[id];
         assert_eq!(packet.destination, host_id, "delivered where it was sent");
@@ -618,7 +595,6 @@ impl FlitModel {
         );
     }
 
-    /// The sink is done with a packet.
     fn deliver(&mut self, host: HostId, id: PacketId) {
         let packet = &self.packets[id];
         let at = self.hosts[host].receiver;
@@ -633,7 +609,6 @@ impl FlitModel {
         self.free_space(at, id);
     }
 
-    /// Schedules an arbitration of every output of a crossbar now. Most of them have no effect.
     fn arbitrate_outputs(&mut self, crossbar: CrossbarId) {
         for output in &self.crossbars[crossbar].outputs {
             self.agenda.add(
@@ -645,7 +620,6 @@ impl FlitModel {
         }
     }
 
-    /// Checks that every credit is somewhere, and every packet.
     fn audit(&self) {
         for transmitter in &self.transmitters {
             let peer = &self.receivers[transmitter.peer];

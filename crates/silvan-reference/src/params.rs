@@ -1,19 +1,14 @@
-//! Inputs of the reference model: switch and host parameters, and the packets to send.
-
 use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time, Vl};
 use silvan_fabric::routing::SlToVlTables;
 
-/// Every parameter of the data plane.
-///
-/// There are no defaults: a test states each value that its expectation depends on.
+/// Every parameter of the data plane, without defaults: a test states each value that it depends on.
 #[derive(Clone, Debug)]
 pub struct Parameters {
     /// Number of data virtual lanes of every port, 1 to 15.
     pub data_vls: u8,
     /// Virtual lane of each service level (IBA 7.6.6). Switches keep the lane that a packet came by.
     pub sl_to_vl: [u8; 16],
-    /// Tables by which switches map packets to lanes, by input port, output port and service level; without a table,
-    /// `sl_to_vl` holds.
+    /// Lanes by input port, output port and level; without tables `sl_to_vl` holds.
     pub tables: Option<SlToVlTables>,
     /// Bytes on the wire beyond the payload of every packet.
     pub header: Bytes,
@@ -49,18 +44,13 @@ pub struct Pfc {
 pub struct SwitchParameters {
     /// Time from the head of a packet at the input to its being eligible for arbitration.
     pub latency: Span,
-    /// Time from the tail leaving the input buffer to the credits being usable upstream, beyond the propagation of the
-    /// link.
+    /// From the tail's departure to usable credits upstream, beyond propagation.
     pub credit_delay: Span,
     /// Input buffer of each port and virtual lane; only whole 64-byte blocks count.
     pub buffer: Bytes,
-    /// Most packets that may be read from one input port at the same time; `None` for no limit. When a read ends, the
-    /// outputs that wait for this input are tried in turn, from the one after the output that took its last read.
+    /// Most concurrent reads of an input; `None`: no limit. At a read's end waiting outputs are tried in turn.
     pub read_limit: Option<u8>,
-    /// Rate of a read over that of the link, in per cent.
-    ///
-    /// A read ends before the packet has left by this factor, rounded up to whole picoseconds. The space is still freed
-    /// when the tail has left.
+    /// Rate of a read over the link's [%], rounded up to ps; space is freed with the tail.
     pub read_speedup_percent: u32,
     /// Packets of an input buffer and virtual lane that an output may pick.
     pub queueing: Queueing,
@@ -97,8 +87,7 @@ pub struct OutputBuffer {
     pub size: Bytes,
     /// Crossbar rate over link rate, in per cent; the product is rounded up to whole bit/s.
     pub speedup_percent: u32,
-    /// True if a packet passes the crossbar flit by flit as it arrives, instead of waiting until it can pass at the
-    /// rate of the crossbar.
+    /// True if packets pass the crossbar flit by flit instead of at its rate.
     pub cut_through: bool,
 }
 
@@ -159,15 +148,12 @@ pub struct HostParameters {
     pub sink: Sink,
     /// Receive buffer per virtual lane; only whole 64-byte blocks count.
     pub receive_buffer: Bytes,
-    /// Time from the reception of a packet to the credits being usable at the switch, beyond the propagation of the
-    /// link.
+    /// From a packet's reception to usable credits at the switch, beyond propagation.
     pub credit_delay: Span,
 }
 
-/// Packets of equal size from one host to another, all on one service level.
-///
-/// A host takes its flows in turn, one packet each, over those that are ready: started, with packets
-/// left and their gap over. [`HostArbitration`] says what a packet without credits does to others.
+/// Equal packets from host to host. A host takes ready flows in turn; [`HostArbitration`] says how a packet without
+/// credits delays others.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// The host that sends.
@@ -182,7 +168,6 @@ pub struct Flow {
     pub packets: Option<u64>,
     /// Payload of each packet, at least one byte.
     pub payload: Bytes,
-    /// Least time from the start of one packet to the start of the next; zero for a flow that
-    /// always has something to send.
+    /// Least time between starts; zero for a flow that always has something to send.
     pub gap: Span,
 }

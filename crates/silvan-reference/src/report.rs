@@ -1,5 +1,3 @@
-//! Results of a run.
-
 use silvan_core::{Bytes, Credits, PortId, Span, Time, Vl};
 
 /// A delivered packet.
@@ -38,9 +36,7 @@ pub struct Loss {
     pub over: Bytes,
 }
 
-/// Occupancy of an input buffer, as its switch counts it.
-///
-/// It has the blocks of packets that were eligible or had begun to leave, and whose tail had not left.
+/// Occupancy of an input buffer, as its switch counts it: blocks of packets from eligibility to the tail's departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Occupancy {
     /// Time of the reading.
@@ -60,9 +56,8 @@ pub struct PortReport {
     pub xmit_bytes: Bytes,
     /// Packets sent to their end (PortXmitPkts).
     pub xmit_packets: u64,
-    /// PortXmitWait (IBA 16.1.3): time in which the port sent no packet although a packet was eligible.
-    ///
-    /// It lacked credits, or reads of its input. At a host, a flow was ready.
+    /// PortXmitWait (IBA 16.1.3): time without sending although a packet lacked only credits or reads; at a host, a
+    /// flow was ready.
     pub xmit_wait: Span,
     /// Pause and resume frames of PFC that have taken effect here.
     pub pause_frames: u64,

@@ -1,5 +1,3 @@
-//! Virtual-lane arbitration of one output (IBA 7.6.9).
-
 use silvan_core::{Credits, Vl};
 
 use crate::params::VlArbitration;
@@ -7,9 +5,8 @@ use crate::params::VlArbitration;
 const BLOCKS_PER_LIMIT_UNIT: u64 = 4096 / Credits::BLOCK_BYTES;
 const LIMIT_UNBOUNDED: u8 = 255;
 
-/// The two tables and the Limit of High Priority, with the state that a grant leaves behind. A lane
-/// is *available* when it has a packet to send and credits for it. Only a grant changes the state,
-/// so queries of an output without packets have no effect.
+/// The two tables and the Limit of High Priority. A lane is *available* with a packet and credits for it; only grants
+/// change the state.
 #[derive(Debug)]
 pub(crate) struct VlArbiter {
     high: WeightedTable,
@@ -31,7 +28,7 @@ impl VlArbiter {
         arbiter
     }
 
-    /// Chooses among the lanes; `available[vl]` is the size of the packet that the lane would send.
+    /// `available[vl]` is the size of the lane's packet.
     pub(crate) fn choose(&mut self, available: &[Option<Credits>]) -> Option<Vl> {
         let high = self.high.find(available);
         let low = self.low.find(available);
@@ -54,17 +51,15 @@ impl VlArbiter {
         }
     }
 
-    /// A limit of 0 passes one packet of any size, like one block.
+    /// 0 passes one packet of any size, like one block.
     fn reset_limit(&mut self) {
         self.high_left = (u64::from(self.limit) * BLOCKS_PER_LIMIT_UNIT).max(1);
     }
 }
 
-/// A table: weighted round robin over its entries.
 #[derive(Debug)]
 struct WeightedTable {
     entries: Vec<(Vl, u8)>,
-    /// The entry whose turn it is.
     current: usize,
     /// Blocks that it may still start sending; the last packet may exceed them.
     left: u32,
@@ -79,8 +74,7 @@ impl WeightedTable {
         }
     }
 
-    /// The entry to serve: the current one while it has weight left, then the others in turn, and
-    /// last the current one again with its full weight.
+    /// The current one with weight left, then the others, last the current one with full weight.
     fn find(&self, available: &[Option<Credits>]) -> Option<usize> {
         let serves = |index: usize| {
             let (vl, weight) = self.entries[index];
@@ -98,7 +92,6 @@ impl WeightedTable {
             .find(|&index| serves(index))
     }
 
-    /// Charges the entry found with its lane's packet.
     fn take(&mut self, entry: usize, available: &[Option<Credits>]) -> (Vl, Credits) {
         let (vl, weight) = self.entries[entry];
         let size =

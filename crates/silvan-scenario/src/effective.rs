@@ -1,5 +1,3 @@
-//! The effective scenario: every default spelled out, as TOML, and its hash.
-
 use silvan_core::{Bytes, Span};
 use toml_edit::visit_mut::VisitMut;
 use toml_edit::{DocumentMut, Item, Table, Value};
@@ -14,7 +12,6 @@ use crate::parsed::{
 };
 use crate::sampling::Spread;
 
-/// Samples of the congestion trees in a run.
 const DEFAULT_TREE_LOOKS: u64 = 100;
 
 /// Fills in the defaults that depend on other values, but for the routing and its lanes. Filling in twice changes nothing.
@@ -89,7 +86,6 @@ fn fill_fabric(fabric: &mut FabricSection) {
     }
 }
 
-/// Names the traffic entries as the statistics do.
 fn name_entries(file: &mut ScenarioFile) {
     file.traffic.fill_names();
     for (index, entry) in file.traffic.program.iter_mut().enumerate() {
@@ -99,15 +95,12 @@ fn name_entries(file: &mut ScenarioFile) {
     }
 }
 
-/// Returns true if the run ends with its programs, perhaps before its duration.
 fn ends_with_programs(traffic: &TrafficSection) -> bool {
     let benchmarks = traffic.gpcnet.is_some() || traffic.hpcc.is_some();
     benchmarks || traffic.program.iter().any(|program| !program.background)
 }
 
-/// The file as TOML with one key a line, sections as `[section]` and lists of tables as
-/// `[[section]]`. The number of threads and fast-forward are left out, because results do not
-/// depend on them.
+/// TOML with one key a line. Threads and fast-forward are left out, because results do not depend on them.
 pub(crate) fn to_toml(file: &ScenarioFile) -> String {
     let mut file = file.clone();
     file.run.threads = Threads::default();
@@ -116,7 +109,6 @@ pub(crate) fn to_toml(file: &ScenarioFile) -> String {
     text.trim_start().to_owned()
 }
 
-/// The file as [`to_toml`] writes it.
 pub(crate) fn to_document(file: &ScenarioFile) -> DocumentMut {
     let mut document = toml_edit::ser::to_document(file)
         .expect("scenario types are numbers, texts, lists and tables with text keys");
@@ -124,7 +116,6 @@ pub(crate) fn to_document(file: &ScenarioFile) -> DocumentMut {
     document
 }
 
-/// SHA-256 of a text in hexadecimal digits.
 pub(crate) fn hash(text: &str) -> String {
     let digest = hmac_sha256::Hash::hash(text.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,5 +1,3 @@
-//! Advice on keys that are in the wrong table.
-
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -7,13 +5,11 @@ use serde_json::Value;
 use crate::ScenarioError;
 use crate::schema::json_schema;
 
-/// Most places of a key that advice names.
 const MOST_PLACES: usize = 3;
 /// Most tables, lists and definitions within each other: values of sweeps are lists of themselves.
 const DEEPEST: usize = 16;
 
-/// Adds to the error of an unknown key the tables that have a key of this name. At the root, where `--set` needs whole paths,
-/// they come before a similar name.
+/// At the root, where `--set` needs whole paths, the tables come before a similar name.
 pub(crate) fn with_places(error: ScenarioError) -> ScenarioError {
     if !error.message().ends_with(": unknown key") {
         return error;
@@ -40,7 +36,6 @@ pub(crate) fn with_places(error: ScenarioError) -> ScenarioError {
     }
 }
 
-/// The full keys that end with a name.
 fn places(name: &str) -> Vec<String> {
     let root = json_schema();
     let mut found = BTreeSet::new();

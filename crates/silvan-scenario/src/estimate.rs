@@ -1,5 +1,3 @@
-//! An estimate of the size of a run before it starts.
-
 use std::collections::BTreeSet;
 
 use silvan_core::{HostId, Rate, Time};
@@ -19,7 +17,7 @@ const PORT: f64 = 1_300.0;
 const CABLED_PORT: f64 = 130.0;
 /// Memory of a host in addition: its name, its traffic and its rows of tables [bytes].
 const HOST: f64 = 1_500.0;
-/// Memory of an operation of a program: its place in the schedule, who waits for it, and its state [bytes].
+/// Memory of an operation of a program, with its place in the schedule [bytes].
 const OPERATION: f64 = 100.0;
 /// Time that programs take over that of their bytes on the links of their hosts: ranks wait for each other.
 const SYNCHRONISATION: f64 = 1.5;
@@ -40,12 +38,8 @@ pub struct Estimate {
 }
 
 impl Scenario {
-    /// Estimates the size of a run with this seed: what its sources send, as far as the receivers take it, over routes of mean
-    /// length. Programs send all that they have to send.
-    ///
-    /// # Errors
-    ///
-    /// The placement that this seed gives is impossible.
+    /// Estimates the size of a run with this seed, or refuses an impossible placement. Receivers bound what sources
+    /// send.
     pub fn estimate(&self, seed: u64) -> Result<Estimate, ScenarioError> {
         let environment = self.environment(seed);
         let traffic =
@@ -118,7 +112,6 @@ impl Scenario {
         })
     }
 
-    /// Payload rate at which a host receives.
     fn sink_rate(&self, link: Rate) -> f64 {
         let sink = self.engine_config().host.sink_rate;
         let most = sink.map_or(link, |sink| sink.min(link));

@@ -1,5 +1,5 @@
-//! Faults with their nodes and ports found: cables that are cut, run below their rate or have bit errors, symbol errors,
-//! slow receivers, switches that reboot, datagrams that are lost.
+//! Faults with their nodes and ports found: cut, degraded or bad cables, symbol errors, slow receivers, reboots, lost
+//! datagrams.
 
 use std::collections::BTreeSet;
 
@@ -81,8 +81,7 @@ pub struct PlannedFault {
 }
 
 impl PlannedFault {
-    /// Returns true if the cable of this fault is cut or degraded from the start to the end, so that the fabric is built
-    /// with it.
+    /// Returns true if its cable is cut or degraded for the whole run; the fabric is then built with it.
     pub fn is_built_in(&self) -> bool {
         matches!(self.fault, Fault::Cut(_) | Fault::Degrade(..))
             && self.at == Time::ZERO
@@ -107,18 +106,13 @@ pub(crate) fn bit_errors_of(faults: &[PlannedFault]) -> Vec<PlannedBitErrors> {
     planned.collect()
 }
 
-/// A file of faults, each a table `[[fault]]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FaultFile {
     fault: Vec<FaultEntry>,
 }
 
-/// Reads the faults of a file, for a fabric that has these names. `source` is the name of the file.
-///
-/// # Errors
-///
-/// The first mistake, with its line.
+/// Reads `[[fault]]` tables for a fabric of these names, or returns the first mistake with its line.
 pub fn read_faults(
     text: &str,
     source: &str,
@@ -132,11 +126,6 @@ pub fn read_faults(
     })
 }
 
-/// Finds the nodes and ports of faults.
-///
-/// # Errors
-///
-/// The first mistake, with its key.
 pub(crate) fn plan_faults(
     entries: &[FaultEntry],
     fabric: &Fabric,
@@ -150,7 +139,6 @@ pub(crate) fn plan_faults(
     planned.collect()
 }
 
-/// A key and the fault of its value.
 type Mistake = (&'static str, String);
 
 fn plan(entry: &FaultEntry, fabric: &Fabric) -> Result<PlannedFault, Mistake> {
@@ -355,7 +343,6 @@ impl FaultEntry {
     }
 }
 
-/// Returns the possible values of a key.
 fn hint(key: &str) -> &'static str {
     match key {
         "port" => "name a port with a cable, NODE:NUMBER, or a host",
@@ -414,11 +401,7 @@ impl FaultTimes {
     }
 }
 
-/// A port with a cable, as people write it.
-///
-/// # Errors
-///
-/// The fabric has no such port, or the port has no cable.
+/// A port with a cable, as people write it. Errors: the fabric has no such port, or the port has no cable.
 pub fn cabled_port(fabric: &Fabric, text: &str) -> Result<PortId, String> {
     let port = port_named(fabric, text)?;
     match fabric.ports[port].peer {
@@ -443,22 +426,14 @@ fn port_named(fabric: &Fabric, text: &str) -> Result<PortId, String> {
     })
 }
 
-/// A host by its name.
-///
-/// # Errors
-///
-/// The fabric has no such host.
+/// A host by its name. Errors: the fabric has no such host.
 pub fn host_named(fabric: &Fabric, name: &str) -> Result<HostId, String> {
     let node = fabric.node_by_name(name);
     let host = node.and_then(|node| fabric.nodes[node].as_host());
     host.ok_or_else(|| unknown(fabric, "host", name))
 }
 
-/// A switch by its name.
-///
-/// # Errors
-///
-/// The fabric has no such switch.
+/// A switch by its name. Errors: the fabric has no such switch.
 pub fn switch_named(fabric: &Fabric, name: &str) -> Result<SwitchId, String> {
     let node = fabric.node_by_name(name);
     let switch = node.and_then(|node| fabric.nodes[node].as_switch());
@@ -474,11 +449,7 @@ fn unknown(fabric: &Fabric, what: &str, name: &str) -> String {
     }
 }
 
-/// The share of datagrams that a percentage is.
-///
-/// # Errors
-///
-/// The percentage is below 0 or above 100.
+/// The share of datagrams that a percentage is. Errors: the percentage is below 0 or above 100.
 pub fn lost_share(percent: f64) -> Result<f64, String> {
     match (0.0..=100.0).contains(&percent) {
         true => Ok(percent / 100.0),
@@ -488,11 +459,7 @@ pub fn lost_share(percent: f64) -> Result<f64, String> {
     }
 }
 
-/// A number of symbol errors in a second.
-///
-/// # Errors
-///
-/// The number is below 0 or not finite.
+/// A number of symbol errors in a second. Errors: the number is below 0 or not finite.
 pub fn error_rate(per_second: f64) -> Result<f64, String> {
     match per_second >= 0.0 && per_second.is_finite() {
         true => Ok(per_second),
@@ -502,11 +469,7 @@ pub fn error_rate(per_second: f64) -> Result<f64, String> {
     }
 }
 
-/// Checks that a limit is below the capacity of the cable in a port.
-///
-/// # Errors
-///
-/// The key at fault, and the fault of its value.
+/// Checks that a limit is below the capacity of a port's cable, or returns key and fault of the value.
 pub fn check_limit(
     fabric: &Fabric,
     port: PortId,

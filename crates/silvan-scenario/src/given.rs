@@ -1,8 +1,6 @@
 //! Values that a scenario's author gave, and the scenario with all other values as comments.
 //!
-//! A default may depend on other values, and a default table contains keys that another choice
-//! would not have. Written as values, defaults would stay when an override changes their source. As
-//! comments they follow, and remain visible.
+//! Defaults written as values would stay when an override changes their source; comments follow.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +9,10 @@ use toml_edit::{Array, InlineTable, Item, Key, Table, Value};
 use crate::KeyPath;
 use crate::effective::is_list_of_tables;
 
-/// The values that are given, as a tree of the keys.
 #[derive(Debug, Clone)]
 pub(crate) enum Given {
-    /// The value and all that is in it.
     Whole,
-    /// Some keys of a table.
     Table(BTreeMap<String, Given>),
-    /// The entries of a list of tables.
     List(Vec<Given>),
 }
 
@@ -108,14 +102,12 @@ impl Given {
         }
     }
 
-    /// Adds a key of a table.
     pub(crate) fn insert(&mut self, key: &str) {
         if let Self::Table(keys) = self {
             keys.insert(key.to_owned(), Self::Whole);
         }
     }
 
-    /// Adds a key of the table `section`, which need not be given yet.
     pub(crate) fn insert_in(&mut self, section: &str, key: &str) {
         if let Self::Table(sections) = self {
             let section = sections.entry(section.to_owned());
@@ -149,17 +141,13 @@ impl Given {
     }
 }
 
-/// The origins of values of the scheme that are not given.
 pub(crate) struct Origins<'a> {
     pub published: &'a [KeyPath],
-    /// The variant whose settings these are.
     pub variant: &'a str,
-    /// The tables of the scheme in force, within `[control]`.
     pub tables: Vec<&'a str>,
 }
 
 impl Origins<'_> {
-    /// The origin of the value of a key that is not given, if the key concerns the scheme.
     fn of(&self, path: &str) -> Option<String> {
         let path = KeyPath::from(path);
         if self.published.iter().any(|key| path.starts_with(key)) {
@@ -172,7 +160,6 @@ impl Origins<'_> {
     }
 }
 
-/// A document, laid out in sections, with all values that are not given as comments.
 pub(crate) fn to_toml(document: &Table, given: &Given, origins: &Origins<'_>) -> String {
     let mut writer = Writer {
         text: String::new(),
@@ -188,7 +175,6 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes the keys of a table, then the tables in it; `path` is that of its header.
     fn table(&mut self, table: &Table, path: &str, given: Option<&Given>) {
         for (key, item) in table {
             if let Item::Value(value) = item {

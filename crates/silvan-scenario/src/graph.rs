@@ -1,5 +1,3 @@
-//! The fabric as a graph, for programs.
-
 use serde_json::{Value, json};
 use silvan_core::PortId;
 use silvan_fabric::{Link, LinkKind, Node};
@@ -7,8 +5,8 @@ use silvan_fabric::{Link, LinkKind, Node};
 use crate::Scenario;
 
 impl Scenario {
-    /// The nodes and cables of the fabric, with the keys that they have in lists of switches, hosts and cables. A node
-    /// without `ports` is a host.
+    /// The fabric's nodes and cables, with the keys of lists of switches, hosts and cables; a node without `ports` is a
+    /// host.
     pub fn graph(&self) -> Value {
         let fabric = self.fabric();
         let node = |node: &Node| {
@@ -60,10 +58,8 @@ impl Scenario {
         })
     }
 
-    /// Returns the names of the switches, and the output port of each switch for each host.
-    ///
-    /// Ports are listed switch by switch, in the order of the hosts, 0 without an entry. If switches choose among
-    /// ports, the port is one of them.
+    /// The switches, and their output ports switch by switch in the order of the hosts: 0 without an entry, one of
+    /// several where switches choose.
     pub fn egress_ports(&self) -> (Vec<&str>, Vec<u8>) {
         let fabric = self.fabric();
         let names = fabric.switch_ids().map(|switch| {

@@ -1,5 +1,3 @@
-//! The first steps from a text to a scenario: defaults, fabric and routes, and the published settings of the scheme.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,7 +24,7 @@ use crate::topology::{check_fabric_keys, read_routing, read_topology};
 use crate::variants::published_settings;
 use crate::{KeyPath, ScenarioError};
 
-/// A file whose defaults are filled in, with its fabric and routes. Load and control have not been looked at.
+/// A file with defaults, fabric and routes; load and control are unchecked.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub file: ScenarioFile,
@@ -34,11 +32,10 @@ pub(crate) struct Layout {
     pub fabric: Arc<Fabric>,
     pub routed: RoutedFabric,
     pub engine: EngineConfig,
-    /// Inputs that determine fabric and routes, if there are no others.
+    /// Key of the cache, if fabric and routes follow from it alone.
     key: Option<Key>,
 }
 
-/// Lays out a text, with the published settings of its scheme for the keys that it does not have, and returns these keys.
 pub(crate) fn lay_out(
     source: &SourceText,
     base: &Path,
@@ -54,7 +51,7 @@ pub(crate) fn lay_out(
 }
 
 impl Layout {
-    /// Reads a text. Takes fabric and routes of another layout if they follow from the same keys.
+    /// Shares fabric and routes with another layout of the same keys.
     pub fn of(
         source: &SourceText,
         base: &Path,

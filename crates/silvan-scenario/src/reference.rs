@@ -1,5 +1,3 @@
-//! The reference of scenario keys, generated from the schema.
-
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -7,8 +5,6 @@ use serde_json::Value;
 use crate::schema::{TYPE_KEY, UNIT_KEY, json_schema};
 
 /// Every scenario key with type, unit, default and meaning, as Markdown: one table per section.
-///
-/// The text is made from the types alone, so that it cannot disagree with what is accepted.
 pub fn reference_markdown() -> String {
     let schema = json_schema();
     let mut sections = Vec::new();
@@ -42,7 +38,6 @@ struct Section {
     heading: String,
     meaning: String,
     rows: Vec<ReferenceRow>,
-    /// The keys that only one value of another key allows.
     cases: Vec<Section>,
 }
 
@@ -59,7 +54,6 @@ impl Section {
         let Self {
             heading, meaning, ..
         } = self;
-        // Writing to a string cannot fail.
         let _ = writeln!(out, "{level} {heading}\n\n{meaning}\n");
         if !self.rows.is_empty() {
             self.write_rows(out);
@@ -85,8 +79,6 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Collects the keys of a table into `section`, and the tables inside it as sections of their
-    /// own.
     fn read_table(
         &self,
         schema: &'a Value,
@@ -143,7 +135,6 @@ impl<'a> Reader<'a> {
         section.cases = cases.collect();
     }
 
-    /// The keys that one value of another key allows.
     fn case(&self, case: &'a Value, heading: &str) -> Option<Section> {
         let (key, value) = case["if"]["properties"].as_object()?.iter().next()?;
         let keys = &case["then"];
@@ -157,7 +148,6 @@ impl<'a> Reader<'a> {
         Some(section)
     }
 
-    /// Returns true if this is a table without keys, or of tables without keys.
     fn has_no_keys(&self, schema: &'a Value) -> bool {
         let mut properties = schema["properties"].as_object().into_iter().flatten();
         schema["type"] == "object"
@@ -165,7 +155,6 @@ impl<'a> Reader<'a> {
             && properties.all(|(_, property)| self.has_no_keys(self.resolve(property)))
     }
 
-    /// Follows references, and looks through the `null` alternative of optional values.
     fn resolve(&self, schema: &'a Value) -> &'a Value {
         if let Some(name) = schema["$ref"]
             .as_str()
@@ -211,7 +200,6 @@ impl<'a> Reader<'a> {
             .to_owned()
     }
 
-    /// The description, and what each name of an enum means.
     fn meaning(&self, property: &'a Value) -> String {
         let mut meaning = text(property, "description");
         let variants = self.resolve(property)["oneOf"].as_array();
@@ -229,7 +217,6 @@ fn is_table(schema: &Value) -> bool {
     schema["properties"].is_object()
 }
 
-/// The alternatives of a value that are not `null`, if there is a choice.
 fn alternatives(schema: &Value) -> Vec<&Value> {
     let choices = schema["anyOf"].as_array();
     choices
@@ -259,7 +246,6 @@ fn type_name(schema: &Value) -> &str {
     }
 }
 
-/// The bounds of a number in words.
 fn bounds(schema: &Value) -> String {
     let words = [
         ("exclusiveMinimum", "above"),
@@ -286,8 +272,7 @@ fn default(property: &Value, is_required: bool) -> String {
     }
 }
 
-/// Takes the sentence `Default: ...` out of a description: it says what the default of a key
-/// depends on, where the schema has no value to show.
+/// Takes `Default: ...` out of a description, which tells a default that the schema cannot show.
 fn split_default(meaning: &str) -> (String, Option<String>) {
     let Some((before, after)) = meaning.split_once(" Default: ") else {
         return (meaning.to_owned(), None);

@@ -1,10 +1,7 @@
-//! Sampling times of a run's time series.
-
 use silvan_core::{Span, Time};
 
 use crate::parsed::{ProbeSection, RunSection};
 
-/// Fewest and most samples of a run by default.
 const FEWEST: u64 = 100;
 const MOST: u64 = 1_000;
 
@@ -98,7 +95,6 @@ impl Spread {
         self.count
     }
 
-    /// The length of all intervals, if they are equal.
     pub(crate) fn interval(&self) -> Option<Span> {
         let behind = self.count - self.before;
         let interval = self.rest.as_ps() / behind;

@@ -1,5 +1,3 @@
-//! The validated scenario.
-
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -77,10 +75,8 @@ pub struct Scenario {
     overrides: Vec<Override>,
     effective: String,
     given: Given,
-    /// Keys whose values are published settings of the scheme.
     published: Vec<KeyPath>,
     routed: RoutedFabric,
-    /// The tables, where routes follow a rule and somebody has asked for tables.
     tabulated: OnceLock<Arc<ForwardingTables>>,
     engine: EngineConfig,
     control: ControlPlan,
@@ -91,15 +87,10 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads, completes and checks a scenario.
+    /// Reads, completes and checks a scenario, or returns the first fault with its place and a hint.
     ///
-    /// `source_name` is what errors call the text, usually the path of its file; files that the
-    /// scenario names are looked for in the same folder. The overrides are
-    /// applied in order before anything is checked.
-    ///
-    /// # Errors
-    ///
-    /// The first thing found wrong, with its place and a hint.
+    /// `source_name` is the path of the file in errors; its folder has the files that the scenario names. Overrides
+    /// come first.
     pub fn from_toml(
         text: &str,
         source_name: &str,
@@ -117,12 +108,7 @@ impl Scenario {
         built.map_err(|error| source.locate(elsewhere::with_places(error)))
     }
 
-    /// Reads the scenario again with more overrides: defaults that depend on other values follow those of the
-    /// overrides.
-    ///
-    /// # Errors
-    ///
-    /// Same errors as [`from_toml`](Self::from_toml).
+    /// Reads the scenario again with more overrides, which defaults follow. Errors as [`from_toml`](Self::from_toml).
     pub fn with_overrides(&self, overrides: &[Override]) -> Result<Self, ScenarioError> {
         let source = SourceText::parse(&self.text, &self.source_name, &self.overrides)?;
         if overrides
@@ -136,10 +122,8 @@ impl Scenario {
         Self::from_toml(&self.text, &self.source_name, &all)
     }
 
-    /// Returns one run of this scenario, as in a sweep, with a fixed seed and without variation.
-    ///
-    /// The description is empty, so that equal runs have equal hashes in any sweep. The fabric is shared, not built
-    /// again.
+    /// One run with a fixed seed and no variation; it shares the fabric, and its empty description hashes equally in
+    /// any sweep.
     #[must_use]
     pub fn single_run(&self, seed: u64) -> Self {
         let mut one = self.clone();
@@ -272,15 +256,13 @@ impl Scenario {
         self.file.run.seed
     }
 
-    /// The scenario as a file with every default spelled out. Reading it gives an equal scenario,
-    /// whose effective text is the same.
+    /// The file with every default spelled out; reading it gives an equal scenario.
     pub fn effective_toml(&self) -> &str {
         &self.effective
     }
 
-    /// The scenario as a file with the values that were given, those of files included, and with every
-    /// default as a comment. Reading it gives an equal scenario, and one that overrides change equally:
-    /// defaults that depend on other values follow them. Comments tell published settings of the scheme from its other defaults.
+    /// The file with given values, and with defaults as comments, which keep following overrides. Published settings
+    /// are marked.
     pub fn to_toml(&self) -> String {
         let scheme = self.file.control.scheme;
         let origins = Origins {
@@ -314,8 +296,7 @@ impl Scenario {
         other
     }
 
-    /// SHA-256 of the effective text in hexadecimal digits: equal for scenarios that run equally,
-    /// however they were written.
+    /// SHA-256 of the effective text in hexadecimal digits: equal for scenarios that run equally.
     pub fn hash(&self) -> String {
         effective::hash(&self.effective)
     }
@@ -326,20 +307,13 @@ impl Scenario {
             .expect("scenario types are numbers, texts, lists and tables with text keys")
     }
 
-    /// The fabric as a net file that ibsim serves.
-    ///
-    /// # Errors
-    ///
-    /// If the fabric has more nodes than there are LIDs.
+    /// The fabric as a net file that ibsim serves. Errors if the fabric has more nodes than there are LIDs.
     pub fn ibsim_net(&self) -> Result<String, ScenarioError> {
         check_lids(&self.routed.fabric, "generator")?;
         Ok(silvan_fabric::import::ibsim_net(&self.routed.fabric))
     }
 
-    /// Describes the parts that the scenario builds.
-    ///
-    /// They are counts of hosts, switches, cables and ports, data rates of cables, lengths of routes in hops, the
-    /// routing with its reason, and the input buffers.
+    /// Counts, data rates, lengths of routes [hops], the routing with its reason, and the input buffers.
     pub fn describe(&self) -> Value {
         let fabric = &self.routed.fabric;
         json!({
@@ -366,8 +340,7 @@ impl Scenario {
         &self.routed.fabric
     }
 
-    /// The faults that come during a run, by their places in the file. Cables that are cut or degraded for the whole run are
-    /// part of the [fabric](Self::fabric).
+    /// The faults during a run. Cables cut or degraded for the whole run are part of the [fabric](Self::fabric).
     pub fn faults(&self) -> &[PlannedFault] {
         &self.routed.faults.later
     }
@@ -380,12 +353,7 @@ impl Scenario {
         known.unwrap_or(self.routed.fabric.links[link].kind)
     }
 
-    /// Returns the forwarding tables; they connect every pair of hosts without loops. If routes follow a rule, the
-    /// first call makes the tables.
-    ///
-    /// # Panics
-    ///
-    /// Never: the routes have been built before.
+    /// The forwarding tables, which connect all hosts without loops; made by the first call if routes follow a rule.
     pub fn tables(&self) -> &Arc<ForwardingTables> {
         if self.routed.tables.rule().is_none() {
             return &self.routed.tables;
@@ -396,8 +364,7 @@ impl Scenario {
         })
     }
 
-    /// All that decides where packets go: the tables, or the rule that they follow, lanes that change along the way, and ports
-    /// among which switches choose.
+    /// The decisions on packets: tables or rule, lanes that change along the way, and ports that switches choose among.
     pub fn forwarding(&self) -> Routes<'_> {
         self.routed.routes()
     }
@@ -461,8 +428,7 @@ impl Scenario {
         &self.control.settings
     }
 
-    /// The manager that watches the ports' counters from outside, if there is one, before its first
-    /// sweep.
+    /// The manager that watches the ports' counters from outside, if there is one, before its first sweep.
     pub fn dcms(&self) -> Option<&Dcms> {
         self.control.dcms.as_ref()
     }
@@ -492,24 +458,16 @@ impl Scenario {
         )
     }
 
-    /// `tmax` of gran2012 at an instant of a run with this seed [bit/s of payload]: see
-    /// [`Traffic::tmax`].
-    ///
-    /// # Errors
-    ///
-    /// The placement that this seed gives is impossible.
+    /// `tmax` of gran2012 at an instant of a run with this seed [bit/s of payload], see [`Traffic::tmax`]; or an
+    /// impossible placement.
     pub fn tmax(&self, seed: u64, at: Time) -> Result<f64, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
         let traffic = traffic.map_err(|error| refused(&error))?;
         Ok(traffic.tmax(at))
     }
 
-    /// Returns the arrivals at open-loop sources in a run with this seed, from its warm-up to its end, by traffic
-    /// class: see [`Traffic::arrivals`].
-    ///
-    /// # Errors
-    ///
-    /// The placement that this seed gives is impossible.
+    /// Arrivals at open-loop sources between warm-up and end, by traffic class, see [`Traffic::arrivals`]; or an
+    /// impossible placement.
     pub fn arrivals(&self, seed: u64) -> Result<Vec<(String, Option<Arrivals>)>, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
         let traffic = traffic.map_err(|error| refused(&error))?;
@@ -518,12 +476,8 @@ impl Scenario {
         Ok(traffic.classes().iter().cloned().zip(arrivals).collect())
     }
 
-    /// The payload that the sources of each traffic class offer in a run with this seed between its warm-up and its end [bytes]: see
-    /// [`Traffic::offered_bytes`].
-    ///
-    /// # Errors
-    ///
-    /// The placement that this seed gives is impossible.
+    /// Payload offered between warm-up and end, by traffic class [bytes], see [`Traffic::offered_bytes`]; or an
+    /// impossible placement.
     pub fn offered_bytes(&self, seed: u64) -> Result<Vec<(String, f64)>, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
         let traffic = traffic.map_err(|error| refused(&error))?;
@@ -532,8 +486,7 @@ impl Scenario {
         Ok(traffic.classes().iter().cloned().zip(offered).collect())
     }
 
-    /// The overrides of every combination of the sweep's values, the last key varying fastest; one
-    /// empty list if nothing varies. Keys vary in alphabetical order.
+    /// The overrides of each combination of the sweep's values, keys in alphabetical order, the last varying fastest.
     pub fn sweep_points(&self) -> Vec<Vec<Override>> {
         let mut points = vec![Vec::new()];
         for (key, values) in &self.file.sweep.vary {
@@ -552,7 +505,6 @@ impl Scenario {
     }
 }
 
-/// Returns true if an override changes lists that are read from other files of the fabric.
 fn names_imported_list(source: &SourceText, change: &Override) -> bool {
     let fabric = source.root().get("fabric");
     let has = |key: &str| fabric.is_some_and(|fabric| fabric.get(key).is_some());

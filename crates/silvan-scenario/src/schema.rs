@@ -1,7 +1,4 @@
-//! The JSON schema of a scenario, and the schemas of its types.
-//!
-//! Two extra keys feed the reference of scenario keys: `x-type`, the type in words, and `x-unit`,
-//! the units of a quantity or the unit of a number.
+//! The JSON schema. Two extra keys feed the reference of keys: `x-type`, the type in words, and `x-unit`.
 
 use serde_json::Value;
 pub(crate) use silvan_core::schema::{

@@ -1,5 +1,3 @@
-//! The topology and the routing of `[fabric]`: their keys stand among those of the section.
-
 use std::marker::PhantomData;
 
 use schemars::Schema;
@@ -18,7 +16,6 @@ const SECTION: &str = "fabric";
 const GENERATOR: &str = "generator";
 const ROUTING: &str = "routing";
 
-/// The keys of a section or a choice, and those of them that have no default.
 struct Keys {
     all: Vec<String>,
     required: Vec<String>,
@@ -38,7 +35,6 @@ impl Keys {
     }
 }
 
-/// A topology or a routing, with keys of its own.
 struct Choice {
     name: &'static str,
     keys: Keys,
@@ -63,7 +59,6 @@ impl Choice {
         contains(&self.keys.all, key)
     }
 
-    /// The keys that it needs and may have.
     fn wanted(&self) -> String {
         let Self { name, keys } = self;
         if keys.all.is_empty() {
@@ -83,7 +78,6 @@ impl Choice {
     }
 }
 
-/// Checks that the keys of `[fabric]` are those of the section, of its topology and of its routing.
 pub(crate) fn check_fabric_keys(source: &SourceText) -> Result<(), ScenarioError> {
     let Some(table) = table(source) else {
         return Ok(());
@@ -145,17 +139,14 @@ fn contains(keys: &[String], key: &str) -> bool {
     keys.iter().any(|known| known == key)
 }
 
-/// The topology that the file names.
 pub(crate) fn read_topology(source: &SourceText) -> Result<Option<Topology>, ScenarioError> {
     read_choice(source, GENERATOR, TopologySeed)
 }
 
-/// The routing that the file names.
 pub(crate) fn read_routing(source: &SourceText) -> Result<Option<Routing>, ScenarioError> {
     read_choice(source, ROUTING, RoutingSeed)
 }
 
-/// Reads the keys of the choice that a key of the section names.
 fn read_choice<N: DeserializeOwned, S: for<'de> DeserializeSeed<'de, Value = T>, T>(
     source: &SourceText,
     key: &str,
@@ -193,7 +184,6 @@ fn table(source: &SourceText) -> Option<&dyn TableLike> {
     source.root().get(SECTION)?.as_table_like()
 }
 
-/// The value of a key of the section that names a choice.
 fn read_name<T: DeserializeOwned>(
     source: &SourceText,
     table: &dyn TableLike,
@@ -205,7 +195,7 @@ fn read_name<T: DeserializeOwned>(
     }
 }
 
-/// Adds the key `generator`, and the keys of each topology and routing, to the schema of the section.
+/// Adds `generator` and the keys of topologies and routings to the schema.
 pub(crate) fn add_choices(schema: &mut Schema) {
     let choice: Value = schemars::schema_for!(Kind).into();
     let mut generator = Map::new();
@@ -232,7 +222,6 @@ pub(crate) fn add_choices(schema: &mut Schema) {
     schema.insert("unevaluatedProperties".to_owned(), json!(false));
 }
 
-/// The keys that the section may have if a key names this choice.
 fn case(key: &str, name: &str, mut keys: Value) -> Value {
     let then: Map<String, Value> = ["description", "properties", "required"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! The schemes on the fabric of a scenario: facts that published settings depend on, variants and searches as plain data.
+//! Facts that published settings of schemes depend on, variants and searches as plain data.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -20,12 +20,10 @@ use crate::layout::Layout;
 use crate::parsed::{FlowControl, ScenarioFile};
 use crate::{KeyPath, Override, Scenario, ScenarioError};
 
-/// A signal in a cable.
 const S_PER_METRE: f64 = 5e-9;
 const PS_PER_S: f64 = 1e12;
 
-/// The longest round trip without queues, in seconds. A packet of MTU size takes its time on the host's link and in the
-/// sink, and passes cables and switches. Its acknowledgement takes the delay of feedback, and in band the path, too.
+/// The longest round trip without queues. Acknowledgements take the delay of feedback, and in band the path, too.
 fn base_rtt_s(file: &ScenarioFile, routes: &RouteReport) -> f64 {
     let cables = f64::from(routes.max_hops);
     let cable_s = match file.link.latency {
@@ -44,12 +42,10 @@ fn base_rtt_s(file: &ScenarioFile, routes: &RouteReport) -> f64 {
     path_s + (2 * wire_bytes * 8) as f64 / (gbps * 1e9) + back_s
 }
 
-/// Routes of the same text with another path choice or more lanes.
 #[derive(Debug)]
 struct Rerouted<'a> {
     source: &'a SourceText,
     base: &'a Path,
-    /// True if switches could choose paths and do not.
     has_choices: bool,
     ecmp_base_rtt_s: OnceCell<Option<f64>>,
     frees_lanes: OnceCell<bool>,
@@ -98,7 +94,6 @@ impl OtherRoutes for Rerouted<'_> {
     }
 }
 
-/// The facts that published settings of schemes depend on.
 fn facts<'a>(layout: &Layout, other_routes: &'a dyn OtherRoutes) -> FabricFacts<'a> {
     let Layout { file, routed, .. } = layout;
     FabricFacts {
@@ -124,7 +119,7 @@ fn facts<'a>(layout: &Layout, other_routes: &'a dyn OtherRoutes) -> FabricFacts<
     }
 }
 
-/// The settings that the scheme in force has on the fabric of a text by publication, each with its key.
+/// The scheme's published settings on this fabric, each with its key.
 pub(crate) fn published_settings(
     source: &SourceText,
     base: &Path,
@@ -145,7 +140,7 @@ pub(crate) fn published_settings(
     (settings.collect(), warn_of_rate(choice, &variant, &facts))
 }
 
-/// Warns where settings were made for links of another rate.
+/// Warns if the settings were made for links of another rate.
 fn warn_of_rate(
     choice: SchemeChoice,
     variant: &Variant,
@@ -171,13 +166,7 @@ impl Scenario {
         base_rtt_s(self.file(), self.routes())
     }
 
-    /// Returns the variants of all schemes on the fabric, each with its name, scheme, summary and cost.
-    ///
-    /// Variants also have the keys that choose them, their settings, the settings to write in a scenario, and the
-    /// reason for omitted ones.
-    ///
-    /// # Errors
-    /// A file that the scenario names has changed.
+    /// The variants of all schemes with keys, settings and reasons for omitted ones; fails if a named file has changed.
     pub fn scheme_variants(&self) -> Result<Value, ScenarioError> {
         let (text, name, overrides) = self.written();
         let source = SourceText::parse(text, name, overrides)?;
@@ -193,7 +182,6 @@ impl Scenario {
     }
 }
 
-/// A variant as plain data.
 fn described(
     scheme: SchemeName,
     variant: &Variant,
@@ -233,9 +221,7 @@ fn described(
     })
 }
 
-/// Returns the parameters of a scheme that are searched, in the order of drawing.
-///
-/// Each has a key, its values, and a key that a scenario must have next to it.
+/// The parameters that a search draws, in order: key, values, and a key that must stand next to it.
 pub fn scheme_searches(choice: SchemeChoice) -> Value {
     let searched = choice.scheme().searched().into_iter();
     searched

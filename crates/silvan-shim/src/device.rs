@@ -8,20 +8,16 @@ use libc::{size_t, ssize_t};
 use crate::fabric::{self, IOCTL, NAME};
 use crate::{fail, real};
 
-/// Longest record of a socket; longer ones are carried by a file in memory.
+/// Longer ones are carried by a file in memory.
 const LONGEST_RECORD: usize = 64 << 10;
-/// Major number of InfiniBand's devices.
 const MAJOR: u32 = 231;
-/// The shortest header and datagram.
 const LEAST_WRITTEN: usize = 56 + 24;
 
-/// Opens umadN or issmN.
 pub(crate) fn open(operation: u32, number: u8, flags: c_int) -> Result<c_int, c_int> {
     let (connection, _) = fabric::request(operation, &[number])?;
     Ok(into_program(connection, flags))
 }
 
-/// Gives a connection to the program, as a file that it has opened with these flags.
 pub(crate) fn into_program(connection: OwnedFd, flags: c_int) -> c_int {
     let fd = fabric::into_raw(connection);
     let forever = libc::timeval {
@@ -92,7 +88,6 @@ fn fill(fd: c_int, text: &[u8]) {
     }
 }
 
-/// Replaces the text of a file of sysfs by that of now.
 pub(crate) fn refresh(fd: c_int) {
     let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok();
     let name = link.as_ref().and_then(|link| link.to_str());
@@ -105,7 +100,6 @@ pub(crate) fn refresh(fd: c_int) {
     }
 }
 
-/// The name of the socket that an open umad file is; `None` if it is none.
 pub(crate) fn name_of(fd: c_int) -> Option<Vec<u8>> {
     // SAFETY: all bits zero are a valid address, and its length is given.
     let (address, length) = unsafe {
@@ -125,7 +119,6 @@ pub(crate) fn name_of(fd: c_int) -> Option<Vec<u8>> {
     name.starts_with(NAME).then_some(name)
 }
 
-/// Returns true if the number is that of an ioctl of umad files.
 pub(crate) fn is_umad_ioctl(request: c_ulong) -> bool {
     request >> 8 & 0xff == 0x1b
 }
@@ -160,11 +153,9 @@ pub(crate) unsafe fn ioctl(name: &[u8], request: c_ulong, argument: *mut c_void)
     }
 }
 
-/// Room for one descriptor beside a record.
 #[repr(C, align(8))]
 struct Control([u8; 24]);
 
-/// A record of one piece, with the descriptors beside it.
 pub(crate) struct Record {
     pub length: ssize_t,
     pub file: Option<c_int>,

@@ -1,4 +1,4 @@
-//! Requests to the server of the fabric: a connection for each, whose first record says what it is for.
+//! Requests to the fabric's server: a connection each, whose first record says the purpose.
 
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -14,18 +14,14 @@ const TREE: u32 = 4;
 const READ: u32 = 5;
 pub(crate) const OPEN_VERBS: u32 = 6;
 
-/// Prefix of the names of this library's sockets.
 pub(crate) const NAME: &[u8] = b"silvan-file-";
-/// Variables by which launchers of MPI tell a process its rank.
 const RANKS: [&str; 4] = [
     "OMPI_COMM_WORLD_RANK",
     "PMIX_RANK",
     "PMI_RANK",
     "SLURM_PROCID",
 ];
-/// Longest wait for the server.
 const PATIENCE_S: libc::time_t = 60;
-/// Room for an answer.
 const ANSWER: usize = 64 << 10;
 
 fn last_error() -> c_int {
@@ -33,7 +29,6 @@ fn last_error() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// An abstract address and its length.
 fn address(name: &[u8]) -> Result<(libc::sockaddr_un, libc::socklen_t), c_int> {
     // SAFETY: all bits zero are a valid address.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
@@ -63,28 +58,16 @@ fn node() -> Vec<u8> {
     std::env::var_os("SIM_HOST").unwrap_or_default().into_vec()
 }
 
-/// An answer of the server.
 pub(crate) struct Answer {
     pub connection: OwnedFd,
     pub data: Vec<u8>,
-    /// Descriptor that came with it.
     pub file: Option<OwnedFd>,
 }
 
-/// Sends a request. Gives the connection and the answer's data.
-///
-/// # Errors
-///
-/// An error number.
 pub(crate) fn request(operation: u32, data: &[u8]) -> Result<(OwnedFd, Vec<u8>), c_int> {
     ask(operation, data).map(|answer| (answer.connection, answer.data))
 }
 
-/// Sends a request.
-///
-/// # Errors
-///
-/// An error number.
 pub(crate) fn ask(operation: u32, data: &[u8]) -> Result<Answer, c_int> {
     let base = std::env::var_os("IBSIM_SOCKNAME");
     let base = base.as_ref().map_or(&b"sim"[..], |name| name.as_bytes());
@@ -125,7 +108,7 @@ pub(crate) fn ask(operation: u32, data: &[u8]) -> Result<Answer, c_int> {
     }
 }
 
-/// Connects a socket that has a name of its own, which tells the server's connections apart.
+/// The socket's name tells connections apart.
 fn connect((server, length): &(libc::sockaddr_un, libc::socklen_t)) -> Result<OwnedFd, c_int> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     // SAFETY: the addresses have the lengths given, and the descriptor is owned from here on.
@@ -174,22 +157,18 @@ pub(crate) fn set_patience(fd: c_int, patience: &libc::timeval) {
     }
 }
 
-/// Gives a connection away without closing it.
 pub(crate) fn into_raw(connection: OwnedFd) -> c_int {
     std::os::fd::IntoRawFd::into_raw_fd(connection)
 }
 
-/// The folder with the files of this program's node.
 pub(crate) fn tree() -> Result<Vec<u8>, c_int> {
     request(TREE, &[]).map(|(_, folder)| folder)
 }
 
-/// The text of a file of sysfs, now.
 pub(crate) fn text(name: &[u8]) -> Result<Vec<u8>, c_int> {
     request(READ, name).map(|(_, text)| text)
 }
 
-/// Closes a descriptor of this library.
 pub(crate) fn close(fd: c_int) {
     // SAFETY: the descriptor is this library's.
     unsafe { (real::close())(fd) };

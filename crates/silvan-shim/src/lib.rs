@@ -1,17 +1,12 @@
-//! The preload library of the live fabric: programs that have it see the simulated fabric where the kernel
-//! shows its InfiniBand adapters: `/dev/infiniband/umadN`, `issmN` and `uverbsN`, `/sys/class/infiniband`,
-//! `/sys/class/infiniband_mad` and `/sys/class/infiniband_verbs`.
+//! The preload library of the live fabric: programs see it at `/dev/infiniband/{umad,issm,uverbs}N` and
+//! `/sys/class/infiniband{,_mad,_verbs}`.
 //!
-//! An open umad file is a socket to the server, whose records are what the program writes and reads. So
-//! poll, select, epoll, fork and close need nothing here, and the server has all state. Files of sysfs are
-//! files in memory with the text of the instant; their folders are real ones, that the server has made.
+//! An open umad file is a socket to the server, so poll, fork and close need nothing here. Files of sysfs are in
+//! memory, their folders are the server's. `IBSIM_SOCKNAME` names the fabric, `SIM_HOST` the node, `SIM_HOSTS` nodes
+//! for MPI ranks in turn.
 //!
-//! Environment: `IBSIM_SOCKNAME` names the fabric, `SIM_HOST` the host or switch. `SIM_HOSTS` lists hosts for the ranks of
-//! an MPI job in turn.
-//!
-//! Every function here replaces one of libc, whose contract its callers keep: pointers are valid for it.
-//! Functions with variable arguments have one more parameter, which the calling conventions of x86-64 and
-//! aarch64 pass like a fixed one.
+//! Functions replace libc's, whose contract callers keep: pointers are valid. Variable arguments are one more
+//! parameter, as x86-64 and aarch64 pass it like a fixed one.
 #![cfg(target_os = "linux")]
 #![allow(
     unsafe_code,
@@ -32,7 +27,6 @@ use libc::{DIR, FILE, mode_t, off_t, size_t, ssize_t};
 
 use paths::{Location, at, current, locate, mark_current_stale};
 
-/// Kind of each file descriptor: 0, or a file of the fabric.
 static KINDS: [AtomicU8; 1 << 16] = [const { AtomicU8::new(0) }; 1 << 16];
 const MAD: u8 = 1;
 const ISSM: u8 = 2;
@@ -65,7 +59,6 @@ fn fail<T: From<i8>>(error: c_int) -> T {
     T::from(-1)
 }
 
-/// Opens a path of the fabric; `None` if it is none.
 unsafe fn open_location(location: Location, flags: c_int, mode: mode_t) -> c_int {
     let (error, opened, what) = match location {
         Location::Mad(number) => match device::open(fabric::OPEN_MAD, number, flags) {

@@ -1,5 +1,3 @@
-//! Paths of the fabric, and their folders.
-
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
@@ -50,8 +48,7 @@ fn root() -> Result<&'static [u8], c_int> {
     Ok(root)
 }
 
-/// Checks the existence by a direct system call, because this library replaces the functions of
-/// libc.
+/// Checks the existence by a direct system call, because this library replaces the functions of libc.
 fn exists(path: &[u8]) -> bool {
     let Ok(path) = CString::new(path) else {
         return false;
@@ -75,7 +72,6 @@ fn below_root(name: &[u8]) -> Option<CString> {
 }
 
 impl Location {
-    /// Returns the substitute file or folder.
     pub fn real(&self) -> CString {
         let device = |name: String| below_root(name.as_bytes()).unwrap_or_default();
         match self {
@@ -97,7 +93,6 @@ impl Location {
     }
 }
 
-/// Returns true if there is a fabric for this program.
 pub(crate) fn is_attached() -> bool {
     root().is_ok()
 }

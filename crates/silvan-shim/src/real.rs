@@ -1,5 +1,3 @@
-//! The functions of libc behind those of this library.
-
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 

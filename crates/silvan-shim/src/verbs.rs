@@ -40,17 +40,12 @@ const POST_SEND: u32 = 28;
 const CREATE_SRQ: u32 = 32;
 const DESTROY_SRQ: u32 = 35;
 const OPEN_QP: u32 = 40;
-/// Minor number of `uverbs0`.
 const MINOR: u32 = 192;
-/// Commands with another header.
 const EXTENDED: u32 = 1 << 31;
 
 const HEADER: usize = 8;
-/// Error number, reserved word and count of notices.
 const ANSWER_HEADER: usize = 16;
-/// Room for an answer: the response of a command is shorter.
 const ANSWER: usize = 16 << 10;
-/// Length of a completion.
 pub(crate) const COMPLETION: usize = 48;
 const SEND_INLINE: u32 = 8;
 /// Size of `ib_uverbs_post_send` before its work requests.
@@ -58,16 +53,12 @@ const POST: usize = 24;
 const SEND_REQUEST: usize = 56;
 const SCATTER: usize = 16;
 
-/// An open file.
 struct Context {
-    /// Its number in `uverbsN`.
     number: u8,
-    /// One command at a time.
     command: Mutex<()>,
     notices: Arc<Notices>,
     /// User handles of queue pairs and shared receive queues, by which asynchronous events name them.
     handles: Mutex<BTreeMap<(u32, u32), u64>>,
-    /// Channels by the program's descriptor.
     channels: Mutex<BTreeMap<c_int, u32>>,
 }
 
@@ -75,11 +66,10 @@ static CONTEXTS: RwLock<BTreeMap<c_int, Arc<Context>>> = RwLock::new(BTreeMap::n
 /// Notices by the descriptor of a completion channel or of asynchronous events.
 static READERS: RwLock<BTreeMap<c_int, Reader>> = RwLock::new(BTreeMap::new());
 
-/// Descriptor from which a program reads events.
 #[derive(Clone)]
 struct Reader {
     notices: Arc<Notices>,
-    /// Handle of the channel; `None` for asynchronous events.
+    /// `None` for asynchronous events.
     channel: Option<u32>,
 }
 
@@ -97,7 +87,6 @@ fn reader(fd: c_int) -> Option<Reader> {
     readers.get(&fd).cloned()
 }
 
-/// Opens `uverbsN`.
 pub(crate) fn open(number: u8, flags: c_int) -> Result<c_int, c_int> {
     let answer = fabric::ask(OPEN_VERBS, &[number])?;
     let stream = answer.file.ok_or(libc::EIO)?;
@@ -116,7 +105,6 @@ pub(crate) fn open(number: u8, flags: c_int) -> Result<c_int, c_int> {
     Ok(fd)
 }
 
-/// Notes that a descriptor stands for the same file as another.
 pub(crate) fn duplicate(from: c_int, to: c_int) {
     if let Some(context) = context(from) {
         let mut contexts = CONTEXTS.write().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +115,6 @@ pub(crate) fn duplicate(from: c_int, to: c_int) {
     }
 }
 
-/// Releases a descriptor that the program closes.
 pub(crate) fn release(fd: c_int) {
     let mut contexts = CONTEXTS.write().unwrap_or_else(PoisonError::into_inner);
     contexts.remove(&fd);
@@ -191,7 +178,7 @@ pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, count: size_t) -> s
     }
 }
 
-/// An ioctl on the device: there is none, and rdma-core writes commands then.
+/// There is none, and rdma-core writes commands then.
 pub(crate) fn ioctl() -> c_int {
     fail(libc::ENOTTY)
 }
@@ -340,7 +327,6 @@ impl Context {
         }
     }
 
-    /// Sends a command, and waits for its answer.
     fn ask(&self, fd: c_int, command: &[u8], inline: &[u8]) -> Result<(Answer, c_int), c_int> {
         let _one_at_a_time = lock(&self.command);
         let polled = self.notices.take_polled();
@@ -373,7 +359,6 @@ impl Context {
         }
     }
 
-    /// Makes a descriptor from which the program reads events.
     fn open_reader(&self, channel: Option<u32>) -> Result<c_int, c_int> {
         let mut pair = [0; 2];
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
@@ -397,9 +382,7 @@ impl Context {
     }
 }
 
-/// An answer of the server.
 struct Answer {
-    /// Completions and events that it had sent.
     notices: u64,
     response: Vec<u8>,
 }
@@ -445,7 +428,6 @@ unsafe fn gather_inline(body: &[u8]) -> Option<Vec<u8>> {
     Some(data)
 }
 
-/// Minor number of an open file.
 pub(crate) fn minor(fd: c_int) -> u32 {
     MINOR + context(fd).map_or(0, |context| u32::from(context.number))
 }

@@ -1,8 +1,4 @@
-//! Times of programs alone in the empty fabric.
-//!
-//! A flow alone has a formula ([`crate::ideal`]). Messages of a program wait for each other and compete for the
-//! program's hosts. So the program is simulated once more, without other load and without congestion control: all
-//! schemes are compared with one time.
+//! Times of programs alone in the empty fabric, without congestion control: all schemes are compared with one time.
 
 use silvan_core::{Span, Time};
 use silvan_model::Engines;
@@ -13,18 +9,9 @@ use crate::RunError;
 use crate::assemble::assemble_alone;
 use crate::programs::{ProgramState, program_state};
 
-/// Between two questions whether the job has ended.
 const STEP: Span = Span::from_us(100);
 
-/// Completion times alone, of those jobs of a scenario that have finished within its run, in the
-/// times `completed`. A job that ran alone and without control has taken just that.
-///
-/// `observer` is called at every step, with the simulated time of the run of one job; it returns an
-/// error to end all.
-///
-/// # Errors
-///
-/// [`RunError`] of the observer, or of a job that cannot go on alone.
+/// Completion times alone of jobs in `completed`; `observer` is called at every step and may end all.
 pub(crate) fn completions(
     engines: &dyn Engines,
     scenario: &Scenario,

@@ -1,5 +1,3 @@
-//! Assembly of a simulation from a scenario: control, workload and engine.
-
 use silvan_cc::hooks::{Chain, Settings};
 use silvan_cc::schemes::{Control, Scheme, SchemeError, SchemeName, Separate};
 use silvan_core::{Sl, Time};
@@ -12,7 +10,6 @@ use silvan_workload::traffic::{Traffic, TrafficSection};
 
 use crate::RunError;
 
-/// The scheme of a scenario, as a run with this seed starts with it.
 pub(crate) fn build_control(scenario: &Scenario, seed: u64) -> Result<Control, RunError> {
     let ports = switch_ports(scenario.fabric());
     let setup = scenario.setup(&ports, seed);
@@ -22,13 +19,9 @@ pub(crate) fn build_control(scenario: &Scenario, seed: u64) -> Result<Control, R
     Ok(control)
 }
 
-/// Builds InfiniBand's congestion control and the rest of a scenario's scheme for the start of a run with this seed. If
-/// the scheme has no InfiniBand part, that part marks no packets at switches, and hosts do not react to marks.
+/// Builds the control that a run with this seed starts with; without an InfiniBand part, nothing marks or reacts.
 ///
-/// # Errors
-///
-/// [`RunError::Control`] or [`RunError::Setting`] for parameters that are not possible, and for functions of a Python
-/// file.
+/// Errors: [`RunError::Control`] or [`RunError::Setting`] for impossible parameters and for functions of a Python file.
 pub fn build_live_control(
     scenario: &Scenario,
     seed: u64,
@@ -53,7 +46,6 @@ pub fn build_live_control(
     Ok((switch, Chain(adapter, rest.source)))
 }
 
-/// Applies the settings that are in force from the start.
 fn apply_initial(scenario: &Scenario, switch: &mut impl Settings) -> Result<(), RunError> {
     for change in &scenario.scheme_settings().initial {
         switch.apply(Time::ZERO, change)?;
@@ -61,7 +53,6 @@ fn apply_initial(scenario: &Scenario, switch: &mut impl Settings) -> Result<(), 
     Ok(())
 }
 
-/// The simulation of one job alone in the fabric of a scenario, without congestion control.
 pub(crate) fn assemble_alone(
     engines: &dyn Engines,
     scenario: &Scenario,
@@ -80,8 +71,7 @@ pub(crate) fn assemble_alone(
     )?)
 }
 
-/// Data rate of all hosts together for which another thread is worth its while, in bit/s: at this rate a lookahead
-/// window has some hundred events.
+/// Data rate [bit/s] of all hosts that is worth another thread: a lookahead window then has some hundred events.
 const RATE_PER_THREAD: f64 = 5e12;
 
 fn threads(scenario: &Scenario) -> usize {
@@ -96,8 +86,7 @@ fn threads(scenario: &Scenario) -> usize {
     }
 }
 
-/// Returns the number of processors that no other process uses, at least one. A system that does not state its load
-/// counts as idle.
+/// At least one; an unknown load counts as idle.
 fn idle_processors() -> usize {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let load = std::fs::read_to_string("/proc/loadavg").ok();
@@ -106,7 +95,6 @@ fn idle_processors() -> usize {
     all.saturating_sub(busy).max(1)
 }
 
-/// The fabric of a scenario as an engine takes it, with its parameters for a run.
 fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> {
     Network {
         fabric: scenario.fabric(),
@@ -129,11 +117,7 @@ fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> 
 
 const DRIVER_CLASS: &str = "external";
 
-/// The traffic and the programs of a scenario, and a driver next to them if there is one.
-///
-/// # Errors
-///
-/// [`RunError::Traffic`] for traffic that does not work with this seed.
+/// Traffic, programs and a driver; [`RunError::Traffic`] if the traffic does not work with this seed.
 pub fn build_load(
     scenario: &Scenario,
     seed: u64,
@@ -177,7 +161,6 @@ fn payload(scenario: &Scenario) -> Payload {
     Payload::new(packet.mtu, packet.header)
 }
 
-/// The simulation of a scenario with this control.
 pub(crate) fn assemble(
     engines: &dyn Engines,
     scenario: &Scenario,
@@ -188,7 +171,6 @@ pub(crate) fn assemble(
     start(engines, scenario, seed, control, load)
 }
 
-/// The simulation of a scenario with a driver next to its own load.
 pub(crate) fn assemble_driven(
     engines: &dyn Engines,
     scenario: &Scenario,
@@ -200,7 +182,6 @@ pub(crate) fn assemble_driven(
     start(engines, scenario, seed, control, load)
 }
 
-/// Starts an engine with this control and load.
 fn start(
     engines: &dyn Engines,
     scenario: &Scenario,

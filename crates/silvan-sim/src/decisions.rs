@@ -1,5 +1,3 @@
-//! Decisions of the DCMS, as a table.
-
 use silvan_cc::dcms::{DcmsController, Decision, Reason};
 use silvan_core::PortId;
 use silvan_core::growth::CongestionGrowth;
@@ -7,8 +5,7 @@ use silvan_scenario::Scenario;
 
 use crate::table::{Table, TableSchema};
 
-/// The counters that a decision rests on, 0 where it rests on none: growth of the root's
-/// PortXmitTimeCong, and of the victim's PortXmitWait and PortXmitData.
+/// Growth of the root's PortXmitTimeCong, and of the victim's PortXmitWait and PortXmitData; 0 for none.
 fn evidence(reason: &Reason) -> [u64; 3] {
     let of = |counter: Option<u64>| counter.unwrap_or_default();
     let victim = |growth: &CongestionGrowth| (of(growth.xmit_wait), of(growth.xmit_data));
@@ -25,8 +22,6 @@ fn evidence(reason: &Reason) -> [u64; 3] {
     }
 }
 
-/// Returns a row per decision, by time. It has the congested port, the reason, the victim if there is one, the
-/// Marking_Rate at the congested port from then on, and the counters.
 pub(crate) fn table(scenario: &Scenario, controller: &DcmsController) -> Table {
     let fabric = scenario.fabric();
     let log = controller.log();
@@ -53,7 +48,6 @@ pub(crate) fn table(scenario: &Scenario, controller: &DcmsController) -> Table {
     table
 }
 
-/// The Marking_Rate that holds at each decision's port after it.
 fn rates(controller: &DcmsController) -> Vec<u32> {
     let default = controller.machine().parameters().default_marking_rate;
     let mut in_force: Vec<u16> = Vec::new();

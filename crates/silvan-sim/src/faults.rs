@@ -1,5 +1,3 @@
-//! Faults of a run: links that go down or change their rate, and slow receivers.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,10 +10,8 @@ use silvan_scenario::faults::{Fault, FaultTimes};
 #[derive(Debug)]
 pub(crate) struct RunFaults {
     times: FaultTimes,
-    /// Faults at this instant and later are left out.
     end: Time,
     fabric: Arc<Fabric>,
-    /// Number of faults that keep the link out of a port down.
     down: HashMap<PortId, u32>,
 }
 
@@ -37,13 +33,12 @@ impl RunFaults {
         self
     }
 
-    /// Returns the time of the next beginning or end of a fault; [`Time::MAX`] if there is none.
+    /// [`Time::MAX`] if there is none.
     pub fn next(&self) -> Time {
         let next = self.times.next().filter(|next| *next < self.end);
         next.unwrap_or(Time::MAX)
     }
 
-    /// Applies what begins and ends by now.
     pub fn apply<S: Simulation + ?Sized>(&mut self, simulation: &mut S) {
         let now = simulation.now();
         while self.next() <= now {
@@ -77,7 +72,6 @@ impl RunFaults {
         }
     }
 
-    /// The ports at both ends of the cable in a port; nothing without a cable.
     fn ends(&self, port: PortId) -> impl Iterator<Item = PortId> + use<> {
         let peer = self.fabric.ports[port].peer;
         peer.map(|peer| [port, peer]).into_iter().flatten()
@@ -102,7 +96,7 @@ impl RunFaults {
         }
     }
 
-    /// Limits the cable in a port: its link goes down, and comes up with the new rate.
+    /// The link goes down, and comes up with the new rate.
     fn limit_cable<S: Simulation + ?Sized>(
         &mut self,
         simulation: &mut S,

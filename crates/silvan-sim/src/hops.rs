@@ -1,5 +1,3 @@
-//! The table of packets that are recorded hop by hop.
-
 use silvan_core::{PortId, Span};
 use silvan_model::{PacketHop, PacketKind};
 

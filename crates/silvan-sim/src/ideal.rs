@@ -1,43 +1,34 @@
-//! Times of flows on an empty fabric.
-//!
-//! The flow's packets pass the stages of its path one after the other; `docs/model.md` has the recursion. Buffers are
-//! never full and there is no other traffic, so this is a lower bound for any run. It is the time of a flow alone, as
-//! long as its buffers cover the round trip of credits.
+//! Times of flows on an empty fabric, by the recursion in `docs/model.md`: a lower bound, and the time alone if buffers
+//! cover the credits' round trip.
 
 use silvan_core::{Bytes, HostId, Rate, Span};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_model::{CrossbarFeed, EngineConfig, Sink};
 use silvan_workload::traffic::FiniteFlow;
 
-/// Bytes of a flit: a sink that cuts through begins with the first one.
+/// A sink that cuts through begins with the first flit.
 const FLIT: u64 = 64;
 
-/// An output on the path.
 struct Stage {
     rate: Rate,
     /// Time from the start of a packet at the output before to its head being eligible here.
     delay: u64,
-    /// Rate of the packet for which the output waits, so as not to run dry. Equal to `rate`, except at a crossbar that
-    /// cuts through.
+    /// Rate of the packet that the output must not outrun; differs from `rate` at a crossbar that cuts through.
     passing: Rate,
     cuts_through: bool,
-    /// The output is busy until then.
     free: u64,
 }
 
-/// The path of a flow, as a chain of outputs and the sink at its end.
 struct Chain<'a> {
     config: &'a EngineConfig,
     stages: Vec<Stage>,
-    /// Propagation of the last link.
     propagation: u64,
-    /// True if the host sends to itself: only the injection takes time then.
+    /// Only the injection takes time.
     is_loopback: bool,
     sink_free: u64,
 }
 
-/// Returns the delivery time of a flow's last byte on an empty fabric, after its start. `None` means that it has no
-/// path, or ends before it has sent all of its bytes.
+/// Delivery of a flow's last byte after its start; `None` without a path or an end.
 pub(crate) fn completion(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -55,8 +46,7 @@ pub(crate) fn completion(
     (delivered == flow.bytes()).then(|| Span::from_ps(done - flow.start().as_ps()))
 }
 
-/// Returns the delivery time of a message's last byte on an empty fabric, after its start; `None` without a path. The
-/// message goes in packets of MTU size and a shorter last packet, without gaps.
+/// Delivery of a message's last byte, in MTU packets without gaps.
 pub(crate) fn message(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -90,7 +80,7 @@ pub(crate) fn message(
 }
 
 impl<'a> Chain<'a> {
-    /// Returns the times at which the host, each output and the sink are free, and that of the last delivery.
+    /// Free times of host, outputs and sink, and the last delivery.
     fn times(&self, start: u64, done: u64) -> Vec<u64> {
         let outputs = self.stages.iter().map(|stage| stage.free);
         let ends = [self.sink_free, done];
@@ -170,8 +160,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Passes a packet on that starts at `start`; gives when the host can start the next one, and when this
-    /// one is delivered.
+    /// Returns the host's next start and the delivery.
     fn pass(&mut self, start: u64, payload: u64) -> (u64, u64) {
         let wire = Bytes::from_bytes(payload + self.config.packet.header.as_u64());
         let time = |rate: Rate, bytes: Bytes| rate.span_for(bytes).as_ps();

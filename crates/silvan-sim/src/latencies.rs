@@ -1,5 +1,3 @@
-//! Latencies of the packets of all classes: in the run, and in each probe interval.
-
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -27,7 +25,6 @@ pub struct LatencySummary {
 
 impl LatencySummary {
     pub(super) fn of(engine: &dyn Simulation) -> Option<Self> {
-        // A class number has 16 bits: the traffic refuses more classes.
         let classes: Vec<Latencies> = (0..engine.classes().len())
             .filter_map(|class| engine.latency_of_class(class as u16))
             .collect();
@@ -43,7 +40,6 @@ impl LatencySummary {
     }
 }
 
-/// The table so far, in columns.
 #[derive(Default)]
 pub(super) struct LatencySeries {
     time_ps: Vec<u64>,
@@ -56,11 +52,9 @@ pub(super) struct LatencySeries {
 }
 
 impl LatencySeries {
-    /// Adds what has arrived since the last sample, in all classes.
     pub fn sample(&mut self, engine: &dyn Simulation) {
         self.counts.fill(0);
         for class in 0..engine.classes().len() {
-            // A class number has 16 bits: the traffic refuses more classes.
             engine.add_latency_counts(class as u16, &mut self.counts);
         }
         self.before.resize(self.counts.len(), 0);
@@ -77,7 +71,7 @@ impl LatencySeries {
         std::mem::swap(&mut self.counts, &mut self.before);
     }
 
-    /// Merges the probe intervals after `start` into longer ones, which end at these instants.
+    /// Intervals after `start` join to those that end at `ends`.
     pub fn merge_pairs(&mut self, start: Time, ends: &[Time]) {
         let first = self.time_ps.partition_point(|time| *time <= start.as_ps());
         let mut merged: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
@@ -103,7 +97,6 @@ impl LatencySeries {
         }
     }
 
-    /// The engine has discarded its latencies.
     pub fn reset(&mut self) {
         self.before.fill(0);
     }

@@ -1,11 +1,8 @@
-//! Running a scenario: engine, traffic and control together, from the start to the end.
+//! Running a scenario: engine, traffic and control together.
 //!
-//! The engine is driven in steps. A step ends at every sample of the time series, at the end of the warm-up, at every
-//! change of settings and every sweep of a controller. Further steps call the observer many times a second. A change at
-//! an instant holds for all events at that instant. The steps are a function of the scenario alone, and results do not
-//! depend on them.
-//!
-//! No engine is compiled here: the caller that starts a run passes [`Engines`], those of `silvan-instances`.
+//! A step ends at samples, at the end of the warm-up, at changes of settings and at sweeps of a controller. Steps
+//! follow from the scenario alone, and results do not depend on them. The caller passes [`Engines`], those of
+//! `silvan-instances`.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -110,8 +107,7 @@ pub struct Summary {
     pub wall_s: f64,
     /// Most threads that could process events; one where the run cannot be divided.
     pub threads: u64,
-    /// Seconds that it takes the threads to meet, in the mean of the lookahead windows that were measured; `None` on one
-    /// thread.
+    /// Mean seconds that threads take to meet, of the measured lookahead windows; `None` on one thread.
     pub barrier_s: Option<f64>,
     /// Work of the thread with most of it over the mean of all, by lookahead window; 1 is even, `None` on one thread.
     pub imbalance: Option<f64>,
@@ -129,14 +125,11 @@ pub struct Summary {
     pub delivered_bytes: u64,
     /// Latencies of the packets that were delivered after the warm-up; `None` if there are none, or they are not kept.
     pub latency: Option<LatencySummary>,
-    /// Packets that switches discarded for want of a forwarding entry, the warm-up included; always 0
-    /// unless the scenario allows them.
+    /// Packets discarded for want of a forwarding entry, with the warm-up; 0 unless the scenario allows them.
     pub unroutable_packets: u64,
-    /// Data packets that arrived after later ones of their flow, the warm-up included; 0 where all packets of
-    /// a flow take one path.
+    /// Data packets overtaken by later ones of their flow, with the warm-up; 0 on single paths.
     pub reordered_packets: u64,
-    /// Conditions under which the congestion control acts, none of which was met, so that it never acted: "no queue reached k-min, 5
-    /// KB". Without a scheme, and where one acted, `None`.
+    /// Unmet conditions of a scheme that never acted, such as "no queue reached k-min, 5 KB".
     pub idle_scheme: Option<String>,
     /// Ports of the fabric.
     pub ports: u64,
@@ -261,7 +254,6 @@ pub enum RunError {
 /// The observer is called many times a second with the progress, and stops the run by breaking.
 ///
 /// # Errors
-///
 /// [`RunError`]; nothing is left of the run.
 ///
 /// ```
@@ -302,12 +294,7 @@ pub fn run(
     Ok(output)
 }
 
-/// Runs a scenario with something that watches its port counters and changes its settings, in
-/// place of the scenario's own manager.
-///
-/// # Errors
-///
-/// As [`run`].
+/// Runs a scenario whose counters and settings a given manager watches and changes. Errors as [`run`].
 pub fn run_controlled(
     engines: &dyn Engines,
     scenario: &Scenario,
@@ -320,11 +307,7 @@ pub fn run_controlled(
     Run::new(engines, scenario, seed, engine).complete(controller, observer)
 }
 
-/// Runs a scenario with functions in place of its own scheme.
-///
-/// # Errors
-///
-/// As [`run`].
+/// Runs a scenario with functions in place of its own scheme. Errors as [`run`].
 pub fn run_callbacks(
     engines: &dyn Engines,
     scenario: &Scenario,
@@ -338,7 +321,6 @@ pub fn run_callbacks(
     run.complete(None, observer)
 }
 
-/// An error of the engine, in the fabric's names.
 fn engine_error(error: EngineError, fabric: &Fabric) -> RunError {
     match error {
         EngineError::Deadlock(deadlock) => RunError::Deadlock {
@@ -472,7 +454,6 @@ impl<'a> Run<'a> {
         Ok(RunOutput { tables, summary })
     }
 
-    /// Ends the run if no function of the scheme is called any more.
     fn check_callbacks(&self) -> Result<(), RunError> {
         match self.callbacks.as_ref().and_then(Callbacks::stopped) {
             None => Ok(()),
@@ -483,14 +464,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Checks once that nothing was lost or made on the way, in any compiled engine.
+    /// Nothing was lost or made on the way.
     fn check_invariants(&self) -> Result<(), RunError> {
         let at = self.engine.now();
         let audited = self.engine.audit();
         audited.map_err(|error| RunError::Engine(EngineError::Invariant { at, error }))
     }
 
-    /// The first program that should have ended and has not is an error.
     fn check_finished(&self) -> Result<(), RunError> {
         let Some(programs) = self.engine.programs() else {
             return Ok(());
@@ -535,7 +515,7 @@ impl<'a> Run<'a> {
             .sum()
     }
 
-    /// The reason why the scheme never acted, if it did not.
+    /// `None` if the scheme acted.
     fn idle_scheme(&self) -> Option<String> {
         let scheme = self.scenario.scheme();
         if !scheme.acts() || self.engine.control_acted() {

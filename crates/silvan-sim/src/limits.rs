@@ -1,5 +1,3 @@
-//! Limits that the congestion control sets to flows, at each sample.
-
 use silvan_core::{HostId, Time};
 use silvan_model::Simulation;
 
@@ -8,7 +6,6 @@ use crate::table::{Table, TableSchema};
 /// Most rows of the table; later samples are left out.
 const MOST_ROWS: usize = 10_000_000;
 
-/// The table so far, in columns.
 #[derive(Default)]
 pub(super) struct FlowLimits {
     time_ps: Vec<u64>,
@@ -20,7 +17,6 @@ pub(super) struct FlowLimits {
 }
 
 impl FlowLimits {
-    /// Adds the flows that are held below the rate of their link now.
     pub fn sample(&mut self, engine: &dyn Simulation, hosts: impl Iterator<Item = HostId>) {
         if self.time_ps.len() >= MOST_ROWS {
             return;
@@ -66,7 +62,7 @@ impl FlowLimits {
     }
 }
 
-/// Leaves the values before `first`, and behind them those of the rows.
+/// Keeps the values before `first` and those of `rows`.
 fn pick<T: Copy>(column: &mut Vec<T>, first: usize, rows: &[usize]) {
     for (to, &row) in rows.iter().enumerate() {
         column[first + to] = column[row];

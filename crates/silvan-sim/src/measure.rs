@@ -1,5 +1,3 @@
-//! Counters read at the right instants.
-
 use silvan_core::{HostId, PortCounters, PortId, Time};
 use silvan_fabric::Fabric;
 
@@ -9,13 +7,10 @@ use super::tables::{PortSeries, Series};
 use silvan_model::{ClassTotals, HostCounters, Simulation};
 use silvan_scenario::Scenario;
 
-/// Measurements of a run so far.
 pub(super) struct Measurement<'a> {
     pub scenario: &'a Scenario,
-    /// Instants of the samples of the time series.
     times: Vec<Time>,
     pub ports: Vec<PortId>,
-    /// Counters at the end of the warm-up.
     pub hosts_before: Vec<HostCounters>,
     pub ports_before: Vec<PortCounters>,
     pub classes_before: Vec<ClassTotals>,
@@ -55,7 +50,6 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// Adds a sample to the time series.
     pub fn sample(&mut self, engine: &dyn Simulation) {
         let now = engine.now();
         self.times.push(now);
@@ -82,7 +76,7 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// Merges the samples from `first` on in pairs, whose number is even: each pair becomes one sample at the later instant.
+    /// Merges pairs from `first` on, an even number, at the later instant.
     pub fn merge_pairs(&mut self, first: usize) {
         let later = self.times[first..].iter().skip(1).step_by(2);
         let later: Vec<Time> = later.copied().collect();
@@ -104,7 +98,7 @@ impl<'a> Measurement<'a> {
         self.times.extend(later);
     }
 
-    /// Ends the time series of a run that ends now: the last sample covers the time since it, too.
+    /// The last sample covers the time since it, too.
     pub fn close(&mut self, engine: &dyn Simulation) {
         let Some(&last) = self.times.last() else {
             return self.sample(engine);
@@ -115,7 +109,6 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// The warm-up is over: totals count from here.
     pub fn start_totals(&mut self, engine: &mut dyn Simulation) {
         if engine.now() == Time::ZERO {
             return;
@@ -129,7 +122,6 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// Payload delivered since the warm-up.
     pub fn delivered_bytes(&self, engine: &dyn Simulation) -> u64 {
         let sum =
             |hosts: &[HostCounters]| -> u64 { hosts.iter().map(|host| host.delivered_bytes).sum() };
@@ -149,7 +141,6 @@ impl<'a> Measurement<'a> {
     }
 
     pub fn classes(&self, engine: &dyn Simulation) -> Vec<ClassTotals> {
-        // A class number has 16 bits: the traffic refuses more classes.
         (0..engine.classes().len())
             .map(|class| engine.class(class as u16))
             .collect()

@@ -1,5 +1,3 @@
-//! Results of programs, as tables.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{Span, Time};
@@ -10,11 +8,8 @@ use silvan_workload::programs::{
 use crate::table::{Table, TableSchema};
 
 pub(crate) enum ProgramState {
-    /// There are no programs to wait for, or they are in progress.
     Running,
-    /// All that the run waits for have ended.
     Finished,
-    /// A program cannot continue.
     Failed(Fault),
 }
 
@@ -32,7 +27,6 @@ pub(crate) fn program_state(programs: Option<&Programs>) -> ProgramState {
     }
 }
 
-/// Adds whether each has ended, and when.
 fn push_ends(table: &mut Table, ends: impl Iterator<Item = Option<Time>>) {
     let ends: Vec<Option<u64>> = ends.map(|end| end.map(Time::as_ps)).collect();
     table.push(
@@ -82,7 +76,6 @@ pub(crate) fn tables(
     tables
 }
 
-/// Values of a record, in a column.
 fn column<R, V>(records: &[R], read: impl Fn(&R) -> V) -> Vec<V> {
     records.iter().map(read).collect()
 }
@@ -111,7 +104,6 @@ fn steps(ranks: &[RankRecord], all: &[StepRecord]) -> Table {
     table
 }
 
-/// Job and number within it of every rank.
 fn places(ranks: &[RankRecord]) -> (Vec<u32>, Vec<u32>) {
     ranks.iter().map(|rank| (rank.job, rank.rank)).unzip()
 }
@@ -232,7 +224,7 @@ fn rounds(programs: &Programs, ranks: &[RankRecord], job: usize) -> Vec<Span> {
         .collect()
 }
 
-/// Share of the time of the ranks in which they compute nothing, if all have ended.
+/// Part of the ranks' time without computing.
 fn exposed_share(programs: &Programs, ranks: &[RankRecord], job: usize) -> Option<f64> {
     let start = programs.jobs().nth(job)?.start;
     let (mut all, mut compute) = (0, 0);

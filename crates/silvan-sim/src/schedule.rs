@@ -20,22 +20,18 @@ pub enum EndCheck {
     Periodic,
 }
 
-/// Timed changes of a scenario, sweeps of a controller, and faults, in the order of their instants.
+/// Timed changes, sweeps of a controller, and faults, which apply in this order at one instant.
 ///
-/// Its owner [advances](Self::advance) a simulation and then [applies](Self::apply) what is due, in a loop.
-/// Instants of its own, such as samples, end an advance earlier. At one instant changes apply before
-/// the controller sweeps, and faults come last.
+/// Its owner [advances](Self::advance) a simulation and [applies](Self::apply) the due ones, in a loop.
 #[derive(Debug)]
 pub struct Schedule<C> {
     changes: VecDeque<(Time, SettingChange)>,
     controller: Option<C>,
     /// Time of the controller's next sweep; [`Time::MAX`] for never.
     sweep_at: Time,
-    /// The switch ports that the controller reads.
     ports: Vec<PortId>,
-    /// The changes of the last instant.
     applied: Vec<SettingChange>,
-    /// `None` where the owner brings faults about itself.
+    /// `None` if the owner brings faults about itself.
     faults: Option<RunFaults>,
 }
 
@@ -90,11 +86,7 @@ impl<C: Controller> Schedule<C> {
         change.min(self.sweep_at).min(fault)
     }
 
-    /// Runs a simulation to `end`, or to the next instant at which something is due if that is earlier. A driver of
-    /// the simulation can pause it before.
-    ///
-    /// # Errors
-    /// [`EngineError`] of the engine.
+    /// Runs to `end` or the next due instant, or until a driver pauses.
     pub fn advance<S: Simulation + ?Sized>(
         &self,
         simulation: &mut S,
@@ -111,10 +103,7 @@ impl<C: Controller> Schedule<C> {
         }
     }
 
-    /// Applies what is due by now, and returns the changes of settings in order.
-    ///
-    /// # Errors
-    /// [`UnknownSetting`] for a change that the congestion control does not have; changes before it are in force.
+    /// Applies the due changes and returns them; [`UnknownSetting`] leaves earlier ones in force.
     pub fn apply<S: Simulation + ?Sized>(
         &mut self,
         simulation: &mut S,
@@ -153,7 +142,7 @@ impl<C: Controller> Schedule<C> {
         Ok(())
     }
 
-    /// The next sweep comes an interval after `now`; never without a controller, or with an interval of zero.
+    /// Never without a controller, or with an interval of zero.
     fn plan_sweep(&mut self, now: Time) {
         let interval = self.controller.as_ref().map(Controller::interval);
         let interval = interval.filter(|interval: &Span| !interval.is_zero());

@@ -1,5 +1,3 @@
-//! Progress of a run's closed loops, as a table.
-
 use silvan_core::Time;
 use silvan_model::Simulation;
 use silvan_workload::traffic::SequenceState;
@@ -7,7 +5,6 @@ use silvan_workload::traffic::SequenceState;
 use crate::table::{Table, TableSchema};
 use silvan_scenario::Scenario;
 
-/// The sequences; `None` if there are none.
 pub(crate) fn table(scenario: &Scenario, engine: &dyn Simulation) -> Option<Table> {
     let hosts = scenario.fabric().host_ids();
     let states = hosts.flat_map(|host| engine.traffic_of(host).sequences_of(host));

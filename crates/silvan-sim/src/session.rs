@@ -1,5 +1,3 @@
-//! A simulation that a driver steers from outside: it requests messages and timers at run time.
-
 use silvan_cc::dcms::DcmsController;
 use silvan_core::{HostId, Span, Time};
 use silvan_fabric::Fabric;
@@ -13,10 +11,8 @@ use crate::engine_error;
 use crate::programs::{ProgramState, program_state};
 use crate::schedule::{EndCheck, Schedule};
 
-/// Simulated time between two checks whether anything moves.
 const CHECK: Span = Span::from_ms(1);
 
-/// Time without any movement after which the simulation is stalled.
 const STALLED: Span = Span::from_secs(1);
 
 /// Why a call that runs the simulation has returned.
@@ -84,16 +80,12 @@ pub struct Session {
     scenario: Scenario,
     engine: Box<dyn Simulation>,
     schedule: Schedule<DcmsController>,
-    /// Number of events at the last check, and when there was a new one.
+    /// Events at the last check, and the time of the last new one.
     moved: (u64, Time),
 }
 
 impl Session {
-    /// Starts a scenario with a seed; the scenario's own is [`Scenario::seed`].
-    ///
-    /// # Errors
-    ///
-    /// [`RunError`] if traffic, control or engine cannot be built.
+    /// Starts a scenario with a seed, or returns the [`RunError`] of its parts.
     pub fn open(
         engines: &dyn Engines,
         scenario: Scenario,
@@ -115,8 +107,7 @@ impl Session {
         &self.scenario
     }
 
-    /// The simulation, to read its counters. If a call has ended before its instant, counts of deliveries include packets
-    /// whose receiver is still taking them in.
+    /// The simulation, to read counters; after an early end they include packets that receivers still take in.
     pub fn simulation(&self) -> &dyn Simulation {
         self.engine.as_ref()
     }
@@ -138,40 +129,23 @@ impl Session {
         }
     }
 
-    /// Takes requests outside a notification; they are moved out.
-    ///
-    /// # Errors
-    ///
-    /// [`EngineError::TooLate`] for a timer beyond the clock; nothing has been requested then.
+    /// Takes requests outside a notification; [`EngineError::TooLate`] for a timer beyond the clock leaves all undone.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), RunError> {
         request(self.engine.as_mut(), requests).map_err(RunError::Engine)
     }
 
-    /// Runs until nothing of the driver is pending, at the instant of its last notification.
-    ///
-    /// # Errors
-    ///
-    /// [`RunError`]; further calls return one, too.
+    /// Runs until nothing of the driver is pending; a [`RunError`] returns on further calls.
     pub fn run_until_idle(&mut self) -> Result<Pause, RunError> {
         self.run(None, &mut || true)
     }
 
-    /// Runs until `end`; what happens at `end` itself belongs to the next call.
-    ///
-    /// # Errors
-    ///
-    /// As [`run_until_idle`](Self::run_until_idle).
+    /// Runs until `end`, exclusive. Errors as [`run_until_idle`](Self::run_until_idle).
     pub fn run_until(&mut self, end: Time) -> Result<Pause, RunError> {
         self.run(Some(end), &mut || true)
     }
 
-    /// Runs until `end` as [`run_until`](Self::run_until) does, or without one as
-    /// [`run_until_idle`](Self::run_until_idle) does. After each millisecond of simulated time at most, `goes_on` decides
-    /// between going on and [`Pause::Interrupted`].
-    ///
-    /// # Errors
-    ///
-    /// As [`run_until_idle`](Self::run_until_idle).
+    /// Runs as [`run_until`](Self::run_until), or without an end as [`run_until_idle`](Self::run_until_idle); `goes_on`
+    /// may end it as [`Pause::Interrupted`] each simulated millisecond.
     pub fn run(
         &mut self,
         end: Option<Time>,
@@ -240,11 +214,7 @@ impl Session {
     }
 }
 
-/// Takes requests of the driver of a simulation outside a notification; they are moved out.
-///
-/// # Errors
-///
-/// [`EngineError::TooLate`] for a timer beyond the clock; nothing has been requested then.
+/// Takes requests outside a notification; [`EngineError::TooLate`] for a timer beyond the clock leaves all undone.
 pub fn request<S: Simulation + ?Sized>(
     simulation: &mut S,
     requests: &mut Vec<Request>,

@@ -1,39 +1,28 @@
-//! Steps of a run between observations of its engine: samples, the end of the warm-up, checks and the end.
-
 use silvan_core::{Span, Time};
 
 use silvan_scenario::{Sampling, Scenario, Spread};
 use silvan_workload::programs::Plan;
 
-/// Simulated time between two calls of the observer, times the number of hosts. At full load a host
-/// sends a packet every microsecond or so; that makes some 500,000 packet-hops, about 50 milliseconds
-/// of work. Each time the engine checks for deadlocks, too, which takes long in a large fabric.
+/// Simulated time between observations times hosts, about 500,000 packet-hops or 50 ms of work; each checks for
+/// deadlocks.
 const CHECK_HOST_TIME: Span = Span::from_ms(128);
 
-/// Check time and its maximum for a run that ends with its programs: totals count up to the check that finds them
-/// done.
+/// Totals of runs that end with programs count up to this check.
 const CHECK_PROGRAMS_HOST_TIME: Span = Span::from_ms(32);
 const CHECK_PROGRAMS: Span = Span::from_us(100);
 
-/// The engine runs to an instant, then these things are done, in this order. The changes and sweeps of the
-/// [`Schedule`](crate::Schedule) follow.
+/// Actions at an instant, in order; those of the [`Schedule`](crate::Schedule) follow.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RunStep {
-    /// The instant.
     pub until: Time,
-    /// Take a sample of the time series.
     pub sample: bool,
-    /// Merge pairs of all samples so far.
     pub merge: bool,
-    /// Sample the congestion trees.
     pub trees: bool,
-    /// The warm-up is over: totals start.
     pub warm: bool,
-    /// The run may end here: deadlocks and losses are looked for.
+    /// Deadlocks and losses are looked for.
     pub may_end: bool,
 }
 
-/// The steps of a run, one after the other.
 #[derive(Debug)]
 pub(crate) struct RunSteps {
     end: Time,
@@ -41,13 +30,12 @@ pub(crate) struct RunSteps {
     sample: Samples,
     trees: Option<Ticks>,
     check: Span,
-    /// Instant of the last step that was more than a default sample. The next check is `check` later.
+    /// Last step beyond a default sample; the next check is `check` later.
     checked: Time,
     ends_with_programs: bool,
     now: Option<Time>,
 }
 
-/// Instants of the samples of the time series.
 #[derive(Debug)]
 enum Samples {
     Every(Ticks),
@@ -76,7 +64,6 @@ impl Samples {
         }
     }
 
-    /// Returns whether a sample is due at `now`, and whether pairs of samples merge then.
     fn take(&mut self, now: Time) -> (bool, bool) {
         match self {
             Self::Every(ticks) => (ticks.take(now), false),
@@ -86,7 +73,6 @@ impl Samples {
     }
 }
 
-/// The next sample of a [`Spread`].
 #[derive(Debug)]
 struct SpreadTicks {
     spread: Spread,
@@ -109,7 +95,6 @@ impl SpreadTicks {
         self.spread.instant(self.number, self.level)
     }
 
-    /// Goes to the next sample. Returns true if pairs of samples merge, because there are enough.
     fn advance(&mut self) -> bool {
         let merges = self.level > 0 && self.number == self.spread.capacity();
         if merges {
@@ -120,7 +105,7 @@ impl SpreadTicks {
         merges
     }
 
-    /// Goes to the next number with a later instant: intervals of less than a picosecond have no sample.
+    /// Intervals of less than a picosecond have no sample.
     fn skip_instant(&mut self) {
         let last = self.next();
         while self.next() == last {
@@ -129,7 +114,6 @@ impl SpreadTicks {
     }
 }
 
-/// Instants at equal distances.
 #[derive(Debug, Clone, Copy)]
 struct Ticks {
     next: Time,
@@ -144,7 +128,6 @@ impl Ticks {
         }
     }
 
-    /// Returns true if there is a tick at `now`; if so, the next tick is due.
     fn take(&mut self, now: Time) -> bool {
         let is_due = self.next == now;
         if is_due {
@@ -155,7 +138,6 @@ impl Ticks {
 }
 
 impl RunSteps {
-    /// The steps of a run of a scenario.
     pub fn new(scenario: &Scenario) -> Self {
         let file = scenario.file();
         let hosts = scenario.fabric().host_count() as u64;
@@ -186,14 +168,11 @@ impl RunSteps {
         }
     }
 
-    /// The end of the run.
     pub fn end(&self) -> Time {
         self.end
     }
 
-    /// The next step, which ends at `due` at the latest; `None` after the end. The first step is at the start.
-    ///
-    /// A step for a default sample alone does not end the run and moves no check: results do not depend on the default.
+    /// The next step, at `due` at the latest; a step for a default sample alone moves no check and ends no run.
     pub fn next_step(&mut self, due: Time) -> Option<RunStep> {
         let others = match self.now {
             None => Time::ZERO,
@@ -217,17 +196,15 @@ impl RunSteps {
         })
     }
 
-    /// Returns true if the last sample of a run that ends early covers its rest.
+    /// The last sample of a run that ends early covers its rest.
     pub fn closes_series(&self) -> bool {
         matches!(self.sample, Samples::Spread(_))
     }
 
-    /// Returns true if no further sample of the trees is due.
     pub fn is_last_tree_sample(&self) -> bool {
         self.trees.is_none_or(|trees| trees.next > self.end)
     }
 
-    /// The earliest instant at which something else than a sample is to be done.
     fn next_instant(&self) -> Time {
         let instants = [
             Some(self.end),

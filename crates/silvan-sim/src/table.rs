@@ -1,5 +1,3 @@
-//! Results as plain columns.
-
 /// Values of one column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnData {
@@ -68,15 +66,13 @@ pub struct Column {
     pub data: ColumnData,
 }
 
-/// Meaning of a table's rows and columns; the reference of tables is generated from it.
+/// The reference of tables is generated from it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TableSchema {
     pub name: &'static str,
-    /// Meaning of a row, in Markdown.
     pub rows: &'static str,
     /// Columns with one meaning, and the meaning in Markdown.
     pub columns: &'static [(&'static [&'static str], &'static str)],
-    /// True if counters of a port are further columns.
     pub has_counters: bool,
 }
 
@@ -89,7 +85,6 @@ impl TableSchema {
                 .any(|(names, _)| names.contains(&column))
     }
 
-    /// Writes the section of the reference.
     pub fn write(&self, out: &mut String) {
         let Self { name, rows, .. } = self;
         out.push_str(&format!(
@@ -116,7 +111,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without columns.
     pub(crate) fn new(schema: &'static TableSchema) -> Self {
         Self {
             name: schema.name,
@@ -125,7 +119,6 @@ impl Table {
         }
     }
 
-    /// Appends a column of the schema.
     pub(crate) fn push(&mut self, name: &'static str, data: impl Into<ColumnData>) {
         let data = data.into();
         debug_assert!(

@@ -1,5 +1,3 @@
-//! The tables of a result, as the Python package and the files on disk have them.
-
 use std::ops::Add;
 
 use silvan_core::counters::CounterTable;
@@ -15,15 +13,12 @@ use crate::table::{Table, TableSchema};
 use silvan_model::LatencyStats;
 use silvan_model::Simulation;
 
-/// Deliveries per host, or per traffic class, and probe interval, in columns.
 pub(super) struct Series {
     schema: &'static TableSchema,
-    /// The column that tells whose deliveries they are.
     column: &'static str,
     time_ps: Vec<u64>,
     whose: Vec<u32>,
     delivered_bytes: Vec<u64>,
-    /// Delivered up to the last sample, by host or class.
     before: Vec<u64>,
 }
 
@@ -84,13 +79,11 @@ impl Series {
     }
 }
 
-/// Counters per port and probe interval, in columns.
 pub(super) struct PortSeries {
     times: Vec<Time>,
     /// By counter of the table; the ports of one sample after the other.
     counted: [Vec<u64>; PortCounters::SAMPLED],
     queued_bytes: Vec<u64>,
-    /// All ports at this sample, and at the last one.
     now: Vec<PortReading>,
     before: Vec<PortReading>,
 }
@@ -159,7 +152,7 @@ impl PortSeries {
     }
 }
 
-/// Merges the samples of a column in pairs, each with `width` rows, and returns the number of rows that are left at its start.
+/// Pairs of `width` rows; returns the rows before.
 fn merge_rows(column: &mut [u64], width: usize, merge: impl Fn(u64, u64) -> u64) -> usize {
     let kept = column.len() / 2;
     for row in 0..kept {
@@ -169,7 +162,6 @@ fn merge_rows(column: &mut [u64], width: usize, merge: impl Fn(u64, u64) -> u64)
     kept
 }
 
-/// Further values of a column, to be set.
 fn tail(column: &mut Vec<u64>, count: usize) -> &mut [u64] {
     let start = column.len();
     column.resize(start + count, 0);
@@ -177,7 +169,6 @@ fn tail(column: &mut Vec<u64>, count: usize) -> &mut [u64] {
 }
 
 impl Measurement<'_> {
-    /// All tables, at the end of the run.
     pub fn tables(self, engine: &dyn Simulation) -> Vec<Table> {
         let by_host = self.scenario.file().probe.latency.by_host();
         let ids = self.scenario.fabric().host_ids();
@@ -330,7 +321,6 @@ impl Measurement<'_> {
     }
 }
 
-/// The latencies of the packets that each host received, as they are kept.
 fn host_latencies_table(latencies: &[Option<Latencies>]) -> Table {
     let (mut hosts, mut from, mut to, mut packets) = (vec![], vec![], vec![], vec![]);
     for (host, latencies) in (0u32..).zip(latencies) {
@@ -349,8 +339,7 @@ fn host_latencies_table(latencies: &[Option<Latencies>]) -> Table {
     table
 }
 
-/// Latencies in nanoseconds, missing where nothing was delivered or kept. Mean and extremes are exact,
-/// percentiles have the resolution of [`Latencies::PERCENTILE_RESOLUTION`].
+/// In ns, missing where nothing was delivered; percentiles within [`Latencies::PERCENTILE_RESOLUTION`].
 fn push_latencies(table: &mut Table, latencies: &[Option<Latencies>], percentiles: bool) {
     let exact = |read: fn(&Latencies) -> f64| -> Vec<Option<f64>> {
         latencies.iter().map(|one| one.as_ref().map(read)).collect()
@@ -370,7 +359,6 @@ fn push_latencies(table: &mut Table, latencies: &[Option<Latencies>], percentile
     table.push("latency_max_ns", exact(Latencies::max_ns));
 }
 
-/// All tables, in the order of the reference.
 const ALL: &[TableSchema] = &[
     HOSTS,
     HOST_SERIES,

@@ -1,14 +1,9 @@
-//! Congestion trees over time: identities of trees from sample to sample.
+//! Congestion trees over time, each identified by the Port VL of its root, from its first to its last sample.
 //!
-//! A tree is identified by the Port VL of its root.
-//!
-//! - It is born at the first sample that finds it, and dies at the first sample without it; a root that comes back
-//!   later is another tree.
 //! - A root that was a branch of another tree at the sample before has split from that tree.
-//! - A tree whose root is a branch of another tree at the sample of its death has merged into that tree.
-//! - A tree has moved from another tree if it faces another host, and at least half of the contributing hosts of either
-//!   tree, each at its maximum, contributed to both: "contributors changing focus from one hotspot to another"
-//!   (gran2012, footnote 4).
+//! - A tree whose root is a branch of another one at its death has merged into that tree.
+//! - A tree has moved from another one if it faces another host, and at least half of either one's contributors, each
+//!   at its maximum, contributed to both (gran2012, footnote 4).
 
 mod columns;
 
@@ -26,11 +21,9 @@ use crate::table::{Table, TableSchema};
 
 type PortVl = (PortId, Vl);
 
-/// Packets that a sample may read in any run: they take less than a millisecond. Small fabrics, which forward few
-/// packets between two samples, keep all of their samples.
+/// Reads in any run, under a millisecond: small fabrics keep all samples.
 const FEW_READS: u64 = 4096;
 
-/// All samples of a run.
 pub(super) struct TreeLog<'a> {
     scenario: &'a Scenario,
     threshold: Bytes,
@@ -45,7 +38,7 @@ pub(super) struct TreeLog<'a> {
     standing: BTreeMap<PortVl, u32>,
     branches: BTreeMap<PortVl, u32>,
     last: Option<Time>,
-    /// Packet-hops of the run at which the next sample is worth what it reads.
+    /// Packet-hops that make the next sample worth its reads.
     due_at_hops: u64,
 }
 
@@ -114,7 +107,7 @@ impl Life {
 }
 
 impl<'a> TreeLog<'a> {
-    /// A log, if the scenario asks for one; `ports` are the rows of the table `ports`.
+    /// `ports` are the rows of the table `ports`.
     pub fn new(scenario: &'a Scenario, ports: &[PortId]) -> Option<Self> {
         let section = scenario.file().probe.trees.as_ref()?;
         let mut rows = vec![u32::MAX; scenario.fabric().ports.len()];
@@ -137,8 +130,7 @@ impl<'a> TreeLog<'a> {
         })
     }
 
-    /// Samples the trees of this instant, unless it is too early for what that reads. `is_last` says that no sample
-    /// follows.
+    /// Unless it is too early; `is_last` means that no sample follows.
     pub fn sample(&mut self, engine: &dyn Simulation, is_last: bool) {
         if engine.packet_hops() < self.due_at_hops && !is_last {
             return;
@@ -157,8 +149,7 @@ impl<'a> TreeLog<'a> {
         }
     }
 
-    /// Keeps to `probe.trees.reads-per-hop`, except after a sample that read few packets. Packets of the largest size
-    /// are counted: the packets that a sample reads are at least that many.
+    /// Keeps to `probe.trees.reads-per-hop`, in packets of the largest size, except after few reads.
     fn delay_next(&mut self, packet_hops: u64, forest: &Forest) {
         let packet = self.scenario.engine_config().packet;
         let section = self.scenario.file().probe.trees.as_ref();
@@ -174,7 +165,6 @@ impl<'a> TreeLog<'a> {
         self.due_at_hops = packet_hops.saturating_add((packets as f64 / limit) as u64);
     }
 
-    /// Finds out which trees stood before, and notes births and deaths.
     fn identify(&mut self, forest: &Forest) -> Vec<u32> {
         let mut standing = BTreeMap::new();
         let mut branches = BTreeMap::new();
@@ -205,8 +195,7 @@ impl<'a> TreeLog<'a> {
         ids
     }
 
-    /// Returns the tree that this tree has moved from. Candidates are older trees of the sample before its birth. The
-    /// tree with most contributors in common wins; on a tie, the youngest.
+    /// Among older trees of the sample before its birth, by common contributors, then the youngest.
     fn moved_from(&self, id: usize) -> Option<u32> {
         let life = &self.lives[id];
         life.destination?;
@@ -222,7 +211,6 @@ impl<'a> TreeLog<'a> {
             .map(|(_, other)| other)
     }
 
-    /// All tables, at the end of the run.
     pub fn tables(self, end: Time) -> Vec<Table> {
         let lifetimes = self.lifetimes(end);
         vec![

@@ -1,5 +1,4 @@
-//! Many requests in flight, with timeouts, retries and backoff; answers checked before anybody
-//! sees them.
+//! Many requests in flight, with timeouts, retries and backoff.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
@@ -14,9 +13,9 @@ use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
 /// Byte of the attribute in the requested classes.
 const DATA_AT: usize = 64;
-/// The wait before a request that came back at once is sent again: this part of its timeout.
+/// Part of its timeout that a returned request waits.
 const PAUSE_SHARE: u64 = 8;
-/// Part of a request's timeout after which it counts as lost, beyond the system's timeout.
+/// Part of its timeout beyond the system's after which a request counts as lost.
 const GRACE_SHARE: u64 = 4;
 
 /// Limits on requests in flight, timeouts and retries.
@@ -42,8 +41,7 @@ impl Limits {
     };
 }
 
-/// Bytes on a link for a datagram: the datagram, and 34 of headers and checks (LRH, BTH, DETH, ICRC, VCRC: IBA
-/// volume 1, chapter 7).
+/// Bytes on a link for a datagram, with 34 of LRH, BTH, DETH, ICRC and VCRC (IBA volume 1, chapter 7).
 pub const BYTES_ON_LINK: u64 = MAD_LEN as u64 + 34;
 
 /// Rate of requests.
@@ -52,8 +50,7 @@ pub enum Pace {
     /// As many requests as are answered.
     #[default]
     Unlimited,
-    /// This span from one request to the next on average; a burst may have as many as may be [in
-    /// flight](Limits::in_flight).
+    /// One request per span on average, in bursts of at most those [in flight](Limits::in_flight).
     Every(Span),
 }
 
@@ -214,37 +211,29 @@ struct InFlight {
     timeout: Span,
 }
 
-/// Requests of one node that wait.
 #[derive(Default)]
 struct NodeQueue {
     waiting: VecDeque<usize>,
     in_flight: usize,
-    /// True if it is in the queue of nodes.
     queued: bool,
-    /// Requests given up one after the other since its last answer.
     misses: usize,
-    /// True if retries are pointless until the node answers.
     is_silent: bool,
 }
 
 /// Queries nodes by management datagrams.
 pub struct Client<T> {
     transport: T,
-    /// The latest reading of the clock.
     read: MonotonicTime,
     /// Number of backward jumps of the clock.
     jumps: u64,
     limits: Limits,
     pace: Pace,
-    /// Theoretical send time of the next request, each at its turn of the pace.
     turn: MonotonicTime,
     sequence: u32,
     statistics: Statistics,
-    /// Destinations from which nothing is expected, if they are remembered.
     silent: Option<BTreeSet<Lid>>,
 }
 
-/// State of one call of [`Client::ask`].
 struct Round<'a> {
     queries: &'a [Query],
     attempts: Vec<u32>,
@@ -277,7 +266,6 @@ impl<'a> Round<'a> {
         round
     }
 
-    /// Returns true if a deadline has passed.
     fn is_late(&self, now: MonotonicTime) -> bool {
         let first = self.deadlines.peek();
         first.is_some_and(|Reverse((deadline, _))| *deadline <= now)
@@ -301,7 +289,6 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The next request that may be sent.
     fn next(&mut self, limits: &Limits) -> Option<usize> {
         if self.in_flight.len() >= limits.in_flight {
             return None;
@@ -321,21 +308,19 @@ impl<'a> Round<'a> {
         None
     }
 
-    /// A request is no longer in flight.
     fn landed(&mut self, query: usize) {
         let node = self.queries[query].node as usize;
         self.nodes[node].in_flight -= 1;
         self.give_turn(node);
     }
 
-    /// Nodes at these destinations get no retries.
     fn expect_nothing(&mut self, silent: &BTreeSet<Lid>) {
         for query in self.queries {
             self.nodes[query.node as usize].is_silent |= silent.contains(&query.destination);
         }
     }
 
-    /// Adds the destinations of which each request is unanswered, and removes those that have answered.
+    /// Adds silent destinations and removes those that have answered.
     fn remember(&self, silent: &mut BTreeSet<Lid>) {
         let is_missing = |outcome: &Option<RequestResult>| {
             matches!(outcome, None | Some(Err(Failure::Unanswered)))
@@ -355,8 +340,7 @@ impl<'a> Round<'a> {
         self.open -= 1;
     }
 
-    /// Gives up a request without an answer. A node with as many unanswered requests as it may have in flight gets no
-    /// more requests in this round, because all of them would wait as long.
+    /// A node with a full window of unanswered requests gets no more in this round.
     fn give_up(&mut self, query: usize, most: usize) {
         self.finish(query, Err(Failure::Unanswered));
         let location = self.queries[query].node as usize;
@@ -385,8 +369,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Sends nothing twice to these destinations, nor to those that have answered nothing in the last call of
-    /// [`ask`](Self::ask), until they answer. Replaces what was remembered.
+    /// Replaces the destinations that get no retries until they answer; each [`ask`](Self::ask) adds silent ones.
     pub fn remember_silent(&mut self, silent: BTreeSet<Lid>) {
         self.silent = Some(silent);
     }
@@ -397,7 +380,7 @@ impl<T: Transport> Client<T> {
         self.turn = MonotonicTime::ZERO;
     }
 
-    /// Returns the time of the next request, if it is not now (the generic cell rate algorithm, ITU-T I.371).
+    /// Generic cell rate algorithm (ITU-T I.371).
     fn held_until(&mut self) -> Option<MonotonicTime> {
         let Pace::Every(span) = self.pace else {
             return None;
@@ -436,24 +419,15 @@ impl<T: Transport> Client<T> {
         self.statistics
     }
 
-    /// Sends one request.
-    ///
-    /// # Errors
-    ///
-    /// [`TransportError::Lost`].
+    /// Sends one request. Errors: [`TransportError::Lost`].
     pub fn query_one(&mut self, query: Query) -> Result<RequestResult, TransportError> {
         let mut outcomes = self.ask(&[query])?;
         Ok(outcomes.pop().unwrap_or(Err(Failure::Unanswered)))
     }
 
-    /// Sends requests, many at once, and gives what has become of each, in their order.
+    /// Sends requests, many at once, and returns their results in order, or [`TransportError::Lost`].
     ///
-    /// An unanswered request is sent again, each time with twice the timeout. Nodes take turns, so that
-    /// one that does not answer keeps no other waiting.
-    ///
-    /// # Errors
-    ///
-    /// [`TransportError::Lost`].
+    /// Retries double the timeout; nodes take turns, so that a silent one delays no other.
     pub fn ask(&mut self, queries: &[Query]) -> Result<Vec<RequestResult>, TransportError> {
         let mut round = Round::new(queries);
         if let Some(silent) = &self.silent {
@@ -510,9 +484,7 @@ impl<T: Transport> Client<T> {
             .collect())
     }
 
-    /// Takes what has arrived already. If this process was stopped for longer than the timeout, the
-    /// answers that came in time are there. No more than all requests in flight, so that unexpected
-    /// datagrams do not extend the deadlines without end.
+    /// Reads answers that came while the process was stopped, at most as many as requests are in flight.
     fn take_arrived(&mut self, round: &mut Round<'_>) -> Result<(), TransportError> {
         for _ in 0..round.in_flight.len() {
             let Some(incoming) = self.transport.receive(Span::ZERO)? else {
@@ -555,7 +527,6 @@ impl<T: Transport> Client<T> {
         Ok(())
     }
 
-    /// Gives up on what has waited for too long.
     fn expire(&mut self, round: &mut Round<'_>, now: MonotonicTime) {
         while let Some(Reverse((deadline, id))) = round.deadlines.peek().copied() {
             let is_open = round.in_flight.contains_key(&id);
@@ -569,7 +540,6 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Sends again what there is no answer to, if that may help.
     fn missed(&mut self, round: &mut Round<'_>, lost: &InFlight) {
         self.statistics.timeouts += 1;
         round.landed(lost.query);
@@ -585,7 +555,6 @@ impl<T: Transport> Client<T> {
         round.pauses.push(Reverse((at, lost.query)));
     }
 
-    /// Takes a datagram, if it is what was waited for.
     fn take(&mut self, round: &mut Round<'_>, incoming: &Incoming) {
         let packet = Packet::new(&incoming.mad);
         // The system writes its own number into the high half.
@@ -620,7 +589,6 @@ impl<T: Transport> Client<T> {
     }
 }
 
-/// Returns true if a datagram is the answer to a request, or the returned request itself.
 fn belongs(packet: &Packet<&[u8; MAD_LEN]>, incoming: &Incoming, asked: &Query) -> bool {
     let request = Packet::new(&asked.mad);
     let same = packet.class() == request.class()

@@ -1,7 +1,5 @@
-//! Discovery of the subnet by directed routes.
-//!
-//! Directed routes need no forwarding tables, so a subnet that is being set up is visible, too. Answers of nodes are
-//! untrusted: numbers are bounded, and contradictions are omitted.
+//! Discovery by directed routes, which need no forwarding tables. Answers are untrusted: bounded, without
+//! contradictions.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +10,7 @@ use silvan_mad::smp::{NodeDescription, NodeInfo, NodeType, PortInfo, PortState};
 use crate::client::{Answer, Client, Query, RequestResult};
 use crate::transport::{Transport, TransportError};
 
-/// Most switches that are followed; LIDs for more would not fit with one host each.
+/// LIDs for more would not fit with one host each.
 const MOST_SWITCHES: usize = 24_000;
 
 /// Other end of a switch port's cable.
@@ -101,9 +99,7 @@ pub struct Subnet {
     pub is_complete: bool,
 }
 
-/// A cable to follow: leave `from` by `port`.
 struct Probe {
-    /// Number of the switch in the list, `None` for the local adapter.
     from: Option<usize>,
     port: PortNumber,
     path: Vec<u8>,
@@ -117,11 +113,7 @@ struct Discovery {
     is_complete: bool,
 }
 
-/// Queries the state of the local port.
-///
-/// # Errors
-///
-/// [`TransportError::Lost`].
+/// Queries the state of the local port. Errors: [`TransportError::Lost`].
 pub fn local_port<T: Transport>(
     client: &mut Client<T>,
 ) -> Result<Option<LocalPort>, TransportError> {
@@ -140,11 +132,7 @@ pub fn local_port<T: Transport>(
     }))
 }
 
-/// Finds all switches and what they are cabled to; `None` if not even the local node answers.
-///
-/// # Errors
-///
-/// [`TransportError::Lost`].
+/// Finds all switches and their neighbours; `None` if not even the local node answers.
 pub fn discover<T: Transport>(client: &mut Client<T>) -> Result<Option<Subnet>, TransportError> {
     let Some(local) = local_port(client)? else {
         return Ok(None);
@@ -181,7 +169,7 @@ pub fn discover<T: Transport>(client: &mut Client<T>) -> Result<Option<Subnet>, 
 }
 
 impl Discovery {
-    /// Takes a switch that was not known; gives its number.
+    /// Returns a new switch's number.
     fn add(&mut self, info: &NodeInfo, path: Vec<u8>) -> Option<usize> {
         if self.switches.len() >= MOST_SWITCHES {
             self.is_complete = false;
@@ -208,7 +196,7 @@ impl Discovery {
         Some(number)
     }
 
-    /// Queries the node at the end of each cable, then the ports of new switches; returns the cables that lead on.
+    /// Returns the cables of new switches.
     fn follow<T: Transport>(
         &mut self,
         client: &mut Client<T>,
@@ -281,7 +269,6 @@ impl Discovery {
         self.inspect(client, &new)
     }
 
-    /// Returns true if the end of a cable is unknown.
     fn is_open(&self, probe: &Probe) -> bool {
         let Some(from) = probe.from else {
             return true;
@@ -322,7 +309,6 @@ impl Discovery {
         Ok(())
     }
 
-    /// Queries new switches for name, LID and ports; returns the cables that leave them.
     fn inspect<T: Transport>(
         &mut self,
         client: &mut Client<T>,
@@ -395,7 +381,6 @@ impl Discovery {
         })
     }
 
-    /// Leaves out what contradicts itself, and brings all into order.
     fn finish(mut self, local: LocalPort) -> Subnet {
         let ends: BTreeSet<(Guid, PortNumber, Guid, PortNumber)> = self
             .switches
@@ -439,8 +424,7 @@ impl Discovery {
     }
 }
 
-/// A NodeDescription as text that can be shown: control characters would change what a terminal or a
-/// log's reader does.
+/// Control characters would reach a terminal or a log's reader.
 fn description(answer: &Answer) -> String {
     let description = NodeDescription::parse(&answer.data());
     let text = description.text();

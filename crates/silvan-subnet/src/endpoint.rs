@@ -1,8 +1,6 @@
-//! Serves the metrics over HTTP.
+//! Serves the metrics over HTTP by one thread, one request per connection, within [`EndpointLimits`].
 //!
-//! One thread serves all connections, one request each, with [`EndpointLimits`] on their number and their time. It
-//! needs only the page from the process, so no client can block the process. At a loopback address it answers only
-//! requests to loopback hosts, so no web site can read the metrics by a name for this machine (DNS rebinding).
+//! At a loopback address it answers only requests to loopback hosts, against DNS rebinding.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -37,7 +35,7 @@ const PLAIN_METRICS_TYPE: HeaderValue =
 const TEXT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// Longest header of a request, in bytes.
 const LONGEST_HEADER: usize = 8 << 10;
-/// The first and the longest wait after a connection could not be accepted.
+/// First and longest wait after a failed accept.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
@@ -115,10 +113,6 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Listens at the first available address; port 0 means any free port.
-    ///
-    /// # Errors
-    ///
-    /// If all addresses are in use or not of this machine.
     pub fn open(
         addresses: &[SocketAddr],
         limits: EndpointLimits,
@@ -186,7 +180,6 @@ struct Server {
 }
 
 impl Server {
-    /// Accepts connections, also after errors.
     async fn run(mut self) {
         let mut open: VecDeque<Connection<()>> = VecDeque::new();
         let mut errors = 0_u64;
@@ -240,7 +233,6 @@ fn is_of_client(error: &io::Error) -> bool {
     )
 }
 
-/// Answers one request, in time or not at all.
 async fn serve(stream: TcpStream, limits: EndpointLimits, page: Arc<dyn Page>, is_loopback: bool) {
     let has_request = Notify::new();
     let service = service_fn(|request: Request<Incoming>| {
@@ -297,7 +289,6 @@ fn wants_open_metrics(headers: &HeaderMap) -> bool {
     open > 0.0 && open >= weight(headers, "text/plain")
 }
 
-/// Returns true if a request is to a loopback host: an address, or `localhost`.
 fn is_to_loopback(request: &Request<Incoming>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use thiserror::Error;
 
-/// Longer than any key file.
 const LONGEST: u64 = 4096;
 
 /// A CC_Key (annex A10.4.2). It is written nowhere: not in logs, not in metrics, not in `Debug`.
@@ -56,11 +55,7 @@ impl KeyError {
 }
 
 impl CcKey {
-    /// Reads the key from a file that only its owner, the user of this process, can read.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError`].
+    /// Reads the key from a file that only its owner, the user of this process, can read. Errors: [`KeyError`].
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let failed = |error| KeyError::Io {
             path: path.to_owned(),

@@ -1,21 +1,13 @@
-//! A client of a real subnet: what the congestion manager, the diagnosis and the exporter share.
+//! A client of a real subnet, shared by the congestion manager, the diagnosis and the exporter.
 //!
-//! - [`transport`]: how management datagrams leave and arrive; [`umad`] is the kernel's way, and the
-//!   preload library of the live fabric makes it lead into an emulated fabric.
-//! - [`client`]: many requests in flight, with timeouts and retries; answers that do not belong to a
-//!   request are dropped. [`key`] has the CC_Key of requests that set something.
-//! - [`discovery`] finds switches and cables, [`tables`] reads forwarding tables and the LIDs of hosts.
-//! - [`sweep`] reads counters, and keeps them as the bytes that came; [`ticks`] reads the unit of counters of time.
-//! - [`metrics`] are those of all processes that read a subnet, [`endpoint`] serves a page of them, [`log`] writes
-//!   events as lines.
-//! - [`observer`] has a round of the congestion manager, for the program that shows it.
-//! - [`fake`] is a subnet in memory, with faults, for tests of crates above. It is no feature: crates would be compiled
-//!   once for tests and once without it.
+//! - [`transport`] carries datagrams; [`umad`] is the kernel's interface (Linux only).
+//! - [`client`] has requests in flight, with the CC_Key of [`key`].
+//! - [`discovery`], [`tables`], [`sweep`] and [`ticks`] read switches, forwarding tables, counters and their unit of
+//!   time.
+//! - [`metrics`], [`endpoint`], [`log`] and [`observer`] show it.
+//! - [`fake`] is a subnet in memory for tests of other crates; as a feature, it would compile crates twice.
 //!
-//! [`umad`] exists on Linux only, as the kernel's interface does.
-//!
-//! Nothing that comes from the subnet is trusted: every number is bounded, and a reading counts only if the node has
-//! just answered with its identity.
+//! Nothing from the subnet is trusted: numbers are bounded, and a reading counts only after the node's identity.
 
 pub mod client;
 pub mod discovery;

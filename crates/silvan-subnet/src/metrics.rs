@@ -8,8 +8,7 @@ use prometheus_client::registry::Registry;
 
 use crate::client::Statistics;
 
-/// A label's value that comes from the subnet. In the text that Prometheus reads, a quote would end
-/// it and a line break the line, so that a node's name could pass for metrics.
+/// Escapes a label's value: a quote or line break in a node's name could pass for metrics.
 pub fn label(value: &str) -> String {
     let mut label = String::with_capacity(value.len());
     for char in value.chars() {
@@ -53,15 +52,11 @@ pub trait Page: Send + Sync {
 /// All metrics of a registry as text.
 pub fn open_metrics(registry: &Registry) -> String {
     let mut text = String::new();
-    // Writing to a string cannot fail.
     let _ = encode(&mut text, registry);
     text
 }
 
-/// Converts metrics to Prometheus's text format 0.0.4, the default of clients.
-///
-/// In this format the description of a counter has the name of its samples, and a unit is only in
-/// the name.
+/// Converts metrics to Prometheus's text format 0.0.4: a counter's description has the name of its samples.
 pub fn plain_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = None;

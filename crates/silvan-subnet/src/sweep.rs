@@ -1,7 +1,4 @@
-//! Sweeps of the counters of many ports.
-//!
-//! A [`SweepPlan`] lists nodes, ports and attributes. Its sweep keeps the bytes of each attribute as they came, and a
-//! [`CounterSource`] reads a counter where it stands in them. Growth follows in [`silvan_core::growth`].
+//! Sweeps of the counters of many ports: a [`SweepPlan`] keeps attributes' bytes, which a [`CounterSource`] reads.
 
 use silvan_core::growth::CounterValue;
 use silvan_core::{Guid, Lid, MonotonicTime, PortCounter, PortNumber, Span};
@@ -28,7 +25,6 @@ pub enum SweptAttribute {
 }
 
 impl SweptAttribute {
-    /// A Get of the attribute of a port.
     fn request(self, port_select: PortNumber) -> Body {
         let attribute: PerformanceAttribute = match self {
             Self::Counters => PortCounters {
@@ -118,7 +114,6 @@ impl CounterSource {
         self.counters.is_some_and(|location| location.name == WAIT)
     }
 
-    /// Returns true if PortCountersExtended has the counter on some devices only.
     fn is_additional(&self) -> bool {
         /// The bit of CounterSelect2 that selects the first additional counter of PortCountersExtended.
         const FIRST_ADDITIONAL: u8 = 16;
@@ -127,7 +122,6 @@ impl CounterSource {
     }
 }
 
-/// The bytes of an attribute, and the time of their request and arrival.
 #[derive(Clone, Copy, Debug)]
 struct AttributeAnswer<const N: usize> {
     sent: MonotonicTime,
@@ -147,7 +141,7 @@ impl<const N: usize> AttributeAnswer<N> {
         })
     }
 
-    /// The time at which the device read its counters, as far as its requester knows.
+    /// The device reads its counters at about this time.
     fn middle(&self) -> MonotonicTime {
         let took = self.at.checked_since(self.sent).unwrap_or(Span::ZERO);
         self.sent.saturating_add(Span::from_ps(took.as_ps() / 2))
@@ -196,11 +190,10 @@ impl PortAnswers {
         }
     }
 
-    /// Reads a counter from the attribute that has it in the widest field; `None` if that was not answered.
+    /// Reads a counter from its widest answered attribute.
     ///
-    /// If PortCountersExtended has a counter on some devices only, it comes from there on these devices, and from
-    /// PortCounters on all others. A device that changes between both would seem to reset the counter. A device without
-    /// PortXmitWait answers 0.
+    /// Additional counters of PortCountersExtended come from there only on devices that have them: a change between
+    /// attributes would seem a reset.
     pub fn counter(&self, source: &CounterSource) -> Option<CounterValue> {
         fn read<const N: usize>(
             location: Option<FieldLocation>,
@@ -301,7 +294,6 @@ pub struct NodeAnswers {
 #[derive(Clone, Copy)]
 enum Request {
     Identity,
-    /// An attribute of a port, by its place in the plan.
     Attribute(usize, SweptAttribute),
 }
 
@@ -309,7 +301,6 @@ enum Request {
 #[derive(Clone, Debug, Default)]
 pub struct SweepPlan {
     nodes: Vec<SweptNode>,
-    /// Each with the place of its node.
     ports: Vec<(usize, SweptPort)>,
 }
 
@@ -328,21 +319,12 @@ impl SweepPlan {
         self.nodes.push(SweptNode { number, lid, guid });
     }
 
-    /// Adds a port of the node that was added last.
-    ///
-    /// # Panics
-    ///
-    /// Without a node.
+    /// Adds a port of the node that was added last. Panics: Without a node.
     pub fn add_port(&mut self, port: SweptPort) {
         self.ports.push((self.nodes.len() - 1, port));
     }
 
-    /// Queries each node for its identity, and then for the counters of its ports. Answers slower than `slowest` are
-    /// dropped, because the time of their counters is unknown.
-    ///
-    /// # Errors
-    ///
-    /// [`TransportError::Lost`].
+    /// Queries identities, then counters. Answers slower than `slowest` are dropped: their time is unknown.
     pub fn sweep<T: Transport>(
         &self,
         client: &mut Client<T>,
@@ -416,7 +398,7 @@ impl SweepPlan {
     }
 }
 
-/// An answer that took no longer than `slowest`.
+/// `None` if slower than `slowest`.
 fn in_time(result: RequestResult, slowest: Option<Span>) -> Option<Answer> {
     let answer = result.ok()?;
     let Some(slowest) = slowest else {

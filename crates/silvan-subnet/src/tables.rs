@@ -9,7 +9,6 @@ use crate::client::{Client, Query};
 use crate::discovery::Subnet;
 use crate::transport::{Transport, TransportError};
 
-/// LIDs in a block of a forwarding table.
 const BLOCK: u16 = 64;
 
 /// The forwarding table of a switch.
@@ -21,11 +20,7 @@ pub struct SwitchTable {
     pub is_complete: bool,
 }
 
-/// Reads the forwarding table of each switch, by NodeGUID. A switch that does not answer has none.
-///
-/// # Errors
-///
-/// [`TransportError::Lost`].
+/// Reads forwarding tables by NodeGUID; a silent switch has none.
 pub fn read_tables<T: Transport>(
     client: &mut Client<T>,
     subnet: &Subnet,
@@ -79,13 +74,7 @@ pub fn read_tables<T: Transport>(
 /// LIDs of ports of adapters and routers, by the switch ports that they are cabled to.
 pub type HostLids = BTreeMap<(Guid, PortNumber), Lid>;
 
-/// Finds the LID of each host: the lowest LID that its switch sends to it.
-///
-/// If the switch's table has no entry, the host is queried by a directed route. A host without an answer has no LID.
-///
-/// # Errors
-///
-/// [`TransportError::Lost`].
+/// Finds each host's LID: the lowest that its switch sends to it, else the answer to a directed route.
 pub fn host_lids<T: Transport>(
     client: &mut Client<T>,
     subnet: &Subnet,

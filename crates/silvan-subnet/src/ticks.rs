@@ -20,12 +20,7 @@ pub struct TickQuery {
     pub port: PortNumber,
 }
 
-/// Reads the Tick of one port for each key. A key is a node and what its Tick depends on, such as width and speed of the
-/// link: ports of one chip differ in nothing else.
-///
-/// # Errors
-///
-/// [`TransportError::Lost`].
+/// Reads the Tick of one port per key: a node with width and speed, as ports of a chip differ in nothing else.
 pub fn read_ticks<T: Transport, K: Ord + Copy>(
     client: &mut Client<T>,
     ports: impl IntoIterator<Item = (K, TickQuery)>,

@@ -28,26 +28,16 @@ pub struct Incoming {
 
 /// A port of the subnet through which datagrams go, and the clocks.
 pub trait Transport {
-    /// The time since some instant before the first call. It should never go back; if it does, every
-    /// deadline from before counts as passed.
+    /// The time since some instant; if it goes back, all deadlines count as passed.
     fn now(&mut self) -> MonotonicTime;
 
     /// Seconds since 1970, for what is compared across restarts.
     fn unix_time(&mut self) -> u64;
 
-    /// Sends a request. A request that is lost here counts as lost on the wire.
-    ///
-    /// # Errors
-    ///
-    /// [`TransportError::Lost`] if nothing can be sent any more.
+    /// Sends a request, or drops it as the wire may; [`TransportError::Lost`] at the end.
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError>;
 
-    /// Takes what has come in, and waits for it for some time; `None` if nothing has come by then, or
-    /// if the clock has gone back meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// [`TransportError::Lost`] if nothing can come in any more.
+    /// Waits up to `limit` for a datagram; `None` also if the clock has gone back. [`TransportError::Lost`] at the end.
     fn receive(&mut self, limit: Span) -> Result<Option<Incoming>, TransportError>;
 
     /// Waits for some time.

@@ -1,8 +1,6 @@
-//! The kernel's interface for management datagrams, through libibumad.
+//! The kernel's interface for management datagrams, through libibumad, opened when needed.
 //!
-//! The library is opened when it is needed, so that silvan builds and runs without it. Its symbols
-//! resolve as in every other tool: the preload library umad2sim, which attaches tools to an emulated
-//! fabric, works here as it does for them.
+//! Its symbols resolve as in other tools, so that the preload library umad2sim works here, too.
 #![expect(
     unsafe_code,
     reason = "functions of a C library, see docs/decisions/0024-the-manager.md"
@@ -20,18 +18,14 @@ use silvan_mad::{Class, MAD_LEN, Packet};
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
 const LIBRARY: &str = "libibumad.so.3";
-/// The file that is there if the kernel has the interface.
 const INTERFACE: &str = "/sys/class/infiniband_mad/abi_version";
-/// Files of ports that are tried, to say why none can be opened.
 const MOST_FILES: u32 = 64;
 /// `struct ib_user_mad` before the datagram (umad.h, ABI 5 with P_Key index), in bytes.
 const HEADER_LEN: usize = 64;
-/// Places in it.
 const STATUS_AT: usize = 4;
 const LID_AT: usize = 28;
-/// The header and a datagram, aligned for the header's fields.
 const WORDS: usize = (HEADER_LEN + MAD_LEN) / 8;
-/// Longest wait in one call, so that a clock that jumps cannot make it longer.
+/// A clock that jumps cannot lengthen it.
 const LONGEST_POLL_MS: u64 = 50;
 /// Q_Key of queue pair 1 (volume 1, section 3.5.3).
 const GENERAL_Q_KEY: c_int = 0x8001_0000_u32 as c_int;
@@ -54,8 +48,7 @@ unsafe extern "C" {
 const O_RDONLY: c_int = 0;
 const O_RDWR: c_int = 2;
 
-/// The functions in use. They stay valid as long as the library is open, which is as long as they
-/// are kept here.
+/// Valid as long as the library is open.
 struct Functions {
     set_address: Symbol<SetAddress>,
     send: Symbol<Send>,
@@ -65,7 +58,6 @@ struct Functions {
     _library: Library,
 }
 
-/// Queried classes, with their versions.
 const CLASSES: [(Class, c_int); 4] = [
     (Class::SUBNET_DIRECTED, 1),
     (Class::SUBNET_LID, 1),
@@ -73,8 +65,7 @@ const CLASSES: [(Class, c_int); 4] = [
     (Class::CONGESTION_CONTROL, 2),
 ];
 
-/// The time since the machine was started. It counts on while the machine is suspended, as applications'
-/// waiting does.
+/// The time since the machine was started. It counts on while the machine is suspended, as applications' waiting does.
 pub fn clock() -> MonotonicTime {
     let time = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -86,16 +77,11 @@ pub fn clock() -> MonotonicTime {
 pub struct UmadTransport {
     functions: Functions,
     port: c_int,
-    /// The kernel's agents, in the order of [`CLASSES`].
     agents: [c_int; CLASSES.len()],
 }
 
 impl UmadTransport {
-    /// Opens a port of an adapter; by default the first that is active.
-    ///
-    /// # Errors
-    ///
-    /// [`TransportError`] if the library or the port is not there, or this user may not use it.
+    /// Opens an adapter's port, by default the first active one.
     pub fn open(device: Option<&str>, port: u8) -> Result<Self, TransportError> {
         // Before the library: it prints a warning of its own where the interface is missing.
         if try_open(INTERFACE, O_RDONLY).is_err() {
@@ -207,7 +193,6 @@ fn try_open(path: &str, flags: c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// The first file of a port that this user may not open.
 fn denied() -> Option<String> {
     let files = (0..MOST_FILES).map(|number| format!("/dev/infiniband/umad{number}"));
     let mut refused = files.map(|file| (try_open(&file, O_RDWR), file));

@@ -1,5 +1,3 @@
-//! Actions: work that [`Verbs`](crate::Verbs) asks of its caller.
-
 use std::sync::Arc;
 
 use crate::message::Message;
@@ -7,16 +5,12 @@ use crate::verbs::{ChannelHandle, ContextId, CqHandle, DeviceId, ProcessId};
 
 /// Work for the caller, in the order in which it must begin.
 ///
-/// A transfer of memory ([`Action::Copy`], [`Action::Read`], [`Action::Atomic`]) ends with one call of
-/// [`Verbs::finish`](crate::Verbs::finish), at once or later. Completions that depend on it follow that call, and so do flushes.
-///
-/// A program may use its memory again after DEREG_MR, DESTROY_QP, or MODIFY_QP to RESET. A caller whose transfers take time
-/// delays the replies of these commands until transfers into the memory of the process have ended.
+/// [`Action::Copy`], [`Action::Read`] and [`Action::Atomic`] end with one call of
+/// [`Verbs::finish`](crate::Verbs::finish). Callers delay the replies of DEREG_MR, DESTROY_QP and MODIFY_QP to RESET
+/// until transfers into the process's memory have ended.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Inject `message` into the fabric at the port of `message.from`.
-    ///
-    /// Messages of one [`Flow`](crate::Flow) must depart in the order of their actions.
+    /// Inject `message` at the port of `message.from`; messages of one [`Flow`](crate::Flow) depart in order.
     Inject(Message),
     /// Copy `pieces`, whose sources and targets may be different processes.
     Copy {
@@ -47,8 +41,7 @@ pub enum Action {
         /// Change to make.
         operation: AtomicOperation,
     },
-    /// Completions wait in a queue: take them by [`Verbs::take_completions`](crate::Verbs::take_completions), or leave them
-    /// for the command POLL_CQ.
+    /// Completions wait for [`Verbs::take_completions`](crate::Verbs::take_completions) or POLL_CQ.
     Completion {
         /// Context of the queue.
         context: ContextId,
@@ -62,15 +55,13 @@ pub enum Action {
         /// Completion channel.
         channel: ChannelHandle,
     },
-    /// The asynchronous descriptor of a context is readable: take events by
-    /// [`Verbs::take_async_event`](crate::Verbs::take_async_event).
+    /// Events wait for [`Verbs::take_async_event`](crate::Verbs::take_async_event).
     AsyncEvent {
         /// Context with the event.
         context: ContextId,
     },
-    /// A port joins (`member`) or leaves a multicast group: its first queue pair attached, or its last one detached.
-    ///
-    /// The group's forwarding is the subnet manager's, so a caller may ignore this.
+    /// A port's first queue pair joins (`member`) or its last one leaves a group; the subnet manager does the
+    /// forwarding.
     Multicast {
         /// Adapter whose port it is.
         device: DeviceId,
@@ -106,8 +97,7 @@ pub enum Source {
         /// First address.
         address: u64,
     },
-    /// Bytes that the crate holds: inline data, a global route header, a value that an atomic operation returned, or data of
-    /// an unreliable message, which were read before it departed.
+    /// Bytes that the crate holds: inline data, a global route header, an atomic's old value, or unreliable data.
     Bytes {
         /// Bytes of the whole message.
         data: Arc<[u8]>,

@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 
-/// Place of an object, and which object of that place.
 pub(crate) struct Key<T> {
     index: u32,
     generation: u32,
@@ -32,7 +31,6 @@ impl<T> std::fmt::Debug for Key<T> {
 }
 
 impl<T> Key<T> {
-    /// Index of the slot.
     pub(crate) const fn index(self) -> u32 {
         self.index
     }
@@ -43,7 +41,6 @@ impl<T> Key<T> {
     }
 }
 
-/// Objects of one type.
 #[derive(Debug)]
 pub(crate) struct Arena<T> {
     slots: Vec<(u32, Option<T>)>,
@@ -60,7 +57,6 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T> Arena<T> {
-    /// Adds the object that `make` returns for its key.
     pub(crate) fn insert(&mut self, make: impl FnOnce(Key<T>) -> T) -> Key<T> {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push((0, None));
@@ -77,7 +73,6 @@ impl<T> Arena<T> {
         key
     }
 
-    /// Removes an object, `None` if it is gone.
     pub(crate) fn remove(&mut self, key: Key<T>) -> Option<T> {
         let (generation, slot) = self.slots.get_mut(key.index as usize)?;
         if *generation != key.generation {
@@ -88,7 +83,6 @@ impl<T> Arena<T> {
         Some(object)
     }
 
-    /// The object of a key, `None` if it is gone.
     pub(crate) fn get(&self, key: Key<T>) -> Option<&T> {
         match self.slots.get(key.index as usize)? {
             (generation, object) if *generation == key.generation => object.as_ref(),
@@ -96,7 +90,6 @@ impl<T> Arena<T> {
         }
     }
 
-    /// The object of a key, `None` if it is gone.
     pub(crate) fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
         match self.slots.get_mut(key.index as usize)? {
             (generation, object) if *generation == key.generation => object.as_mut(),
@@ -104,7 +97,6 @@ impl<T> Arena<T> {
         }
     }
 
-    /// Key of the object that has the slot now.
     pub(crate) fn key_at(&self, index: u32) -> Option<Key<T>> {
         let (generation, object) = self.slots.get(index as usize)?;
         object.as_ref().map(|_| Key {
@@ -114,7 +106,6 @@ impl<T> Arena<T> {
         })
     }
 
-    /// Number of objects.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

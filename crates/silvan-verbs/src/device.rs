@@ -1,5 +1,3 @@
-//! Attributes of an adapter and of its port.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{Guid, Lid};
@@ -75,14 +73,11 @@ pub struct PortAttributes {
     pub gids: Vec<[u8; 16]>,
 }
 
-/// Most objects of one kind at an adapter; regions have a bound of their own.
+/// Bound of each kind except regions and queue pairs.
 const MOST_OBJECTS: u32 = 65_536;
-/// Most queue pairs of an adapter.
 const MOST_QUEUE_PAIRS: u32 = 16_384;
-/// Most queue pairs that are attached to one multicast group.
 const MOST_MEMBERS: u32 = 1024;
 
-/// Objects of an adapter, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) pd: u32,
@@ -92,16 +87,12 @@ pub(crate) struct Counts {
     pub(crate) ah: u32,
 }
 
-/// An adapter with its port.
 #[derive(Debug)]
 pub(crate) struct Device {
     attributes: DeviceAttributes,
     pub(crate) port: PortAttributes,
-    /// Queue pairs that are attached to each multicast group.
     pub(crate) groups: BTreeMap<[u8; 16], Vec<QpKey>>,
-    /// Messages with a wrong P_Key.
     pub(crate) bad_pkeys: u32,
-    /// Datagrams with a wrong Q_Key.
     pub(crate) bad_qkeys: u32,
     pub(crate) counts: Counts,
 }
@@ -118,17 +109,14 @@ impl Device {
         }
     }
 
-    /// Returns true if the adapter has room for another object of a kind that is neither a region nor a queue pair.
     pub(crate) fn has_room(count: u32) -> bool {
         count < MOST_OBJECTS
     }
 
-    /// Returns true if the adapter has room for another queue pair.
     pub(crate) fn has_room_for_queue_pair(&self) -> bool {
         self.counts.qp < MOST_QUEUE_PAIRS
     }
 
-    /// Returns true if a group has room for another queue pair.
     pub(crate) fn has_room_in(&self, group: &[u8; 16]) -> bool {
         self.groups
             .get(group)
@@ -136,7 +124,6 @@ impl Device {
             && self.groups.len() < MOST_OBJECTS as usize
     }
 
-    /// Answer of QUERY_DEVICE.
     pub(crate) fn query(&self) -> QueryDeviceResponse {
         let own = &self.attributes;
         let (major, minor, patch) = own.firmware;
@@ -184,7 +171,6 @@ impl Device {
         }
     }
 
-    /// Answer of QUERY_PORT.
     pub(crate) fn query_port(&self) -> QueryPortResponse {
         let own = &self.port;
         QueryPortResponse {

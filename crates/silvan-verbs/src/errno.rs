@@ -1,5 +1,3 @@
-//! Error numbers of commands.
-
 /// Error number of Linux that a refused command returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]

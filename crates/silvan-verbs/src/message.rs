@@ -1,5 +1,3 @@
-//! Messages between adapters.
-
 use std::sync::Arc;
 
 use silvan_core::{Lid, Sl};
@@ -9,10 +7,10 @@ use crate::abi::values::{QpType, SendOpcode, Status};
 use crate::objects::QpKey;
 use crate::verbs::DeviceId;
 
-/// A message in flight: one work request, one response, or one acknowledgement.
+/// A message in flight: a work request, a response, or an acknowledgement.
 ///
-/// The caller carries it through the fabric and gives it back unchanged to [`Verbs::arrived`](crate::Verbs::arrived) or
-/// [`Verbs::lost`](crate::Verbs::lost). A multicast message arrives as one clone per destination port.
+/// The caller carries it and gives it to [`Verbs::arrived`](crate::Verbs::arrived) or
+/// [`Verbs::lost`](crate::Verbs::lost); multicast arrives as a clone per port.
 #[derive(Clone, Debug)]
 pub struct Message {
     /// Adapter that sends it.
@@ -34,7 +32,6 @@ pub struct Message {
     /// Bytes of all its packets on the wire: data, and the headers from LRH to VCRC.
     pub wire_bytes: u64,
     pub(crate) pkey: u16,
-    /// Queue pair that injected it.
     pub(crate) sender: QpKey,
     pub(crate) content: Content,
 }
@@ -68,7 +65,6 @@ pub enum MessageKind {
     Acknowledge,
 }
 
-/// Transport headers of a message.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Request(Request),
@@ -76,7 +72,6 @@ pub(crate) enum Content {
     Acknowledge(Acknowledge),
 }
 
-/// A work request on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) transport: QpType,
@@ -90,34 +85,24 @@ pub(crate) struct Request {
     pub(crate) remote_address: u64,
     pub(crate) remote_key: u32,
     pub(crate) operands: (u64, u64),
-    /// Data, unless they lie in the memory of the sender's request.
     pub(crate) data: Option<Arc<[u8]>>,
     pub(crate) qkey: u32,
-    /// Global route header and the route that it states.
     pub(crate) route: Option<(GlobalRoute, Arc<[u8]>)>,
 }
 
-/// Answer of a responder to a read or an atomic operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     pub(crate) serial: u64,
-    /// Last sequence number of the request.
     pub(crate) psn: u32,
-    /// Value before an atomic operation.
     pub(crate) original: Option<u64>,
     /// False for an answer that is repeated, which takes no resource of the responder.
     pub(crate) is_new: bool,
 }
 
-/// Acknowledgement of all requests up to a sequence number, or refusal of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Acknowledge {
-    /// All requests up to this number are complete.
     Positive(u32),
-    /// The receiver of this request is not ready; code of the time to wait.
     NotReady(u32, u8),
-    /// Requests are missing: this one is expected.
     Sequence(u32),
-    /// This request failed.
     Failed(u32, Status),
 }

@@ -1,5 +1,3 @@
-//! [`Verbs`]: the adapters of a fabric and the processes that use them.
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use silvan_core::Time;
@@ -67,9 +65,7 @@ pub struct Verbs {
     pub(crate) last_number: u32,
     pub(crate) transfers: BTreeMap<TransferId, Transfer>,
     pub(crate) last_transfer: u64,
-    /// Times at which queue pairs have timers, with their numbers.
     pub(crate) timers: BTreeSet<(Time, u32)>,
-    /// Completion queues that have just overflowed.
     pub(crate) overflowed: Vec<CqKey>,
     pub(crate) actions: VecDeque<Action>,
 }
@@ -92,8 +88,7 @@ impl Verbs {
         Some(&device.port)
     }
 
-    /// Sets the attributes of an adapter's port, and reports what changed as asynchronous events: PORT_ACTIVE, PORT_ERR,
-    /// LID_CHANGE, SM_CHANGE, PKEY_CHANGE, GID_CHANGE. Unknown adapters are ignored.
+    /// Sets a port's attributes and reports changes as asynchronous events; unknown adapters are ignored.
     pub fn set_port(&mut self, device: DeviceId, port: PortAttributes) {
         let Some(owner) = self.devices.get_mut(device.0 as usize) else {
             return;
@@ -128,11 +123,7 @@ impl Verbs {
         self.raise_of_port(device, EventType::ClientReregister);
     }
 
-    /// Opens an adapter for a process.
-    ///
-    /// # Panics
-    ///
-    /// If [`add_device`](Self::add_device) has not returned `device`.
+    /// Opens an adapter for a process. Panics if [`add_device`](Self::add_device) has not returned `device`.
     pub fn open(&mut self, device: DeviceId, process: ProcessId) -> ContextId {
         assert!(
             (device.0 as usize) < self.devices.len(),
@@ -144,17 +135,14 @@ impl Verbs {
         id
     }
 
-    /// Closes a context and destroys its objects, as the kernel does when a process closes the file or dies.
-    /// Unknown contexts are ignored.
+    /// Closes a context and destroys its objects, as the kernel does for a dead process; unknown contexts are ignored.
     pub fn close(&mut self, _now: Time, context: ContextId) {
         self.destroy_objects(context);
         self.contexts.remove(&context);
     }
 
-    /// Executes the bytes of one `write()`.
-    ///
-    /// `inline` has the data of all work requests of POST_SEND with IBV_SEND_INLINE, one after the other: the caller reads them
-    /// from the process before it returns, because the program may change them afterwards. It is empty for other commands.
+    /// Executes the bytes of one `write()`. `inline` has the data of IBV_SEND_INLINE requests, one after the other,
+    /// read before the call returns.
     pub fn execute(
         &mut self,
         now: Time,
@@ -167,10 +155,9 @@ impl Verbs {
         reply
     }
 
-    /// The last byte of `message` has left its adapter.
+    /// The last byte of `message` has left its adapter; a caller without this notice calls it at injection.
     ///
-    /// Each injected message departs or is lost. Timers of RC start here, and sends of UC and UD complete. A caller without
-    /// this notice calls it when it injects.
+    /// Timers of RC start here, and sends of UC and UD complete.
     pub fn departed(&mut self, now: Time, message: &Message) {
         self.message_departed(now, message);
         if matches!(message.destination, Destination::Multicast(_)) {
@@ -179,9 +166,8 @@ impl Verbs {
         self.fail_overflowed();
     }
 
-    /// The last byte of `message` has arrived at the port of `device`.
-    ///
-    /// A message that does not belong there, or whose sender no longer exists, is dropped.
+    /// The last byte of `message` has arrived at the port of `device`; misdelivered messages and those of removed
+    /// senders are dropped.
     pub fn arrived(&mut self, now: Time, device: DeviceId, message: Message) {
         self.message_arrived(now, device, message);
         self.fail_overflowed();
@@ -224,9 +210,8 @@ impl Verbs {
         self.actions.pop_front()
     }
 
-    /// Takes up to `most` completions, each as the 48 bytes of `ib_uverbs_wc`.
-    ///
-    /// They count towards the queue's size until [`consumed`](Self::consumed). POLL_CQ takes and consumes at once.
+    /// Takes up to `most` completions (`ib_uverbs_wc`, 48 bytes), which fill the queue until
+    /// [`consumed`](Self::consumed).
     pub fn take_completions(
         &mut self,
         context: ContextId,
@@ -251,9 +236,8 @@ impl Verbs {
         }
     }
 
-    /// Takes an event of a completion channel: the 8 bytes of `ib_uverbs_comp_event_desc`.
-    ///
-    /// Taken events count as reported in the response of DESTROY_CQ; those not yet taken vanish with the queue.
+    /// Takes an event of a channel (`ib_uverbs_comp_event_desc`, 8 bytes); DESTROY_CQ reports taken events and drops
+    /// others.
     pub fn take_channel_event(
         &mut self,
         context: ContextId,
@@ -269,9 +253,7 @@ impl Verbs {
         event.to_bytes().try_into().ok()
     }
 
-    /// Takes an asynchronous event: the 16 bytes of `ib_uverbs_async_event_desc`.
-    ///
-    /// Taken events count as reported in the responses of DESTROY_CQ, DESTROY_QP and DESTROY_SRQ.
+    /// Takes an asynchronous event (`ib_uverbs_async_event_desc`, 16 bytes); DESTROY_* commands report taken ones.
     pub fn take_async_event(&mut self, context: ContextId) -> Option<[u8; 16]> {
         let owner = self.contexts.get_mut(&context)?;
         let (event, source) = owner.take_event()?;
@@ -292,12 +274,11 @@ impl Verbs {
         self.cqs.get_mut(key)
     }
 
-    /// The context of a process; commands of closed ones are invalid.
+    /// Commands of closed contexts are invalid.
     pub(crate) fn context(&mut self, id: ContextId) -> Result<&mut Context, Errno> {
         self.contexts.get_mut(&id).ok_or(Errno::Invalid)
     }
 
-    /// Reports an asynchronous event to a context.
     pub(crate) fn raise(
         &mut self,
         context: ContextId,

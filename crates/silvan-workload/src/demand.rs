@@ -1,5 +1,3 @@
-//! Payload and packets that hosts are to receive, for an estimate of a run before it starts.
-
 /// Payload and packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Demand {
@@ -10,7 +8,6 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Messages of a mean size, of `bytes` together, in packets of at most `mtu` bytes.
     pub(crate) fn of_messages(bytes: f64, message: f64, mtu: u32) -> Self {
         let message = message.max(1.0);
         let packets = (message / f64::from(mtu.max(1))).ceil();

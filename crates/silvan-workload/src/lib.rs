@@ -1,10 +1,6 @@
-//! The load of a simulation: which host sends what, to which host, and when.
+//! The load of a simulation: [`traffic`] of rates and patterns, and message-passing [`programs`].
 //!
-//! - [`traffic`]: rates and patterns, such as uniform traffic, incast, permutations, and V, C and B nodes.
-//! - [`programs`]: message-passing programs, with ranks, messages, collectives and GOAL schedules.
-//!
-//! Both are workloads in the sense of [`silvan_cc::workload`]: the engine polls them for packets and
-//! notifies them of deliveries. [`programs::Load`] runs programs next to traffic.
+//! Both are workloads of [`silvan_cc::workload`]; [`programs::Load`] joins them.
 
 mod demand;
 pub mod programs;

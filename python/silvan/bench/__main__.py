@@ -79,7 +79,7 @@ def bench(
     measured: list[Measured] = []
     swept: list[MeasuredSweep] = []
     served: list[MeasuredLive] = []
-    # Tables are printed as soon as they are whole, and what was finished also after Ctrl-C.
+    # Tables are printed as soon as they are complete, and after Ctrl-C.
     try:
         with _printed(_table, measured, quiet=as_json):
             for one in runs:
@@ -99,7 +99,6 @@ def bench(
 
 
 def _counts(text: str) -> list[int]:
-    """Read numbers of threads, separated by commas."""
     from silvan.errors import SilvanError, shown
     from silvan.execution.run_threads import MOST_THREADS
     from silvan.inputs.quantities import whole_number
@@ -117,7 +116,6 @@ def _counts(text: str) -> list[int]:
 def _printed(
     table: Callable[[Sequence[_Result]], Table], results: Sequence[_Result], *, quiet: bool
 ) -> Iterator[None]:
-    """Print the table of what the body has put into the list, however it ends."""
     try:
         yield
     finally:
@@ -126,7 +124,6 @@ def _printed(
 
 
 def _table(measured: Sequence[Measured]) -> Table:
-    """Show what was measured: with several numbers of threads, how they share the work."""
     from rich.table import Table
 
     several = any(one.threads > 1 for one in measured)
@@ -211,7 +208,6 @@ def _live_table(measured: Sequence[MeasuredLive]) -> Table:
 
 
 def _aim(one: MeasuredLive, number: Callable[[float], str]) -> str:
-    """Say what the goal is: a value, ibsim's, or nothing."""
     if one.goal is not None:
         return f"{number(one.goal)} {one.unit}"
     return "as ibsim" if one.ibsim is not None else ""

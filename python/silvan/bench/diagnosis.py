@@ -15,35 +15,16 @@ from silvan.live.live_programs import attached
 from silvan.scratch import scratch_folder
 
 INCASTS = 4
-"""Receivers of the traffic, each of the hosts of another part of the fabric."""
+"""Receivers, each among the hosts of another part of the fabric."""
 
 SENDERS = 40
-"""Hosts that send to each of them."""
 
 # Slow, so that the traffic leaves the processor to the diagnosis.
 _TIME_SCALE = 0.002
 
 
 def diagnosis_seconds(fabric: dict[str, Any], hosts: int) -> float:
-    """Diagnose a fabric with incasts.
-
-    Parameters
-    ----------
-    fabric : dict
-        The section of a scenario.
-    hosts : int
-        Number of its hosts.
-
-    Returns
-    -------
-    float
-        Time of a sweep of all counters and of the analysis, in seconds.
-
-    Raises
-    ------
-    EmulationError
-        If the diagnosis fails, or does not find the incasts.
-    """
+    """Return the seconds of a sweep and its analysis on a fabric with incasts."""
     part = hosts // INCASTS
     incasts = [
         {
@@ -87,4 +68,3 @@ DIAGNOSIS_BENCHMARKS = (
         ),
     ),
 )
-"""Diagnoses of live fabrics."""

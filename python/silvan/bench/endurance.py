@@ -18,10 +18,8 @@ from silvan.live.live_programs import attached
 from silvan.scratch import scratch_folder
 
 DAY_S = 86_400
-"""Simulated seconds of a day."""
 
 CLIENTS = 100
-"""Tools that are attached at once."""
 
 _TIME_SCALE = 1440
 # Part of the day after which queues, tables and Python's own memory have their size.
@@ -31,27 +29,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def grown_megabytes(simulated_s: float, scenario: Scenario, time_scale: float) -> float:
-    """Serve a fabric with traffic by a fast clock, and attach one tool after the other.
-
-    Parameters
-    ----------
-    simulated_s : float
-        For how much simulated time, in seconds.
-    scenario : Scenario
-        The fabric and its traffic.
-    time_scale : float
-        Simulated seconds per second that are aimed at.
-
-    Returns
-    -------
-    float
-        Growth of the memory of this process after the first tenth of the time, in MB.
-
-    Raises
-    ------
-    EmulationError
-        If a tool fails, or nothing is delivered.
-    """
+    """Return the growth of this process's memory in MB, after the first tenth of the time."""
     settled: int | None = None
     with (
         scratch_folder("bench") as folder,
@@ -70,7 +48,6 @@ def grown_megabytes(simulated_s: float, scenario: Scenario, time_scale: float) -
 
 
 def _resident() -> int:
-    """Give the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 
@@ -82,25 +59,7 @@ def _printed(words: list[str], environment: Mapping[str, str], folder: Path) -> 
 
 
 def all_clients_seconds(fabric: dict[str, object], clients: int) -> float:
-    """Let many ``ibnetdiscover`` discover a fabric at once.
-
-    Parameters
-    ----------
-    fabric : dict
-        The section of a scenario.
-    clients : int
-        Number of tools.
-
-    Returns
-    -------
-    float
-        Seconds from the start of the first to the end of the last.
-
-    Raises
-    ------
-    EmulationError
-        If one fails, or does not find every node.
-    """
+    """Return the seconds in which many ``ibnetdiscover`` discover a fabric at once."""
     scenario = live_scenario(fabric)
     facts = scenario.describe()
     nodes = facts["hosts"] + facts["switches"]
@@ -149,4 +108,3 @@ ENDURANCE_BENCHMARKS = (
         lambda: (all_clients_seconds({"generator": "fat-tree-648"}, CLIENTS), None),
     ),
 )
-"""Benchmarks of how long, and for how many, the live fabric serves."""

@@ -37,27 +37,20 @@ PROGRAMS: Mapping[str, str] = {
     "ibsim": "ibsim-utils",
     "libumad2sim.so": "libumad2sim0",
 }
-"""Programs of the benchmarks, and their Debian packages."""
 
 MAD_SECONDS = 3.0
-"""For how long datagrams are counted."""
+"""Seconds."""
 
 LIVE_SECONDS = 10.0
-"""For how long simulated time is compared with the wall clock."""
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveBenchmark:
-    """Something that the live fabric does.
+    """A benchmark of the live fabric.
 
-    Attributes
-    ----------
-    name, what, unit : str
-        Short name, description, and the unit of what is measured.
-    goal : float, optional
-        The goal; ``None`` for at most the time of ibsim, if it is compared.
-    measure : callable
-        Measures once: the value, and that of ibsim if it is compared.
+    Without a goal, the aim is at most the time of ibsim. ``measure`` returns the value, and
+    ibsim's.
     """
 
     name: str
@@ -69,21 +62,7 @@ class LiveBenchmark:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLive:
-    """Medians over the repeats of one benchmark of the live fabric.
-
-    Attributes
-    ----------
-    name, what, unit : str
-        The benchmark.
-    repeats : int
-        Number of runs.
-    value, lowest, highest : float
-        Median and range.
-    ibsim : float, optional
-        The median of ibsim, measured in turns with it.
-    goal : float, optional
-        The goal.
-    """
+    """Medians over the repeats of a benchmark; ``ibsim`` is measured in turns."""
 
     name: str
     what: str
@@ -117,27 +96,7 @@ def missing_programs() -> list[str]:
 def measure_live(
     benchmark: LiveBenchmark, *, repeats: int, on_repeat: Callable[[int], object]
 ) -> MeasuredLive:
-    """Run a benchmark of the live fabric several times.
-
-    Parameters
-    ----------
-    benchmark : LiveBenchmark
-        Benchmark to run.
-    repeats : int
-        Number of runs.
-    on_repeat : callable
-        Called with the number of each repeat before it starts.
-
-    Returns
-    -------
-    MeasuredLive
-        Medians over the repeats.
-
-    Raises
-    ------
-    EmulationError
-        If a program is missing or fails.
-    """
+    """Run a benchmark of the live fabric several times."""
     if missing := missing_programs():
         raise EmulationError(
             f"{benchmark.name} needs programs that are not installed",
@@ -169,7 +128,6 @@ def socket_name() -> str:
 
 
 def _bring_up(environment: Mapping[str, str]) -> float:
-    """Let OpenSM set up the fabric that it is attached to, and give the seconds to its end."""
     with scratch_folder("bench") as folder:
         start = time.perf_counter()
         done = run_child(
@@ -188,7 +146,6 @@ def _bring_up(environment: Mapping[str, str]) -> float:
 
 @contextmanager
 def _ibsim(scenario: Scenario, sockname: str) -> Iterator[None]:
-    """Serve the same fabric by ibsim."""
     facts = scenario.describe()
     nodes = facts["hosts"] + facts["switches"]
     with scratch_folder("bench") as folder:
@@ -244,9 +201,9 @@ class _BesideIbsim:
 
 
 class _Client:
-    """Speaks umad2sim's protocol without a tool behind it, for many requests at once."""
+    """Client of umad2sim's protocol with many open requests."""
 
-    # Both queues of the sockets are short; more would wait in line anyhow.
+    # Queues of the sockets are short; more would only wait.
     _ON_THE_WAY = 32
     _BATCH = 8
     _MAGIC = 0xDEADBEEF
@@ -280,7 +237,6 @@ class _Client:
 
     @classmethod
     def port_counters(cls, lid: int) -> bytes:
-        """Ask a host for its PortCounters."""
         header = struct.pack(">HHHHII", lid, 0, 0, 0, 1, 1) + struct.pack(">IIQ", 0, 0, 256)
         mad = struct.pack(">BBBBHHQHHI", 1, 4, 1, 1, 0, 0, lid, 0x12, 0, 0).ljust(65, b"\0")
         return (header + mad + b"\1").ljust(288, b"\0")
@@ -317,22 +273,7 @@ def datagrams_per_second(
     meanwhile: Callable[[Emulation], AbstractContextManager[object]] = nullcontext,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
-    """Measure the requests that a fabric answers per second.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        The fabric and its traffic.
-    meanwhile : callable
-        Additional load of the fabric: called with it, entered before the measurement.
-    clock : callable
-        Returns seconds.
-
-    Returns
-    -------
-    float
-        Requests answered per second of the clock.
-    """
+    """Measure the requests that a fabric answers per second of a clock, with a load meanwhile."""
     with Emulation(scenario, sockname=socket_name()) as emulation:
         tables = emulation.control("tables")["tables"]
         lids = {int(lid, 16) for lid in re.findall(r"^0x(\w+) \d+ : \(Channel", tables, re.M)}
@@ -358,7 +299,6 @@ def _on_one_core() -> Iterator[None]:
 
 
 def _per_second(*, clock: Callable[[], float]) -> float:
-    """Measure the simulated seconds per second of a clock, on one core, at time scale 1."""
     with _on_one_core(), Emulation(bench_scenario("live"), sockname=socket_name()) as emulation:
         time.sleep(0.5)
         start, first = clock(), emulation.control("status")["simulated_s"]
@@ -413,4 +353,3 @@ LIVE_BENCHMARKS = (
         lambda: (_per_second(clock=time.process_time), None),
     ),
 )
-"""All benchmarks of the live fabric."""

@@ -21,10 +21,9 @@ from silvan.live.live_programs import attached, opensm
 from silvan.scratch import scratch_folder
 
 SWEEPS = 12
-"""Sweeps per measurement; the first, which fills caches, does not count."""
+"""The first sweep, which fills caches, does not count."""
 
 _MOST_SWEEPS = 100 * SWEEPS
-"""Sweeps until as many are complete."""
 
 _CONFIG = """\
 [dcms]
@@ -46,24 +45,9 @@ require-sm = false
 
 
 def sweep_seconds(data: str, scenario: Scenario) -> float:
-    """Let `silvan dcms` sweep an idle fabric.
+    """Return the median seconds of a sweep of `silvan dcms` on an idle fabric.
 
-    Parameters
-    ----------
-    data : str
-        ``32-bit`` for PortCounters and PortXmitConCtrl, ``64-bit`` for PortCountersExtended, too.
-    scenario : Scenario
-        The fabric.
-
-    Returns
-    -------
-    float
-        Median time of a sweep, in seconds.
-
-    Raises
-    ------
-    EmulationError
-        If a port does not answer in time, however often.
+    ``64-bit`` includes PortCountersExtended.
     """
     with (
         scratch_folder("bench") as folder,
@@ -96,25 +80,9 @@ def sweep_seconds(data: str, scenario: Scenario) -> float:
 
 
 def tool_seconds(tool: str, scenario: Scenario) -> float:
-    """Read the counters of all switch ports by a common tool, on the same fabric.
+    """Return the seconds in which a common tool reads the counters of all switch ports.
 
-    Parameters
-    ----------
-    tool : str
-        ``ibqueryerrors``, which asks for PortCounters and more of every port in one process, or
-        ``perfquery``, one process per switch that asks all its ports for PortCounters in turn.
-    scenario : Scenario
-        The fabric.
-
-    Returns
-    -------
-    float
-        Time from the first start to the last end, in seconds.
-
-    Raises
-    ------
-    EmulationError
-        If the tool is missing or fails.
+    ``ibqueryerrors`` is one process, ``perfquery`` one process per switch.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder("bench"))
@@ -184,4 +152,3 @@ DCMS_BENCHMARKS = (
         lambda: (tool_seconds("perfquery", _fabric()), None),
     ),
 )
-"""Sweeps of the DCMS and of others."""

@@ -21,19 +21,7 @@ from silvan.reproduce.registry import study
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A scenario to be measured.
-
-    Attributes
-    ----------
-    name : str
-        Short name.
-    what : str
-        Subject of the benchmark.
-    study : str
-        Its scenario.
-    paper : str, optional
-        The paper whose study that is; by default it is one of this package.
-    """
+    """A scenario to be measured, of this package or of a paper."""
 
     name: str
     what: str
@@ -71,39 +59,11 @@ BENCHMARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Medians over the repeats of one benchmark.
+    """Medians over the repeats of a benchmark.
 
-    Attributes
-    ----------
-    name, what : str
-        The benchmark.
-    scenario_hash : str
-        Digest of the effective scenario.
-    repeats : int
-        Number of runs.
-    threads : int
-        Threads that it used.
-    barrier_s : float, optional
-        Seconds that it takes the threads to meet, in the mean of the lookahead windows that were
-        measured; None on one thread.
-    imbalance : float, optional
-        Work of the thread with most of it over the mean of all, by lookahead window; 1 is even,
-        None on one thread.
-    packet_hops_per_s, events_per_s : float
-        Speed of the event loop, setting up not counted.
-    slowest_packet_hops_per_s, fastest_packet_hops_per_s : float
-        Range over the repeats.
-    events_per_packet_hop : float
-        Events that it takes to carry one packet over one link.
-    bytes_per_port : float
-        Memory of the simulated fabric, divided by its ports.
-    peak_memory_bytes : int
-        Largest resident memory of the process, the interpreter included.
-    setup_s, loop_s : float
-        Seconds from the text of the scenario to the result, less the event loop; those of the event
-        loop.
-    packet_hops : int
-        Delivered packets, each times the links it crossed.
+    ``barrier_s`` is the mean time of threads to meet per lookahead window, ``imbalance`` the
+    longest work over the mean. ``bytes_per_port`` is memory of the simulated fabric, ``setup_s``
+    all time but the loop.
     """
 
     name: str
@@ -136,35 +96,12 @@ def measure(
     on_repeat: Callable[[int], object],
     threads: Sequence[int] = (1,),
 ) -> list[Measured]:
-    """Run a benchmark several times, each time in a fresh process.
-
-    Parameters
-    ----------
-    benchmark : Benchmark
-        Benchmark to run.
-    repeats : int
-        Number of runs.
-    on_repeat : callable
-        Called with the number of each repeat before it starts.
-
-    threads : sequence of int
-        Numbers of threads; each repeat runs with all of them in turn.
-
-    Returns
-    -------
-    list of Measured
-        Medians over the repeats, for each number of threads that was used.
-
-    Raises
-    ------
-    SimulationError
-        A process failed.
-    """
+    """Run a benchmark in fresh processes, with each number of threads in turn."""
     summaries: dict[int, list[dict[str, Any]]] = {}
     for number in range(1, repeats + 1):
         on_repeat(number)
         for count in threads:
-            # With as many as it can use, of which another number may be the same.
+            # Other numbers may use as many threads.
             if number == 1 or count in summaries:
                 summary = _in_process(benchmark, count)
                 if summary["threads"] == count:
@@ -222,16 +159,15 @@ def _measure_here(name: str, threads: str = "1") -> dict[str, Any]:
 
 
 def _peak_memory() -> int:
-    """Give the largest resident memory of this process, in bytes."""
     try:
         status = Path("/proc/self/status").read_text("ascii")
     except OSError:
-        # Not at the top of the file: only Unix has it, and only the measuring process needs it.
+        # Not at the top: only Unix has it, and only the measuring process needs it.
         import resource
 
         largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return largest if sys.platform == "darwin" else largest * 1024  # macOS counts bytes
-    # The memory in getrusage includes that of the parent from which the process was started.
+    # The memory in getrusage includes that of the parent process.
     (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(kib) * 1024
 

@@ -13,20 +13,12 @@ from silvan.scratch import scratch_folder
 from silvan.sweeping.sweep import sweep
 
 POINTS = 64
-"""Runs of one measurement: enough that starting the workers does not hide the rest."""
+"""Enough runs to make the start of the workers negligible."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepBenchmark:
-    """A sweep to be measured.
-
-    Attributes
-    ----------
-    name : str
-        Short name.
-    workers : int
-        Processes at once.
-    """
+    """A sweep with a number of workers."""
 
     name: str
     workers: int
@@ -37,24 +29,7 @@ SWEEP_BENCHMARKS = (SweepBenchmark("sweep-1", 1), SweepBenchmark("sweep-2", 2))
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSweep:
-    """Median over the repeats of one sweep.
-
-    Attributes
-    ----------
-    name : str
-        The benchmark.
-    workers : int
-        Processes at once.
-    scenario_hash : str
-        Digest of the effective scenario.
-    points, repeats : int
-        Runs of each sweep, and how often it was made.
-    runs_per_s : float
-        Points finished per second, from the call to the last file: planning, starting the
-        workers and writing are counted.
-    slowest_runs_per_s, fastest_runs_per_s : float
-        Range over the repeats.
-    """
+    """Median over the repeats of a sweep, in points per second from the call to the last file."""
 
     name: str
     workers: int
@@ -73,22 +48,7 @@ class MeasuredSweep:
 def measure_sweep(
     benchmark: SweepBenchmark, *, repeats: int, on_repeat: Callable[[int], object]
 ) -> MeasuredSweep:
-    """Make a sweep several times, each time with fresh workers and in a new folder.
-
-    Parameters
-    ----------
-    benchmark : SweepBenchmark
-        Benchmark to measure.
-    repeats : int
-        Number of runs.
-    on_repeat : callable
-        Called with the number of each repeat before it starts.
-
-    Returns
-    -------
-    MeasuredSweep
-        Median over the repeats.
-    """
+    """Make a sweep several times, each time with fresh workers and in a new folder."""
     scenario = bench_scenario("sweep")
     speeds = []
     for number in range(1, repeats + 1):

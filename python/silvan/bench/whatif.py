@@ -16,23 +16,7 @@ _FABRIC = live_scenario({"generator": "fat-tree-648"}).to_toml()
 
 
 def whatif_seconds(fabric: str) -> float:
-    """Judge a fabric under each routing engine, as ``silvan whatif`` does by default.
-
-    Parameters
-    ----------
-    fabric : str
-        The scenario.
-
-    Returns
-    -------
-    float
-        Seconds from the start of the command to its end.
-
-    Raises
-    ------
-    EmulationError
-        If it fails, or OpenSM refuses every engine.
-    """
+    """Return the seconds of ``silvan whatif`` with default options."""
     with scratch_folder("bench") as folder:
         file = folder / "fabric.toml"
         file.write_text(fabric)
@@ -55,4 +39,3 @@ WHATIF_BENCHMARKS = (
         lambda: (whatif_seconds(_FABRIC), None),
     ),
 )
-"""What-if tables."""

@@ -1,7 +1,7 @@
 """The command line. Data goes to stdout; log and progress go to stderr.
 
-Exit status: 0 fine, 1 a run failed (a credit loop, say), 2 bad input, could not run or nowhere to
-print, 130 stopped by Ctrl-C or SIGTERM, 141 the reader of stdout has ended.
+Exit status: 0 fine, 1 a run failed, 2 bad input or no output, 130 Ctrl-C or SIGTERM, 141 the reader
+of stdout has ended.
 """
 
 from __future__ import annotations
@@ -16,24 +16,12 @@ from pathlib import Path
 
 _NOT_PRINTED = 2
 INTERRUPTED = 130
-"""Exit status after Ctrl-C."""
-# Status of a shell for programs that SIGPIPE ends.
+# As a shell reports SIGPIPE.
 _UNREAD = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The words after the program's name; by default those of this process.
-
-    Returns
-    -------
-    int
-        The exit status.
-    """
+    """Run the command line."""
     status = _run(list(sys.argv[1:] if arguments is None else arguments))
     if status == INTERRUPTED and arguments is None:
         from silvan.interruptible import leave_calls
@@ -51,7 +39,7 @@ def _run(arguments: list[str]) -> int:
     if getattr(sys, "stderr", None) is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if getattr(sys, "stdout", None) is None:
-        # The next file that is opened would have its number, and receive what is printed.
+        # The next opened file would have its number, and receive what is printed.
         fail("standard output is closed", "redirect it to /dev/null to discard what is printed")
         return _NOT_PRINTED
     try:
@@ -60,7 +48,7 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of stdout, such as `head`, has seen enough.
+        # The reader of stdout, such as `head`, has ended.
         _discard_stdout()
         return _UNREAD
     except OSError as error:
@@ -76,8 +64,7 @@ def _run(arguments: list[str]) -> int:
 def _ended_at_once() -> Iterator[None]:
     """Let Ctrl-C end the process while modules are imported.
 
-    Nothing is lost by then, and an exception in the midst of an import would become another one, or
-    leave a module half imported.
+    An exception during an import would leave a module half imported.
     """
 
     def end(_number: int, _frame: object) -> None:
@@ -95,5 +82,4 @@ def _ended_at_once() -> Iterator[None]:
 
 
 def _discard_stdout() -> None:
-    """Point stdout elsewhere, so that the interpreter's last flush does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

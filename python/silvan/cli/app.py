@@ -124,14 +124,12 @@ def root(
 
 
 def _advice(error: SilvanError) -> str | None:
-    """Return general advice on a scenario for errors without advice."""
     if isinstance(error, ScenarioError):
         return "silvan schema describes every key with its unit and its default"
     return None
 
 
 def _path(command: Any, program: str, arguments: Sequence[str]) -> str:
-    """Join the words before the first that names no command."""
     path = program
     for word in arguments:
         command = getattr(command, "commands", {}).get(word)
@@ -149,7 +147,6 @@ def _show_warning(
     file: object = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning in one line; those that are about silvan's code say where they come from."""
     del file, line
     place = "" if issubclass(category, ScenarioWarning) else f"{filename}:{lineno}: "
     note(f"warning: {place}{message}")
@@ -158,22 +155,7 @@ def _show_warning(
 def run_command(
     arguments: Sequence[str], commands: typer.Typer = app, program: str = "silvan"
 ) -> int:
-    """Run one command and turn its errors into one line each.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        The words after the program's name.
-    commands : Typer
-        The commands of the program.
-    program : str
-        The program's name.
-
-    Returns
-    -------
-    int
-        The exit status.
-    """
+    """Run one command and turn its errors into one line each."""
     command = typer.main.get_command(commands)
     try:
         with warnings.catch_warnings():
@@ -193,7 +175,7 @@ def run_command(
         fail(f"{error.filename}: {reason}" if error.filename else reason, None)
         return Status.COULD_NOT_RUN
     except SystemExit as error:
-        # The library that reads arguments ends the process when a pipe is closed.
+        # The argument parser ends the process when a pipe is closed.
         if isinstance(error.__context__, BrokenPipeError):
             raise error.__context__ from None
         raise
@@ -202,11 +184,11 @@ def run_command(
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else _path(command, program, arguments)
-        # The library that checks types puts this before the cause.
+        # The type checker puts this before the cause.
         fail(_message(error).replace(": Value error, ", ": "), _usage_advice(error, path))
         return Status.COULD_NOT_RUN
     except UnicodeEncodeError as error:
-        # Python reads bytes of an argument that are not UTF-8 as surrogates, which Rust refuses.
+        # Python reads arguments that are not UTF-8 with surrogates, which Rust refuses.
         if not any(error.object in argument for argument in arguments):
             raise
         fail(f"{error.object!r} is not UTF-8 text", "write it with characters of Unicode")
@@ -250,7 +232,6 @@ def _keeps(arguments: Sequence[str]) -> bool:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Tell whether Ctrl-C has led to an error."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True

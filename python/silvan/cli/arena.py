@@ -28,10 +28,8 @@ OPTIONS = (
     *("--quick", "--cases", "--links", "--trials", "--plan"),
     *("--scheduler", "--workers", "--run-timeout"),
 )
-"""Options that only the arena has."""
 
 _LONGEST_NAME = 100
-"""Letters of a folder's name."""
 
 
 def compare_arena(
@@ -75,7 +73,7 @@ def compare_arena(
             arena = arena.only(_names(cases), kinds)
         elif kinds:
             arena = arena.on_links(kinds)
-        # Only for cases that take part: other cases need not have the keys.
+        # Only for cases that take part: others need not have the keys.
         arena = arena.override(overrides)
         if seeds is not None:
             arena = _with_seeds(arena, seeds)
@@ -166,7 +164,7 @@ def _names(listed: str) -> list[str]:
 
 @contextmanager
 def _reported_when_stopped() -> Iterator[list[ArenaProgress]]:
-    """Print how far an arena has come, which the list holds, when Ctrl-C ends it."""
+    """Print the last progress in the list when Ctrl-C ends an arena."""
     latest: list[ArenaProgress] = []
     try:
         yield latest
@@ -177,7 +175,7 @@ def _reported_when_stopped() -> Iterator[list[ArenaProgress]]:
 
 
 def _selection(words: Sequence[str]) -> str:
-    """Name the folder of what some options choose: its own for each choice, none for all."""
+    """Name the folder of a choice of options; empty for all."""
     name = "-".join(word.removeprefix("--") for word in words)
     plain = re.sub(r"[^\w.,=-]", "_", name)
     if plain == name and len(plain) <= _LONGEST_NAME:
@@ -191,7 +189,6 @@ def _count(number: int, what: str) -> str:
 
 
 def _put_left_out(result: ArenaResult) -> None:
-    """Print a line for each scheme that takes no part in some cases."""
     of: dict[str, list[str]] = {}
     for case, absent in result.absent.items():
         for scheme in absent:
@@ -212,7 +209,7 @@ def _put_left_out(result: ArenaResult) -> None:
 
 
 def _draw(result: ArenaResult, folder: Path) -> list[Path]:
-    """Draw a heat map for each kind of links; one of an earlier arena with other links goes."""
+    """Draw a heat map for each kind of links, and delete outdated ones."""
     from silvan.comparing.arena.definition import LINKS
     from silvan.comparing.arena.figure import draw_arena
     from silvan.viewer.arena import link_title, losses
@@ -236,7 +233,6 @@ def _draw(result: ArenaResult, folder: Path) -> list[Path]:
 def _put_plan(
     arena: Arena, planned: Sequence[Estimate], workers: int | None, *, as_json: bool
 ) -> None:
-    """Print what an arena costs, by scheme and by case, those that cost most first."""
     if as_json:
         put_json([{**asdict(one), "processor_s": one.processor_s} for one in planned])
         return

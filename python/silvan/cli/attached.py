@@ -30,19 +30,9 @@ def attach(
     options: Mapping[str, Any],
     flags: Mapping[str, bool],
 ) -> FabricClock | None:
-    """Return the clock of the emulated fabric that this process is attached to, if it is.
+    """Return the clock of the emulated fabric that this process is attached to, if any.
 
-    A fabric that the process is not attached to is read by a process of its own, which ends this
-    command.
-
-    Parameters
-    ----------
-    command : str
-        The command.
-    sockname : str, optional
-        Name of the sockets of the fabric; by default those that this process is attached to.
-    options, flags : mapping
-        Values on the command line, by option.
+    Otherwise an attached process of its own runs the command and ends this one.
     """
     from contextlib import closing
 

@@ -10,9 +10,9 @@ import typer
 from silvan.cli.options import AsJson, SockName, user_id
 from silvan.cli.printer import put, put_json, put_table
 
-# Ports of a list that is printed for people; --json has all.
+# Ports of a printed list; --json has all.
 _SHOWN = 12
-# Suffixes of the names of quantities, and their units.
+# Units by suffix of a quantity.
 _UNITS = {"s": "s", "gbps": "Gbit/s", "bytes": "bytes", "percent": "%"}
 
 ctl = typer.Typer(
@@ -22,7 +22,7 @@ ctl = typer.Typer(
 )
 
 
-# Whose fabric the command line names.
+# User of the fabric on the command line.
 _SERVER_USER: ContextVar[int | None] = ContextVar("server user", default=None)
 
 
@@ -44,14 +44,12 @@ def of_whom(
 
 
 def _control(sockname: str, do: str, **arguments: Any) -> Any:
-    """Send a command to the fabric of the user that the command line names."""
     from silvan.live.emulation import control
 
     return control(sockname, do, server_user=_SERVER_USER.get(), **arguments)
 
 
 def _tell(sockname: str, do: str, *, as_json: bool = False, **arguments: Any) -> None:
-    """Send a command and print the answer."""
     answer = _control(sockname, do, **arguments)
     if as_json:
         put_json(answer)
@@ -63,7 +61,6 @@ def _tell(sockname: str, do: str, *, as_json: bool = False, **arguments: Any) ->
 
 
 def _words(value: Any) -> str:
-    """Say a value as people write it."""
     if value is None:
         return "that of the scenario"
     if isinstance(value, bool):
@@ -86,7 +83,6 @@ def status(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
 
 
 def _state(flow: dict[str, Any]) -> str:
-    """Say whether a flow runs, or how far a program has come."""
     match flow["program"]:
         case None:
             return _words(flow["running"])
@@ -237,7 +233,6 @@ def slow(
 
 
 def _percentage(text: str) -> float:
-    """Read ``10%`` or ``10``."""
     try:
         return float(text.removesuffix("%"))
     except ValueError as error:

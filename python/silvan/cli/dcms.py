@@ -165,7 +165,6 @@ def dcms(
 
 
 def _show_status(config: Path, *, as_json: bool) -> None:
-    """Print what the manager with this configuration does; the status is 1 if it does not run."""
     from silvan import _silvan
     from silvan.live.dcms_state import NO_RECORD, damaged_status, read_status
 
@@ -177,7 +176,6 @@ def _show_status(config: Path, *, as_json: bool) -> None:
         try:
             table = status_table(status)
         except (*NO_RECORD, OSError):
-            # A number may be no time.
             raise damaged_status(folder) from None
         put_table(table)
     if not status["running"]:
@@ -308,7 +306,6 @@ def report_table(report: DcmsReport) -> Table:
 
 
 def _losses(one: LowPort) -> str:
-    """Spell what victims have lost, and how often that is not in the log."""
     unknown = "not known yet" if one.is_low else "not known"
     if one.unknown == one.lowered:
         return unknown
@@ -329,13 +326,7 @@ def configuration(config: Path) -> str:
 
 
 class LiveView:
-    """The live page of a manager.
-
-    Parameters
-    ----------
-    address : tuple of str and int
-        Address of the live page.
-    """
+    """The live page of a manager."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         from silvan.cli.attached import attached_clock
@@ -367,20 +358,9 @@ def _put_address(address: str) -> None:
 
 
 class Service:
-    """A manager that signals end, or start again with the current configuration file.
+    """A manager that signals end, or restart with the current configuration file.
 
-    Parameters
-    ----------
-    config : Path
-        The file.
-    opened : callable
-        Starts a manager with the text of a configuration.
-    log : LogFormat
-        Format of log lines on reloaded settings.
-    page : LiveView, optional
-        The page that shows what the manager does.
-    can_reload : bool
-        True if SIGHUP has the configuration reloaded; otherwise it ends the manager.
+    Without ``can_reload``, SIGHUP ends it, too.
     """
 
     def __init__(
@@ -439,7 +419,7 @@ class Service:
         return manager.join() == 0
 
     def _show(self, manager: Manager) -> None:
-        """Show what is new; a manager goes on without a page that cannot be served any more."""
+        """Show news; a manager continues without a page that cannot be served."""
         if self._page is None:
             return
         try:
@@ -451,7 +431,7 @@ class Service:
             )
 
     def _reloaded(self, manager: Manager) -> Manager | None:
-        """Replace a manager if the file can be used; ``None`` if the service ends meanwhile."""
+        """Replace a manager; ``None`` if the service ends meanwhile."""
         self._is_reloading = False
         new = self._checked()
         if new is None:
@@ -459,7 +439,7 @@ class Service:
         manager.stop()
         while manager.is_running():
             time.sleep(_NAP_S)
-        # The journal has the changes that could not be restored; the next manager reads it.
+        # The next manager restores the remaining changes of the journal.
         try:
             self._is_clean = manager.join() == 0
         except ManagerError as error:
@@ -468,7 +448,6 @@ class Service:
         return self._restarted(new)
 
     def _checked(self) -> str | None:
-        """Read the file again; ``None`` if it cannot be used."""
         from silvan import _silvan
 
         try:
@@ -480,9 +459,9 @@ class Service:
         return text
 
     def _restarted(self, new: str | None) -> Manager | None:
-        """Start a manager with a new configuration, with the old one if that fails.
+        """Start a manager with the new configuration, or the old one, until one succeeds.
 
-        If neither starts, it tries again until one does; ``None`` if the service ends meanwhile.
+        ``None`` if the service ends meanwhile.
         """
         logged = ""
         while not self._is_ending:
@@ -510,7 +489,7 @@ class Service:
         return None
 
     def _require_folder(self, new: str) -> None:
-        """Refuse another state folder while the old one lists changes: none would restore them."""
+        """Refuse another state folder while the old one lists changes."""
         from silvan import _silvan
 
         if self._is_clean:
@@ -528,7 +507,6 @@ class Service:
             )
 
     def _wait(self, seconds: float) -> None:
-        """Wait, at most until a signal."""
         until = time.monotonic() + seconds
         while not self._is_ending and not self._is_reloading and time.monotonic() < until:
             time.sleep(_NAP_S)
@@ -546,7 +524,6 @@ class Service:
             self._log_event(event, "error", text, why=str(error), hint=hint)
 
     def _log_event(self, event: str, level: str, text: str, **values: str) -> None:
-        """Log in the format of the manager."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if self._log is LogFormat.JSON:
             line = {"time": now, "level": level, "event": event, "file": str(self._config)}

@@ -180,7 +180,7 @@ def diagnose(
     from silvan.live.host_jobs import HostJobs
 
     if topology is None and before is not None and before.suffix == _DATABASE:
-        # The database has nodes and cables as well as counters.
+        # The database has nodes, cables and counters.
         topology = before
     files = {"--routes": routes, "--before": before, "--after": after}
     _check(
@@ -317,14 +317,12 @@ def diagnose(
 
 
 def _check(unfit: Mapping[str, Sequence[str]]) -> None:
-    """Refuse options that do not fit the others."""
     for reason, options in unfit.items():
         for option in options:
             raise typer.BadParameter(reason, param_hint=option)
 
 
 def _stored(ring: Path, at: str | None) -> list[Moment]:
-    """Read the moments of a ring file, or the one that a time names."""
     from datetime import datetime
 
     from silvan.errors import DiagnosisError
@@ -355,7 +353,6 @@ def _stored(ring: Path, at: str | None) -> list[Moment]:
 
 
 def _old(against: str) -> Moment:
-    """Read the moment to compare with."""
     from silvan.errors import DiagnosisError
     from silvan.live.ring import RingFile
 
@@ -373,7 +370,6 @@ def _old(against: str) -> Moment:
 
 
 def _keep_moment(ring: Path, moment: Moment, keep: str) -> None:
-    """Add a moment to a ring file."""
     from silvan.cli.watch import keep_span_ns
     from silvan.live.ring import RingFile
 
@@ -383,7 +379,7 @@ def _keep_moment(ring: Path, moment: Moment, keep: str) -> None:
 
 
 def _some(ring: Path, moments: Iterable[Moment]) -> list[Moment]:
-    """Refuse to report on nothing: a writer may have removed what was to be read."""
+    """Refuse an empty list: a writer may have removed moments."""
     from silvan.errors import DiagnosisError
 
     if found := list(moments):
@@ -394,7 +390,6 @@ def _some(ring: Path, moments: Iterable[Moment]) -> list[Moment]:
 def _print(
     moments: Sequence[Moment], html: Path | None, *, is_stored: bool, whole: bool, as_json: bool
 ) -> None:
-    """Print the report, and write the page if there is to be one."""
     from silvan.cli.diagnosis_tables import (
         comparison_tables,
         report_tables,

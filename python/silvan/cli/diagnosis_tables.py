@@ -22,8 +22,6 @@ def _percent(part: float | None) -> str:
 
 
 def _hosts(hosts: list[dict[str, Any]]) -> str:
-    """Join the first hosts, each with what it sends and the jobs on it."""
-
     def shown(one: dict[str, Any]) -> str:
         jobs = "".join(f" [job {', '.join(one['jobs'])}]" if one.get("jobs") else "")
         return f"{one['host']} {one['gbps']:.3g} Gbit/s{jobs}"
@@ -201,18 +199,7 @@ def twin_table(twin: dict[str, Any]) -> Table:
 class RootSummary:
     """A root over the span of a ring file.
 
-    Attributes
-    ----------
-    root : str
-        The port.
-    first_ns, last_ns : int
-        Times of the first and the last moment with it, in nanoseconds since 1970.
-    moments : int
-        In how many moments.
-    causes : dict
-        Number of moments with each cause.
-    contributors, victims : dict
-        The sum of what each host sent in these moments, in Gbit/s.
+    Times are nanoseconds since 1970; contributors and victims are sums in Gbit/s.
     """
 
     root: str
@@ -302,7 +289,6 @@ def stamp(at_ns: int) -> str:
 
 
 def _unknown(report: Report) -> str:
-    """Say how many ports are not known."""
     number = report["unknown_ports"]
     return f"{number} port{'' if number == 1 else 's'} not known"
 

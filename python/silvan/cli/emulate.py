@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from silvan.live.emulation import Emulation
 
 _EVERYBODY = "any"
-# Giving up more than this fraction of simulated time is worth a remark.
+# Remark on more lost simulated time than this fraction.
 _SLOW = 0.05
 
 TimeScale = Annotated[
@@ -118,7 +118,7 @@ Mount = Annotated[
 
 
 def _user_ids(users: list[str] | None) -> tuple[list[int], bool]:
-    """Turn users into ids, and say whether everybody may attach."""
+    """Return ids of users, and true if everybody may attach."""
     ids = []
     for user in users or []:
         if user == _EVERYBODY:
@@ -136,16 +136,10 @@ class _SpeedRemarks:
     told: bool = False
 
     def look(self, status: Mapping[str, Any]) -> None:
-        """Compare a status of the fabric with the last one.
-
-        Parameters
-        ----------
-        status : mapping
-            The answer to the command ``status``.
-        """
+        """Compare an answer to ``status`` with the last one."""
         lost = status["given_up_s"] - self.given_up_s
         aimed = (status["uptime_s"] - self.uptime_s) * status["time_scale"]
-        # Time that is given up with a command, such as a new time scale, is no sign of slowness.
+        # Time given up with a command, such as a new time scale, is no sign of slowness.
         behind = status["speed"] < (1 - _SLOW) * status["time_scale"]
         slow = lost > _SLOW * aimed and behind
         self.given_up_s, self.uptime_s = status["given_up_s"], status["uptime_s"]
@@ -160,13 +154,11 @@ class _SpeedRemarks:
 
 
 def _tell_lost_time(emulation: Emulation) -> None:
-    """Say at the end if simulated time has fallen behind."""
     if not emulation.is_running:
         return
     try:
         status = emulation.control("status")
     except EmulationError:
-        # Then nothing is known of the speed.
         return
     lost, uptime = status["given_up_s"], status["uptime_s"]
     if lost > _SLOW * uptime * status["time_scale"]:
@@ -177,13 +169,11 @@ def _tell_lost_time(emulation: Emulation) -> None:
 
 
 def _pass_on_notices(emulation: Emulation) -> None:
-    """Print what the server has to report, such as users that it has refused."""
     for notice in emulation.take_notices():
         note(notice)
 
 
 def _serve(emulation: Emulation) -> None:
-    """Wait until somebody ends it."""
     remarks = _SpeedRemarks()
     looked = time.monotonic()
     with suppress(KeyboardInterrupt):
@@ -192,14 +182,14 @@ def _serve(emulation: Emulation) -> None:
             _pass_on_notices(emulation)
             if time.monotonic() - looked >= 1:
                 looked = time.monotonic()
-                # Not to learn the speed is no reason to end the fabric.
+                # An unknown speed is no reason to end the fabric.
                 with suppress(EmulationError):
                     remarks.look(emulation.control("status"))
 
 
 @contextmanager
 def _managed(emulation: Emulation, *, wanted: bool) -> Iterator[None]:
-    """Let OpenSM manage the fabric while the block lasts, if it is wanted."""
+    """Let OpenSM manage the fabric during the block if ``wanted``."""
     if not wanted:
         yield
         return
@@ -223,14 +213,12 @@ def _managed(emulation: Emulation, *, wanted: bool) -> Iterator[None]:
 
 
 def _report_end(process: subprocess.Popen[str], over: Event) -> None:
-    """Report that OpenSM has ended, if that was not asked of it."""
     status = process.wait()
     if not over.is_set():
         note(f"OpenSM has ended with status {status}: the fabric has no subnet manager any more")
 
 
 def _run_inside(emulation: Emulation, command: list[str]) -> int:
-    """Run a command attached to the fabric and give its exit status."""
     from silvan.child_processes import child
     from silvan.execution.descendants import Descendants
 
@@ -243,7 +231,7 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
                 command,
                 env=environment,
                 stdin=None,
-                # SIGTERM, so that a shell or a test runner can leave in order.
+                # SIGTERM, so that a shell or a test runner can end in order.
                 signal_of_parent=signal.SIGTERM,
             ) as process,
         ):
@@ -259,7 +247,6 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
                         # Attached programs would wait for answers without end.
                         process.terminate()
                 except KeyboardInterrupt:
-                    # The command has got the same signal, and decides.
                     continue
     except OSError as error:
         raise typer.BadParameter(f"{command[0]}: {error.strerror}", param_hint="COMMAND") from error
@@ -377,7 +364,7 @@ def emulate(
 def _scenario_path(
     scenario: Path | None, command: list[str] | None, name: str | None
 ) -> tuple[Path, list[str]]:
-    """Give the scenario's file and the command; with an example, all words are the command."""
+    """With an example, all words are the command."""
     from silvan.example_files import example
 
     words = command or []
@@ -394,7 +381,6 @@ def _scenario_path(
 
 
 def _has_opensm() -> bool:
-    """Tell whether OpenSM is installed; print what installs it if it is not."""
     from silvan.live.live_programs import INSTALL, has_opensm
 
     if has_opensm():

@@ -12,7 +12,6 @@ from silvan.cli.printer import note, put, put_json, put_table
 
 
 def _names() -> list[str]:
-    """Complete the names of examples in a shell."""
     from silvan.example_files import examples
 
     return [one.name for one in examples()]

@@ -121,7 +121,7 @@ def _parameters(result: FitResult) -> Table:
 
 
 def _front_title(result: FitResult) -> str:
-    """Give the title by itself: the table is often narrower."""
+    """Return the title, separate because the table is often narrower."""
     count = len(result.front)
     part = f"; the first {_MOST_FRONT} of {count}" if count > _MOST_FRONT else ""
     return f"Pareto front: root-mean-square errors in tolerances, by group{part}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario
 
 _CONTROL = re.compile(r"(?:# )?\[control\.([\w-]+)")
-"""Header of a table of a scheme, given or as a comment."""
+"""Header of a scheme's table, possibly commented out."""
 
 
 def validate(
@@ -55,7 +55,6 @@ def validate(
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    """Say the facts of a scenario in words."""
     lines = []
     for key, value in facts.items():
         if key == "routing":
@@ -68,7 +67,6 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _buffers(one: dict[str, Any]) -> str:
-    """Say the size of the input buffers behind cables of one kind."""
     where = "hosts" if one["in_hosts"] else "switches"
     cable = f"{one['rate_bits_per_s'] / 1e9:g} Gbit/s, {one['propagation_ps'] / 1e3:g} ns"
     text = f"input buffer per virtual lane in {where}, {cable}: {one['bytes']} B"
@@ -77,7 +75,6 @@ def _buffers(one: dict[str, Any]) -> str:
 
 
 def _fact(key: str, value: object) -> str:
-    """Say one fact of a scenario in words."""
     if key == "duration_ps" and isinstance(value, int):
         return f"duration: {value / 1e9:g} ms"
     if key == "cable_rates_bits_per_s" and isinstance(value, list):
@@ -110,10 +107,7 @@ def show(
 
 
 def _in_force(loaded: Scenario) -> str:
-    """Write a scenario without the defaults of schemes that are not in force.
-
-    Defaults of a scheme depend on the fabric where it is in force alone.
-    """
+    """Omit defaults of schemes that are not in force, which depend on the fabric only in force."""
     scheme = loaded.control.scheme
     used = {*scheme_tables(scheme), *(() if scheme == "none" else ("feedback",))}
     known = {name for one in scheme_names() for name in scheme_tables(one)}

@@ -12,7 +12,7 @@ from silvan.errors import SilvanError
 from silvan.live.moments import Moment
 
 _END_S = 2.0
-"""Seconds that open pages have to receive the end of the command."""
+"""Seconds in which open pages receive the end of the command."""
 
 if TYPE_CHECKING:
     from silvan.viewer.dcms_log import EventSource
@@ -20,19 +20,7 @@ if TYPE_CHECKING:
 
 
 class LivePage:
-    """Serves the page from the first moment on.
-
-    Parameters
-    ----------
-    address : tuple of str and int
-        Where.
-    title : str
-        Title of the page.
-    announce : callable
-        Called with the address of the page when it can be opened.
-    events : EventSource, optional
-        Source of the decisions of a DCMS.
-    """
+    """Serves the page from the first moment on."""
 
     def __init__(
         self,
@@ -52,13 +40,7 @@ class LivePage:
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def add(self, moment: Moment) -> None:
-        """Show a moment.
-
-        Raises
-        ------
-        OSError
-            The address cannot be served.
-        """
+        """Show a moment."""
         if self._failed:
             raise self._failed[0]
         if self._page is None:

@@ -29,14 +29,12 @@ def manual_pages() -> dict[str, str]:
 
 
 def _commands(group: Any, name: str = "silvan") -> Iterator[tuple[str, Any]]:
-    """Give every command below a group with its whole name."""
     for word, command in getattr(group, "commands", {}).items():
         yield f"{name} {word}", command
         yield from _commands(command, f"{name} {word}")
 
 
 def _page(name: str, command: Any, below: list[tuple[str, Any]]) -> str:
-    """Write one page in the macros of man(7)."""
     paragraphs = re.split(r"\n\s*\n", (command.help or "").strip())
     summary = " ".join(paragraphs[0].split())
     lines = [
@@ -85,7 +83,6 @@ def _synopsis(command: Any) -> str:
 
 
 def _heading(parameter: Any) -> str:
-    """Write the names of an option, or the placeholder of an argument."""
     if parameter.param_type_name == "argument":
         return f".I {_text(parameter.metavar or parameter.name.upper())}"
     names = ", ".join([*parameter.opts, *parameter.secondary_opts])
@@ -109,6 +106,6 @@ def _dashed(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Protect what roff would understand: backslashes, hyphens of options, dots at the start."""
+    """Escape backslashes, hyphens of options, and dots at the start."""
     protected = text.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq")
     return rf"\&{protected}" if protected.startswith((".", r"\(aq")) else protected

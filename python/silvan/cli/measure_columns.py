@@ -27,26 +27,12 @@ Measures = Annotated[
 ]
 
 _WIDEST = 100
-"""Characters of a line of a table whose measures the user did not choose."""
 
 
 def chosen_measures(
     listed: str | None, known: Mapping[str, Measure] | None = None
 ) -> list[Measure]:
-    """Read the value of ``--measures``.
-
-    Parameters
-    ----------
-    listed : str, optional
-        Names, separated by commas.
-    known : Mapping, optional
-        Measures by name; by default those of any run.
-
-    Raises
-    ------
-    ScenarioError
-        No run has such a measure.
-    """
+    """Read the value of ``--measures``."""
     from silvan.results.measures import MEASURES, require_measure
 
     if listed is None:
@@ -64,24 +50,9 @@ def measure_table(
     make: Callable[[Sequence[Measure]], Table],
     omitted: Collection[str] = (),
 ) -> Table:
-    """Make a table of runs.
+    """Make a table of runs with chosen measures.
 
-    Parameters
-    ----------
-    rows : sequence of Mapping
-        Measures of runs by name, as JSON has them.
-    chosen : sequence of Measure
-        Measures that the user chose. Without any, the table has as many of those that suit the
-        traffic as fit into a line of 100 characters, and its caption lists the others.
-    make : callable
-        Makes the table of some measures.
-    omitted : collection of str, optional
-        Measures that have no column by default.
-
-    Returns
-    -------
-    Table
-        The table.
+    By default, it has as many suitable measures as fit, and its caption lists the others.
     """
     from silvan.results.measures import MEASURES, SUITED, value_of
 

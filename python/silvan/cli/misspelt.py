@@ -7,30 +7,16 @@ from difflib import SequenceMatcher, get_close_matches
 from typing import Any
 
 _MOST_KEYS = 3
-"""Scenario keys that a suggestion names."""
 
 _SIMILAR = 0.75
-"""Least similarity of an option's name to a scenario key; words of options differ less."""
+"""Least similarity of an option to a scenario key; words of options differ less."""
 
 _NEARLY_EQUAL = 0.9
-"""Similarity from which on an option is meant for any keys, such as a plural."""
+"""Similarity of near equals, such as a plural."""
 
 
 def suggestion(option: str, command: Any) -> str | None:
-    """Suggest what an unknown option of a command was to be.
-
-    Parameters
-    ----------
-    option : str
-        The unknown option, such as ``--sed``.
-    command : Command
-        The command.
-
-    Returns
-    -------
-    str or None
-        A question with the similar option, or with the scenario key that ``--set`` sets.
-    """
+    """Suggest a similar option, or the scenario key for ``--set``."""
     names = [name for one in command.params for name in (*one.opts, *one.secondary_opts)]
     words = {name.lstrip("-"): name for name in ["--help", *names] if name.startswith("-")}
     word = option.lstrip("-")
@@ -42,7 +28,7 @@ def suggestion(option: str, command: Any) -> str | None:
 
 
 def _means_key(word: str, key: str, option: str) -> bool:
-    """Tell whether a word is more similar to a key than to an option, which is not nearly it."""
+    """Return true if a word is more similar to a key than to an option that is not nearly equal."""
     of_option = SequenceMatcher(None, option, word).ratio()
     return of_option < _NEARLY_EQUAL and SequenceMatcher(None, key, word).ratio() > of_option
 
@@ -66,7 +52,7 @@ def similar_keys(word: str) -> list[str]:
     close = get_close_matches(word, by_name, n=1, cutoff=_SIMILAR)
     if not close:
         return []
-    # Keys of a run stand above those of single flows, which need an index.
+    # Prefer keys of a run to those of single flows, which need an index.
     found = by_name[close[0]]
     of_run = [key for key in found if key.startswith("run.")] or found
     return of_run if len(of_run) <= _MOST_KEYS else []
@@ -75,7 +61,7 @@ def similar_keys(word: str) -> list[str]:
 def _keys(
     root: Mapping[str, Any], schema: Mapping[str, Any], path: str, passed: tuple[str, ...]
 ) -> Iterator[str]:
-    """Walk the tables of a schema; definitions that contain themselves are entered once."""
+    """Walk the tables of a schema; recursive definitions are entered once."""
     reference = schema.get("$ref", "")
     if reference:
         name = reference.rpartition("/")[2]

@@ -162,10 +162,7 @@ def load(
     scheme: str | None = None,
     overrides: Mapping[str, TomlValue] | None = None,
 ) -> Scenario:
-    """Read a scenario file with its ``--set`` words, and with ``--scheme`` instead of its scheme.
-
-    ``overrides`` hold whatever these say.
-    """
+    """Read a scenario file with ``--set`` and ``--scheme``; ``overrides`` win."""
     from silvan.cli.printer import warn
     from silvan.inputs.scenario import Scenario
     from silvan.inputs.toml_text import parse_assignments
@@ -178,7 +175,7 @@ def load(
 
 
 _LONG_S = 10.0
-"""Time that is worth a line before it is over."""
+"""Seconds that are worth a line before they are over."""
 
 
 def require_size(
@@ -258,8 +255,7 @@ def scheme_keys(
 ) -> dict[str, TomlValue]:
     """Return the keys of a scheme by its name, or in a Python file.
 
-    Of a file, they are the file, its function, and the carrier of feedback that the file needs
-    unless ``given`` has one.
+    Of a file, they include the carrier of feedback unless ``given`` has one.
     """
     from silvan.errors import ScenarioError
     from silvan.inputs.input_files import CONFIGURATION_BYTES, read_text
@@ -298,7 +294,7 @@ def scheme_keys(
             raise ScenarioError(f"CARRIER: {error.message}", file, hint=error.hint) from None
     return {
         "control.scheme": "python",
-        # Other than a path in the scenario, one on the command line starts where the caller is.
+        # A path on the command line is relative to the caller.
         "control.python.file": str(Path(file).absolute()),
         "control.python.function": function,
         **needed,
@@ -308,10 +304,7 @@ def scheme_keys(
 def added_scheme(
     scheme: str | None, assignments: Sequence[str] | None
 ) -> tuple[dict[str, TomlValue], dict[str, TomlValue]]:
-    """Split ``--set`` words and a Python file into keys of all scenarios and those of its scheme.
-
-    Its parameters are keys of its scenarios alone, so that adding it leaves the others as they are.
-    """
+    """Split ``--set`` words and a Python file into keys of all scenarios and of its scheme."""
     from silvan.inputs.toml_text import parse_assignments
 
     given = parse_assignments(assignments or [])
@@ -341,15 +334,14 @@ def user_id(user: str, option: str) -> int:
 
 
 _READS_PER_HOP = 0.1
-"""Reading a packet takes a fifth of the instructions of a packet-hop, so that trees take 2 %."""
+"""Reading a packet takes a fifth of the instructions of a packet-hop, so trees take 2 %."""
 
 
 def view_keys(scenario: Scenario) -> dict[str, TomlValue]:
     """Return the keys that make a scenario record all data of `silvan view`.
 
-    Without a ``[probe.trees]`` in the scenario, samples of static trees with more than 4,096
-    packets are omitted (``reads-per-hop``). In a full fabric, such a sample reads as many packets
-    as the run forwards meanwhile.
+    By default, samples of static trees with more than 4,096 packets are omitted
+    (``reads-per-hop``): in a full fabric, one reads as many packets as the run forwards meanwhile.
     """
     probe = scenario.to_dict()["probe"]
     recorded: dict[str, TomlValue] = {

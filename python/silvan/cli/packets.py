@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from silvan.results.result import Result
 
 MOST_HOPS = 10_000_000
-"""Hops that a run records."""
 
 _OPTIONS = {"ports": "--pcap", "flows": "--trace"}
-"""Options by the key that they set."""
 
 LONGEST_PACKET = 2047 * 4 + 2
 """PktLen has 11 bits and counts words without the VCRC (IBA specification, volume 1, 7.7)."""
@@ -149,7 +147,7 @@ def trace_report(result: Result, traced: Traced) -> dict[str, Any]:
 
 
 def _traced_packets(result: Result, traced: Traced) -> dict[int, list[Hop]]:
-    """Return the hops of the packets to trace, by their number in the flow."""
+    """By number in the flow."""
     from silvan.results.packet_trace import packets_of_flow
 
     if result.tables["packet_hops"].num_rows >= MOST_HOPS:

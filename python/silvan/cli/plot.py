@@ -49,7 +49,7 @@ class Width(StrEnum):
     PAGE = "page"
 
 
-# The tables that each figure is drawn from; one of them is enough.
+# Tables of each figure; one is enough.
 _TABLES = {
     Figure.RECEIVE_RATES: ("host_series",),
     Figure.QUEUES: ("port_series", "forest"),
@@ -121,7 +121,7 @@ def plot(
         if all(any(_rows(result, one) for one in tables) for result in results)
     ]
     if Figure.TREES in chosen:
-        # An error of a result without trees comes before any file is written.
+        # A result without trees is an error before any file is written.
         for result in results:
             _ = result.forest
     if len(results) > 1 and (instants or animate):
@@ -143,7 +143,6 @@ def plot(
 
 
 def _split(words: Sequence[str]) -> tuple[list[Path], list[Figure]]:
-    """Split the arguments into folders and the figures behind them."""
     names = [str(figure) for figure in Figure]
     count = next((place for place, word in enumerate(words) if word in names), len(words))
     for word in words[count:]:
@@ -170,7 +169,6 @@ def _split(words: Sequence[str]) -> tuple[list[Path], list[Figure]]:
 
 
 def _read(folders: Sequence[Path]) -> list[Result]:
-    """Read the runs that folders are or hold."""
     from silvan.figures.style import CURVES
     from silvan.folders import run_folders
     from silvan.results.result import Result
@@ -185,7 +183,7 @@ def _read(folders: Sequence[Path]) -> list[Result]:
 
 
 def _origin(results: Sequence[Result]) -> Origin:
-    """Return where figures of several results come from: all their scenarios and versions."""
+    """All scenarios and versions of the results."""
     from silvan.folders import Origin
 
     origins = list(dict.fromkeys(result.origin for result in results))
@@ -204,7 +202,6 @@ def _rows(result: Result, table: str) -> int:
 
 
 def _picoseconds(text: str) -> int:
-    """Read a time with its unit."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ps|ns|us|µs|ms|s)\s*", text)
     if match is None:
         raise SilvanError(f"--at: {text!r} is not a time", hint="write e.g. '12 ms'")
@@ -212,7 +209,6 @@ def _picoseconds(text: str) -> int:
 
 
 def _draw(results: Sequence[Result], figure: Figure, out: Path, page: Page) -> list[Path]:
-    """Write a figure of ``silvan.plot``."""
     from silvan.figures.result_plots import ResultPlots
     from silvan.figures.style import save
     from silvan.results.run_labels import run_labels
@@ -224,7 +220,6 @@ def _draw(results: Sequence[Result], figure: Figure, out: Path, page: Page) -> l
 def _draw_trees(
     result: Result, instants: list[int], out: Path, page: Page, *, animated: bool
 ) -> list[Path]:
-    """Draw the fabric with its trees at some instants, and the trees over time."""
     from silvan.figures.forest import Drawing
     from silvan.figures.forest_movie import animate, draw_steps
     from silvan.figures.forest_time import draw_over_time
@@ -249,7 +244,6 @@ def _draw_trees(
 
 
 def _draw_trees_over_time(results: Sequence[Result], out: Path, page: Page) -> Sequence[Path]:
-    """Draw the trees of several runs over time."""
     from silvan.figures.forest_time import draw_over_time
     from silvan.figures.style import run_colours
     from silvan.results.forest import Forests
@@ -267,7 +261,6 @@ def _draw_trees_over_time(results: Sequence[Result], out: Path, page: Page) -> S
 
 
 def _fullest(forests: Forests) -> int:
-    """Find the sample with most bytes queued in trees."""
     import numpy as np
 
     return int(np.argmax(forests.result.forest["queued_bytes"].to_numpy()))

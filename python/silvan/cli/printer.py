@@ -24,7 +24,7 @@ _WARNINGS = 5
 _STDOUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
-# Names come from files and from fabrics; what a terminal would obey is shown as its escape.
+# Names come from files and fabrics: escape control characters.
 _CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(9), *range(11, 32), *range(127, 160))}
 
 
@@ -58,7 +58,7 @@ def put_widest(whole: Table, parts: Sequence[Table]) -> None:
     from rich.measure import Measurement
 
     console = Console()
-    # Wider than any table, so that the measure is that of the table.
+    # Wider than any table, to measure the table.
     options = console.options.update(width=100_000)
     width = Measurement.get(console, options, whole).maximum
     if not sys.stdout.isatty():
@@ -106,18 +106,7 @@ def fail(message: str, hint: str | None) -> None:
 
 @contextmanager
 def progress_bars(labels: list[str]) -> Iterator[OnProgress]:
-    """Show how far each of several runs has come, if stderr is a terminal.
-
-    Parameters
-    ----------
-    labels : list of str
-        Names of the runs, by index.
-
-    Yields
-    ------
-    OnProgress
-        To be called with the index of a run and its progress.
-    """
+    """Show the progress of several runs, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _index, _state: None
         return

@@ -123,7 +123,6 @@ def reproduce(
 def _command(
     paper: str, only: str, seeds: int | None, assignments: Sequence[str], *, quick: bool
 ) -> list[str]:
-    """Return the words of the command that gives these results anywhere."""
     words = ["silvan", "reproduce", paper]
     words += ["--only", only] if only else []
     words += ["--seeds", str(seeds)] if seeds is not None else []
@@ -132,7 +131,6 @@ def _command(
 
 
 def _put_plan(plan: ReproductionPlan, root: Path, *, as_json: bool) -> None:
-    """Print how many runs each experiment needs, and how many are finished."""
     from rich.table import Table
 
     from silvan.execution.cache import finished_result
@@ -168,10 +166,7 @@ def _put_plan(plan: ReproductionPlan, root: Path, *, as_json: bool) -> None:
 
 
 def _carry_out(plan: ReproductionPlan, root: Path, figures: Path) -> list[Outcome]:
-    """Do all runs that are not finished yet, and evaluate each experiment.
-
-    An error of an evaluation stops no other work; the first such error is raised at the end.
-    """
+    """Do unfinished runs and evaluate each experiment; the first error is raised at the end."""
     from silvan.reproduce.execution import Evaluated, Evaluating, Failed, carry_out
 
     labels = [one.label for one in plan.runs]
@@ -202,7 +197,6 @@ def _carry_out(plan: ReproductionPlan, root: Path, figures: Path) -> list[Outcom
 
 
 def _put_tables(outcome: Outcome, rows: Sequence[TargetRow | ShapeRow], *, change: str) -> None:
-    """Print an experiment's points, then the paper's statements about them."""
     title = outcome.title + (f" ({change}: not comparable)" if change else "")
     if outcome.points is not None:
         put_table(_point_table(title, outcome.points))
@@ -211,7 +205,7 @@ def _put_tables(outcome: Outcome, rows: Sequence[TargetRow | ShapeRow], *, chang
 
 
 def _point_table(title: str, points: PointTable) -> Table:
-    """Show a figure's points without the steady-state window: the CSV and the report have it."""
+    """Omit the steady-state window, which the CSV and the report have."""
     from rich.table import Table
 
     names, rows = points.in_words()

@@ -50,7 +50,7 @@ def route(
     from silvan.live.opensm_routing import route as by_opensm
 
     files = guid_files(root_guid_file, cn_guid_file)
-    # The scenario's own routing need not work: OpenSM's routing counts.
+    # The scenario's own routing may fail: OpenSM's counts.
     loaded = load(scenario, set_, overrides={"fabric.routing": "none"})
     with terminated_as_interrupted():
         tables = by_opensm(loaded, engine, options or [], files=files)

@@ -59,7 +59,6 @@ _TREND = 2.878
 """Largest t of a stationary run: the 99.5 % quantile with 18 degrees of freedom."""
 
 _MOST_LINES = 20
-"""Lines of a table that are printed; more are for a program to read."""
 
 _LATENCIES = {
     "latency_mean_ns": "mean",
@@ -191,7 +190,7 @@ def run(
         if size is not None:
             note(size)
         for index, result in finished:
-            # The printed text is small, and a thousand results may be too large for memory.
+            # Texts are small; a thousand results may exceed memory.
             reports[index] = _report(jobs[index], result, whole=as_json)
             shown = result
     ordered = [reports[index] for index in range(len(jobs))]
@@ -231,14 +230,14 @@ def run(
         if out is not None:
             note(f"written to {out}")
     finally:
-        # Nothing is lost if the rest cannot be written: a disk may be full, a trace of no packet.
+        # Nothing is lost if the rest cannot be written.
         write_capture(shown, pcap)
         if fct is not None:
             note(f"{shown.write_fct(fct):,} flows written to {fct}")
 
 
 def _leaps(scenario: Scenario, summaries: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return a line on the leaps of some runs, or on the reason for none if requested."""
+    """Return a line on leaps, or on the reason for none if requested."""
     reasons = {summary["no_leaps"] for summary in summaries} - {None}
     if reasons and scenario.to_dict()["run"].get("fast-forward") == "on":
         return f"note: run.fast-forward has no effect: {'; '.join(sorted(reasons))}"
@@ -250,7 +249,6 @@ def _leaps(scenario: Scenario, summaries: Sequence[Mapping[str, Any]]) -> str | 
 
 
 def _setting(scenario: Scenario, threads: int) -> str:
-    """Say in a line what the numbers of a run rest on."""
     facts, tables = scenario.describe(), scenario.to_dict()
     link, fabric = tables["link"], tables["fabric"]
     rates = [bits / 1e9 for bits in facts["cable_rates_bits_per_s"]]
@@ -274,7 +272,6 @@ def _setting(scenario: Scenario, threads: int) -> str:
 
 
 def _put_details(report: Mapping[str, Any], resolution: float) -> None:
-    """Print what there is room for if there is one run only."""
     tables = (
         _latency_table(report, resolution),
         flow_table(report),
@@ -290,7 +287,6 @@ def _put_details(report: Mapping[str, Any], resolution: float) -> None:
 
 
 def _number(text: str) -> int | str:
-    """Read a number, if it is one."""
     from silvan.inputs.quantities import whole_number
 
     number = whole_number(text)
@@ -298,7 +294,6 @@ def _number(text: str) -> int | str:
 
 
 def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | None) -> list[Job]:
-    """List all runs, one for each seed."""
     from silvan.errors import SilvanError
     from silvan.execution.workers import Job
     from silvan.sweeping.plan import seed_count, seeds_of
@@ -316,7 +311,6 @@ def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | Non
 
 
 def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
-    """Sum a run up in plain values; all flows of it if the report is for a program to read."""
     from silvan.results.measures import finite
 
     return {
@@ -333,11 +327,9 @@ def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
 
 
 _WITHOUT_FLOWS = ("uniform", "permutation", "sequence", "program", "collective")
-"""Kinds of traffic entries that have no flows with a number of bytes."""
 
 
 def _require_flows(scenario: Scenario) -> None:
-    """Refuse a scenario without flows that could finish, before it is run."""
     from silvan.errors import SilvanError
 
     entries = [
@@ -354,7 +346,6 @@ def _require_flows(scenario: Scenario) -> None:
 
 
 def _lost(result: Result) -> int:
-    """Count the packets that faults lost after the warm-up."""
     if "fault" not in result.scenario.to_dict():
         return 0
     counters = [
@@ -365,7 +356,6 @@ def _lost(result: Result) -> int:
 
 
 def _ends(result: Result, *, whole: bool) -> dict[str, Any]:
-    """Tell which finite flows and programs have finished, and when."""
     ends: dict[str, Any] = {}
     if "flows" in result.tables:
         ends |= {"flows": result.flows.to_pylist()} if whole else some_flows(result, _MOST_LINES)
@@ -388,7 +378,6 @@ def _ends(result: Result, *, whole: bool) -> dict[str, Any]:
 
 
 def _trees(result: Result) -> dict[str, Any]:
-    """List the congestion trees, if the run has sampled them."""
     if "tree_lifetimes" not in result.tables:
         return {}
     from silvan.results.forest import tree_lives
@@ -403,7 +392,6 @@ def _finished_programs(report: Mapping[str, Any]) -> str:
 
 
 def _summary(report: Mapping[str, Any]) -> list[str]:
-    """Sum up in a line each which flows and programs of a run have finished."""
     lines = []
     if line := flow_line(report):
         lines.append(line)
@@ -427,7 +415,6 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
 
 
 def _size_table(report: Mapping[str, Any]) -> Table | None:
-    """Put classes of many flows in a table, by size."""
     from rich.table import Table
 
     rows = report.get("flow_sizes", ())
@@ -473,7 +460,6 @@ def _sizes(row: Mapping[str, Any]) -> str:
 
 
 def _stationarity(row: Mapping[str, Any]) -> str:
-    """Tell whether the slowdowns of a class rise or fall with time."""
     trend = row["trend_t"]
     if trend is None:
         verdict = "too few flows to tell whether the run is stationary"
@@ -486,7 +472,6 @@ def _stationarity(row: Mapping[str, Any]) -> str:
 
 
 def _program_table(report: Mapping[str, Any]) -> Table | None:
-    """Put the programs of a run in a table."""
     from rich.table import Table
 
     programs = report.get("programs", ())
@@ -504,7 +489,7 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
         table.add_column(heading, justify="right")
     for program in programs[:_MOST_LINES]:
         ends = [end for end in program["rank_end_ps"] if end is not None]
-        # A rank without operations ends at the start: other ranks may still write into its memory.
+        # A rank without operations ends at the start: others may still write into its memory.
         first = min((end for end in ends if end > program["start_ps"]), default=None)
         bandwidths = (program["algbw_gb_per_s"], program["busbw_gb_per_s"])
         table.add_row(
@@ -524,12 +509,10 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
 
 
 def _or_blank(value: float | None, write: Callable[[float], str]) -> str:
-    """Write a value, if there is one."""
     return "" if value is None else write(value)
 
 
 def _table(name: str, reports: Sequence[Mapping[str, Any]], chosen: Sequence[Measure]) -> Table:
-    """Put one line per run in a table."""
     from rich.table import Table
 
     kinds = {"flows": finished_flows, "programs": _finished_programs}
@@ -552,7 +535,7 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]], chosen: Sequence[Mea
         return table
 
     rows = [report["measures"] for report in reports]
-    # The count of finished flows says more.
+    # The number of finished flows says more.
     return measure_table(rows, chosen, make, omitted=["flows_finished"])
 
 
@@ -568,7 +551,6 @@ def _speed(millions: float) -> str:
 
 
 def _latency_table(report: Mapping[str, Any], resolution: float) -> Table | None:
-    """Put the latencies of a run in a table, a line for each traffic class."""
     from rich.table import Table
 
     rows = [row for row in report["classes"] if row["latency_mean_ns"] is not None]
@@ -583,14 +565,13 @@ def _latency_table(report: Mapping[str, Any], resolution: float) -> Table | None
     for heading in _LATENCIES.values():
         table.add_column(heading, justify="right")
     for row in shown:
-        # A percentile is rounded down, and may lie below the minimum by that.
+        # A percentile is rounded down, perhaps below the minimum.
         values = (max(row[name], row["latency_min_ns"]) for name in _LATENCIES)
         table.add_row(row["name"], *(f"{value / 1e3:.3f}" for value in values))
     return table
 
 
 def _tree_table(report: Mapping[str, Any]) -> Table | None:
-    """Put the congestion trees of a run in a table, the largest first."""
     from rich.table import Table
 
     trees = report.get("trees", ())
@@ -618,21 +599,9 @@ def _tree_table(report: Mapping[str, Any]) -> Table | None:
 
 
 def some_flows(result: Result, most: int) -> dict[str, Any]:
-    """Sum up the flows of a run, and list some of them.
+    """Sum up the flows of a run, and list up to ``most``: unfinished ones, then the slowest.
 
-    Parameters
-    ----------
-    result : Result
-        A run with the table ``flows``.
-    most : int
-        Number of flows to list.
-
-    Returns
-    -------
-    dict
-        ``flow_totals``, and in ``slowest_flows`` the rows of those that have not finished, then of
-        those with the largest slowdowns. Classes with a table of sizes are not listed. ``listable``
-        counts the flows of all others.
+    Classes with a table of sizes are not listed; ``listable`` counts all others.
     """
     import pyarrow.compute as pc
 

@@ -16,22 +16,12 @@ if TYPE_CHECKING:
 
     from silvan.execution.simulation import Progress
 
-# Without a terminal, a line each time that this much more is done.
+# Without a terminal, a line for each such step.
 _LOG_STEP = 0.1
 
 
 class RunsView:
-    """Common progress of many runs.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Names of the runs.
-    weights : sequence of float
-        About how long each takes next to the others.
-    bars : rich.progress.Progress, optional
-        Progress bars to draw; None writes a line from time to time instead.
-    """
+    """Common progress of many runs, weighted by expected time; without bars, it writes lines."""
 
     def __init__(
         self, labels: Sequence[str], weights: Sequence[float], bars: Bars | None = None
@@ -100,20 +90,7 @@ class RunsView:
 
 @contextmanager
 def runs_view(labels: Sequence[str], weights: Sequence[float]) -> Iterator[RunsView]:
-    """Show the progress of many runs on stderr.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Names of the runs.
-    weights : sequence of float
-        About how long each takes next to the others.
-
-    Yields
-    ------
-    RunsView
-        To be told what happens.
-    """
+    """Show the progress of many runs on stderr."""
     if not sys.stderr.isatty():
         yield RunsView(labels, weights)
         return

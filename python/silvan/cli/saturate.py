@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from silvan.results.measures import Measure
 
 _CURVE = 8
-"""Loads below saturation that a figure has, at least."""
+"""Minimum number of loads below saturation in a figure."""
 
 
 def saturate(
@@ -163,7 +163,7 @@ def _print(name: str, found: Saturation, chosen: Sequence[Measure]) -> None:
             )
         return table
 
-    # Payload and load say what the rates say.
+    # Payload and load repeat the rates.
     table = measure_table([point.measures for point in found.points], chosen, make, omitted=RATES)
     put_table(table)
     if found.above is None:

@@ -52,9 +52,9 @@ Scheduler = Annotated[
 
 
 def begin_on(scheduler: str) -> None:
-    """Print that the command waits for a scheduler, which may take a while.
+    """Print that the command waits for a scheduler.
 
-    The command reports a lost scheduler or worker in one line, in place of Dask's log.
+    A lost scheduler or worker is reported in one line, in place of Dask's log.
     """
     logging.disable()
     if "://" in scheduler:

@@ -45,10 +45,8 @@ if TYPE_CHECKING:
     from silvan.sweeping.sweep import SweepProgress, SweepResult
 
 _MOST_LINES = 40
-"""Combinations that are printed; more are for a program to read."""
 
 _SAY_EVERY_S = 60.0
-"""Time between two remarks where there is no terminal to draw a bar on."""
 
 
 def sweep(
@@ -137,7 +135,7 @@ def sweep(
     values = parse_grid(grid or [])
     limit_s = None if point_timeout is None else wall_time("--point-timeout", point_timeout)
     count = seed_count(loaded, seeds, seed)
-    # Each value is checked in turn: for millions of them that takes hours.
+    # Each value is checked, which takes hours for millions.
     lengths = map(len, {**loaded.axes(), **values}.values())
     require_count(math.prod(lengths) * count, is_wanted=yes)
     varied = loaded.varying(values)
@@ -185,7 +183,7 @@ def sweep(
 
 @contextmanager
 def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
-    """Show the size of a sweep, how many points are done, and how long the others will take."""
+    """Show size and progress of a sweep, and the remaining time."""
     if not sys.stderr.isatty():
         yield _remarks(size)
         return
@@ -206,7 +204,7 @@ def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
         TextColumn("left:"),
-        # The pace of all points of the last half hour: single points differ too much.
+        # The pace of half an hour: single points differ too much.
         TimeRemainingColumn(),
         console=Console(stderr=True),
         speed_estimate_period=1800,
@@ -218,7 +216,7 @@ def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
         ended = state.done + state.failed
         words = [f"{state.kept} from before"] * bool(state.kept)
         words += [f"{state.failed} failed"] * bool(state.failed)
-        # Points from before took no time now, and must not make the others look fast.
+        # Points from before took no time now.
         bar.update(
             task, total=state.total - state.kept, completed=ended, description=", ".join(words)
         )
@@ -230,7 +228,6 @@ def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
 
 
 def _remarks(size: str | None) -> Callable[[SweepProgress], None]:
-    """Say from time to time, in a log, how far the sweep has come."""
     start = time.monotonic()
     said = start
 
@@ -249,7 +246,6 @@ def _remarks(size: str | None) -> Callable[[SweepProgress], None]:
 
 
 def _line(state: SweepProgress, size: str | None) -> str | None:
-    """Say at the start how large a sweep is and what is there, and then which point has failed."""
     from silvan.sweeping.plan import label
 
     failure = state.failure
@@ -281,7 +277,6 @@ def _table(
     points: Sequence[dict[str, Any]],
     chosen: Sequence[Measure],
 ) -> Table:
-    """Put the mean over the seeds of each combination in a table."""
     from rich.table import Table
 
     combinations: dict[tuple[str, ...], list[dict[str, Any]]] = {}

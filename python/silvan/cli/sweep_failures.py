@@ -17,13 +17,7 @@ _LONGEST_S = 60.0
 class SweepFailures:
     """Failed sweeps in a row.
 
-    The time to the next try doubles with each failure, up to a minute, or the interval if that is
-    longer.
-
-    Parameters
-    ----------
-    interval_s : float
-        Seconds from one sweep to the next.
+    The time to the next try doubles, up to a minute or the interval, if longer.
     """
 
     def __init__(self, interval_s: float) -> None:
@@ -32,13 +26,7 @@ class SweepFailures:
         self._since_ns = 0
 
     def add(self, error: SilvanError) -> float:
-        """Report a failed sweep.
-
-        Returns
-        -------
-        float
-            Seconds from the start of this sweep to the next.
-        """
+        """Report a failed sweep; return the seconds from its start to the next."""
         now = time.time_ns()
         most = max(_LONGEST_S, self._interval_s)
         # The power stays small enough for a float.

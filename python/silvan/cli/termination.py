@@ -15,7 +15,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _KINDS = (signal.SIGTERM, signal.SIGHUP)
-"""Kinds of signals by which users, services and terminals that are closed end a command."""
+"""Signals of users, services and closed terminals that end a command."""
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def _handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
         # Only the main thread may set handlers.
         yield
         return
-    # nohup has SIGHUP ignored.
+    # nohup ignores SIGHUP.
     kinds = [kind for kind in _KINDS if signal.getsignal(kind) is not signal.SIG_IGN]
     before = [signal.signal(kind, handle) for kind in kinds]
     try:
@@ -47,9 +47,9 @@ def ended_in_order(command: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP as Ctrl-C, so that sockets and child processes are left in order.
+    """Treat SIGTERM and SIGHUP as Ctrl-C, so that sockets and child processes end in order.
 
-    Only the first one counts: another one would interrupt the end.
+    Only the first counts: another would interrupt the end.
     """
     is_ending = False
 
@@ -70,10 +70,7 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 @contextmanager
 def termination_passed_on() -> Iterator[Callable[[subprocess.Popen[str]], None]]:
-    """Let a command decide what SIGTERM and SIGHUP mean; if it ends, the rest is left in order.
-
-    The block names the command once it has started it. Signals that come before are passed on then.
-    """
+    """Pass SIGTERM and SIGHUP on to a command, which the block names once started."""
     commands: list[subprocess.Popen[str]] = []
     have_come: list[int] = []
 

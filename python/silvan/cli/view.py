@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from silvan.viewer.report import Report
 
 SOCKNAME = "sim"
-"""The fabric that is shown without another name."""
 
 BIND = "127.0.0.1:0"
-"""Address of a served page: on the loopback, at any free port."""
 
 MOST_RUNS = 12
-"""Runs of one page; each adds its data to the file."""
+"""Each run adds its data to the page."""
 
 
 def view(
@@ -120,7 +118,7 @@ def view(
 
 
 def _require_own_files(page: Path | None, trace: Path | None) -> None:
-    """Refuse to replace what is neither page nor trace of silvan."""
+    """Refuse to replace other files than pages and traces of silvan."""
     if page is not None:
         from silvan.viewer.page import PAGE_START
 
@@ -132,7 +130,6 @@ def _require_own_files(page: Path | None, trace: Path | None) -> None:
 
 
 def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: bool) -> None:
-    """Serve the page of a live fabric until Ctrl-C."""
     from contextlib import ExitStack, closing, suppress
 
     from silvan.cli.live_page import require_address
@@ -164,7 +161,7 @@ def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: boo
 
 
 def _size(path: Path) -> int | None:
-    """Return the size of a file; pipes and devices have none."""
+    """``None`` for pipes and devices."""
     return path.stat().st_size if path.is_file() else None
 
 
@@ -175,7 +172,7 @@ def _own_file(name: str) -> Path:
 def _write_page(runs: list[Result], path: Path) -> Path:
     from silvan.viewer import write_page
 
-    # Runs of one scenario differ in seed or settings, and lack the same.
+    # Runs of one scenario lack the same data.
     lacking = Counter(
         f"{one.scenario.name}: {missing}" for one in runs for missing in _missing(one)
     )
@@ -191,7 +188,6 @@ def _write_report(report: Report, path: Path) -> Path:
 
 
 def _report(folders: list[Path]) -> Report | None:
-    """Read the sweep, the comparison or the reproduction that a folder holds."""
     from silvan.folders import MANIFEST as RUN
     from silvan.sweeping.store import MANIFEST as SWEEP
     from silvan.viewer.comparison import COMPARISON, comparison_report
@@ -208,8 +204,7 @@ def _report(folders: list[Path]) -> Report | None:
     # The whole comes before parts, whose names have the prefix of --only.
     found = sorted(folder.glob(REPRODUCTIONS), key=lambda path: (len(path.name), path.name))
     if not found and not (folder / RUN).is_file():
-        # The folder given to silvan reproduce has a folder for each paper, next to the runs; that
-        # given to silvan compare has one for each comparison.
+        # Folders of silvan reproduce and silvan compare have one for each paper or comparison.
         found = [*folder.glob(f"*/{REPRODUCTIONS}"), *folder.glob(f"*/{COMPARISON}")]
         if len({path.parent for path in found}) > 1:
             names = ", ".join(sorted({path.parent.name for path in found}))
@@ -226,7 +221,6 @@ def _report(folders: list[Path]) -> Report | None:
 
 
 def _kinds(found: list[Path]) -> str:
-    """Say what files of reports are files of."""
     from silvan.viewer.comparison import COMPARISON
 
     comparisons = sum(path.name == COMPARISON for path in found)
@@ -259,7 +253,6 @@ def _write_trace(folders: list[Path], path: Path, *, with_page: bool, as_json: b
 
 
 def _read(folders: list[Path]) -> list[Result]:
-    """Read the runs of one or two folders."""
     from silvan.results.result import Result
 
     if len(folders) > 2:
@@ -279,7 +272,6 @@ def _read(folders: list[Path]) -> list[Result]:
 
 
 def _missing(result: Result) -> list[str]:
-    """Say what the page cannot show."""
     words = {
         "port_series": "no samples of ports, so no utilisation and no queues over time",
         "forest": "no congestion trees",
@@ -289,7 +281,6 @@ def _missing(result: Result) -> list[str]:
 
 
 def _open(path: Path) -> None:
-    """Open a file in the browser, or say where it is."""
     import webbrowser
 
     put(str(path))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
-# Sweeps in the line that shows the number of trees over time.
+# Sweeps in the line of trees over time.
 _COURSE = 60
 _LEVELS = " ▁▂▃▄▅▆▇█"
 
@@ -37,23 +37,7 @@ Show = Callable[[Moment], None]
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """Options of watching a subnet.
-
-    Attributes
-    ----------
-    ring : Path
-        The ring file.
-    keep : str
-        The time that it keeps.
-    interval : str
-        Time between two sweeps.
-    address : tuple of str and int, optional
-        Address of the live page, if it is served.
-    dcms_log : Path, optional
-        The log of a DCMS, for the live page.
-    as_json : bool
-        Print JSON.
-    """
+    """Options of watching a subnet."""
 
     ring: Path
     keep: str
@@ -73,18 +57,9 @@ def watch_subnet(
     link_percent: float,
     clock: FabricClock | None,
 ) -> None:
-    """Sweep a subnet until Ctrl-C.
+    """Sweep a subnet until Ctrl-C; failed sweeps after the first are repeated.
 
-    Sweeps that fail after the first one are reported, and tried again.
-
-    Parameters
-    ----------
-    options : WatchOptions
-        How.
-    jobs : HostJobs
-        The jobs on the hosts.
-    device, port, tick, link_percent, clock
-        See :class:`silvan.live.diagnosis.SubnetWatcher`.
+    Device, port, tick, link and clock as in :class:`silvan.live.diagnosis.SubnetWatcher`.
     """
     keep_ns, interval_s = keep_span_ns(options.keep), span_ps("interval", options.interval) / 1e12
     if options.address is not None:
@@ -110,7 +85,7 @@ def watch_subnet(
 
 
 def _moments(watcher: SubnetWatcher, interval_s: float) -> Iterator[Moment]:
-    """Sweep at regular times, and less often while sweeps fail."""
+    """Sweep at regular times, less often while sweeps fail."""
     is_first = True
     failures = SweepFailures(interval_s)
     while True:
@@ -142,7 +117,7 @@ def keep_span_ns(text: str) -> int:
 
 @contextmanager
 def _shown(options: WatchOptions, addresses: list[str]) -> Iterator[Show]:
-    """Print each sweep: a page that is drawn over on a terminal, and a line elsewhere."""
+    """Draw a page on a terminal, else print lines."""
     if options.as_json:
         yield lambda moment: _put_json(moment)
         return
@@ -187,7 +162,7 @@ def _put_line(text: str) -> None:
 
 @contextmanager
 def _served(options: WatchOptions, addresses: list[str]) -> Iterator[Show]:
-    """Serve the live page from the first moment on, in a separate thread."""
+    """In a separate thread, from the first moment on."""
     if options.address is None:
         yield lambda _moment: None
         return

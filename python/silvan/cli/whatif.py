@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from silvan.planning.whatif import WhatIfRow
 
 DURATION = "4 ms"
-"""Simulated time of each row."""
 
 DATA_VLS = 8
-"""Data virtual lanes of a fabric whose file states no number."""
+"""Data virtual lanes if a file states none."""
 
 FabricPath = Annotated[
     Path,
@@ -201,7 +200,6 @@ def what_if(
 
 
 def _record(path: Path) -> dict[str, Any] | None:
-    """Read the record next to the scenario of a twin, if it is one."""
     if path.suffix != ".toml":
         return None
     from silvan.live.twin.scenario import read_record
@@ -250,7 +248,6 @@ def _read(
     hotspots: Sequence[str],
     files: GuidFiles,
 ) -> tuple[Scenario, Scenario | None]:
-    """Read the fabric without routes and, if it has routes, also with them."""
     from silvan.inputs.toml_text import parse_assignments
     from silvan.planning.changes import read_fabric, stated
     from silvan.planning.whatif import ANY_ROUTES, with_hotspots
@@ -265,7 +262,7 @@ def _read(
         try:
             base = with_hotspots(base, hotspots or 1)
         except ScenarioError as error:
-            # The tables of this load are not the user's.
+            # The user did not write the tables of this load.
             raise ScenarioError(error.message, "--hotspot", hint=error.hint) from None
     try:
         own = read_fabric(path, {**given, **ANY_ROUTES})
@@ -282,7 +279,7 @@ def _read(
 
 
 def _listed(files: GuidFiles, routing: object) -> dict[str, TomlValue]:
-    """Give the keys of the files that silvan's own routing reads, too."""
+    """Keys of files that silvan's own routing reads, too."""
     keys: dict[str, TomlValue] = {}
     if files.roots is not None and routing in ("up-down", "fat-tree"):
         keys["fabric.root-guid-file"] = str(files.roots.absolute())
@@ -292,7 +289,6 @@ def _listed(files: GuidFiles, routing: object) -> dict[str, TomlValue]:
 
 
 def _states_routing(path: Path) -> bool:
-    """Tell whether a file that has been read as a fabric states its routes."""
     if path.suffix != ".toml":
         return False
     text = read_text(path, SCENARIO_BYTES, "scenario", "name a scenario file")
@@ -302,7 +298,6 @@ def _states_routing(path: Path) -> bool:
 def _tables(
     name: str, rows: Sequence[WhatIfRow], permutations: int, *, cc: bool
 ) -> tuple[Table, list[Table]]:
-    """Give a table of all columns, and one of the routes and one of the rates."""
     routes = {
         "uncon-\nnected": lambda row: str(row.unconnected_pairs),
         "loops": lambda row: str(row.looping_pairs),

@@ -14,22 +14,13 @@ if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario
 
 _LIVE_ONLY = ("symbol-errors", "lose")
-"""Kinds of faults that the live fabric alone has."""
 
 _UNITS_PS = {"start_s": 12, "start_ms": 9, "start_us": 6, "start_ns": 3, "start_ps": 0}
-"""Columns of a list of flows with the time of their start, and the power of ten in picoseconds."""
+"""Start columns of flow lists, and their power of ten in picoseconds."""
 
 
 def without_effect(scenario: Scenario, assignments: Sequence[str] = ()) -> list[str]:
-    """Say which settings, faults and flows do nothing in a run.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Scenario that is simulated.
-    assignments : sequence of str
-        The ``--set`` words of the command.
-    """
+    """List settings, faults and flows without effect in a run."""
     return [
         *_idle_settings(scenario, assignments),
         *_idle_faults(scenario),
@@ -38,7 +29,6 @@ def without_effect(scenario: Scenario, assignments: Sequence[str] = ()) -> list[
 
 
 def _idle_settings(scenario: Scenario, assignments: Sequence[str]) -> Iterator[str]:
-    """Name the assigned parameters of schemes that are not in force."""
     scheme = scenario.control.scheme
     used = scheme_tables(scheme)
     others = {table for name in scheme_names() for table in scheme_tables(name)} - set(used)
@@ -58,7 +48,6 @@ def _idle_faults(scenario: Scenario) -> Iterator[str]:
 
 
 def _late_flows(scenario: Scenario) -> Iterator[str]:
-    """Name the files with flows that start after the end of the run."""
     for entry in scenario.to_dict()["traffic"].get("flow-file", ()):
         first_ps = Quantity(entry["origin"]).ps
         starts = list(_starts_ps(entry))
@@ -74,7 +63,7 @@ def _late_flows(scenario: Scenario) -> Iterator[str]:
 
 
 def _starts_ps(entry: dict[str, Any]) -> Iterator[int]:
-    """Read when the flows of a list start, which has been checked."""
+    """Read starts of a list that has been checked."""
     lines = [line for line in entry["list"].lstrip("\ufeff").splitlines() if line.strip()]
     if entry["format"] == "ns-3":
         for line in lines[1 : 1 + int(lines[0])]:

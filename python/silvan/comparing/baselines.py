@@ -1,7 +1,6 @@
-"""The schemes that are compared with each other, and what they cost.
+"""The schemes that are compared, and their cost.
 
-Each scheme states its variants with published settings beside its code. They take part by default.
-Any other name that ``control.scheme`` takes takes part if it is named.
+Schemes with published settings take part by default, others by name.
 """
 
 from __future__ import annotations
@@ -21,26 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Resources of a scheme in addition to the data path.
+    """Resources of a scheme in addition to the data path; None if it does not report them.
 
-    Bytes are what the registers and counters of its description add up to, not what the simulator
-    uses.
-
-    Attributes
-    ----------
-    switch_bytes : int
-        State of a switch for each port and virtual lane.
-    host_bytes : int
-        State of a host, whatever its flows.
-    flow_bytes : int
-        State of a host for each flow that is held back, or with a window for each flow; for
-        congestion isolation, state of each switch that a congesting flow passes.
-    messages : str
-        Kind of the scheme's messages: ``none``, ``notifications``, ``acknowledgements``, ``pulls``,
-        ``reservations`` and their grants, ``refusals``, ``isolation messages`` or ``queue
-        messages`` between switches, or those with ``sweeps``.
-
-    Resources that a scheme without published settings does not report are None.
+    Bytes are registers and counters of its description: per switch port and virtual lane, per host,
+    and per flow that is held back or has a window (for congestion isolation, per switch that a
+    congesting flow passes). ``messages`` are their kind.
     """
 
     switch_bytes: int | None
@@ -51,20 +35,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A scheme with its settings.
-
-    Attributes
-    ----------
-    name : str
-        Its name, as ``control.scheme`` takes it.
-    summary : str
-        Description of the settings.
-    overrides : Mapping
-        Keys that choose it. Its published settings are the defaults of what the scenario does not
-        write.
-    cost : Cost
-        Resources of the scheme.
-    """
+    """A scheme with its settings; published ones are defaults."""
 
     name: str
     summary: str
@@ -74,18 +45,10 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Schemes that a scenario suits.
+    """Schemes that a scenario suits, no control first.
 
-    Attributes
-    ----------
-    every : tuple of Baseline
-        The schemes with their settings, no control first.
-    unsuited : Mapping of str to str
-        Reasons of the other schemes with published settings, by their names.
-    on_links : frozenset of str
-        Names of schemes in ``unsuited`` that the kind of links excludes.
-    by_hand : Mapping of str to str
-        Advice on variants that need settings that no rule gives, by their names.
+    ``unsuited`` are reasons by name, ``on_links`` names that the kind of links excludes,
+    ``by_hand`` advice on variants whose settings no rule gives.
     """
 
     every: tuple[Baseline, ...]
@@ -95,20 +58,10 @@ class Fitting:
 
 
 def fitting(scenario: Scenario, added: Mapping[str, TomlValue] | None = None) -> Fitting:
-    """Set up every scheme as :func:`baselines` does, and find out why the others take no part.
+    """Set up every scheme as :func:`baselines` does, and find reasons of unsuited schemes.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        The fabric and the traffic.
-    added : Mapping, optional
-        Keys of a scheme in a Python file that takes part in the place of the scenario's own. The
-        scenarios of the other schemes do not have them.
-
-    Raises
-    ------
-    ScenarioError
-        No cable has the rate of ``[link]``, for which settings are computed.
+    ``added`` replaces the scenario's own scheme in a Python file. Settings need cables with the
+    rate of ``[link]``.
     """
     _require_rate(scenario.link_gbps, scenario.describe()["cable_rates_bits_per_s"])
     every: list[Baseline] = []
@@ -140,14 +93,12 @@ def fitting(scenario: Scenario, added: Mapping[str, TomlValue] | None = None) ->
 
 
 def _summary(variant: Mapping[str, Any]) -> str:
-    """Say which settings a variant has, and which of them the scenario writes."""
     written = [key.removeprefix("control.") for key in variant["written"]]
     own = f"; {', '.join(written)} as the scenario has it" if written else ""
     return f"{variant['summary']}{own}"
 
 
 def _require_own_name(name: str, names: Collection[str]) -> None:
-    """Refuse a scheme in a Python file that would pass for another one."""
     if name in {*names, *scheme_names()}:
         raise ScenarioError(
             f"the scheme in the Python file has the name {shown(name)}, which another scheme has",
@@ -157,15 +108,9 @@ def _require_own_name(name: str, names: Collection[str]) -> None:
 
 
 def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Baseline]:
-    """Find baselines by their names, those that take no part by default included.
-
-    Raises
-    ------
-    SilvanError
-        There is no scheme of some name, or links or fabric leave it out.
-    """
+    """Find baselines by name, also those that do not take part by default."""
     known = {one.name: one for one in fits.every}
-    # A Python file takes part by the name of the file.
+    # A Python file takes part by its file name.
     summaries = dict(schemes())
     others = {
         name: summaries.get(name, fits.by_hand.get(name, ""))
@@ -178,7 +123,7 @@ def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Base
                 f"scheme {name!r} takes no part on links with PFC: {fits.unsuited[name]}",
                 'leave it out, or set link.flow-control to "credits"',
             )
-        # A registered scheme takes part with the settings of the scenario.
+        # A registered scheme takes part with the scenario's settings.
         if name in fits.unsuited and name not in others:
             raise SilvanError(
                 f"scheme {name!r} takes no part: {fits.unsuited[name]}", "leave it out"
@@ -208,7 +153,7 @@ def _not_reported(carrier: str) -> Cost:
 
 
 def _require_rate(gbps: float, cable_rates_bits_per_s: Sequence[int]) -> None:
-    """Refuse to compute settings for cables that do not exist."""
+    """Refuse to compute settings for missing cables."""
     rates = [rate / 1e9 for rate in cable_rates_bits_per_s]
     if rates and gbps not in rates:
         listed = ", ".join(f"{rate:g}" for rate in rates)

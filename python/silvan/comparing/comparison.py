@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from silvan.results.result import Result
 
 LOOKS = 100
-"""Samples of the congestion trees, and intervals of the series, in a run."""
+"""Samples of the trees, and intervals of the series, per run."""
 
 _CLEARED_SHARE = 0.1
-"""Congestion counts as cleared at this part of the most Port VLs in trees without control."""
+"""Congestion is cleared at this part of the most Port VLs in trees without control."""
 
 _SMOOTH = 5
-"""Samples of the congestion trees that are averaged."""
+"""Samples of the trees that are averaged."""
 
 Numbers = Mapping[str, float]
 
@@ -55,31 +55,15 @@ COMPARED: Sequence[Measure] = tuple(
         "control_packets",
     )
 )
-"""Measures of tables and figures of a comparison, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankingRow:
     """Results of one scheme.
 
-    Attributes
-    ----------
-    baseline : Baseline
-        The scheme.
-    numbers : Mapping
-        The mean over the seeds of every measure, by its name: not a number where the run does not
-        have it, infinite where something did not come about within a run.
-    seeds : int
-        Number of runs.
-    deviations : Mapping
-        The sample standard deviation over the seeds of every measure: not a number with one seed,
-        or where a seed has no finite value.
-    failure : str
-        Reason for a run without result; then no number is one. Empty if all have one.
-    idle : str
-        Reason why the scheme never acted in any run. Empty if it did in one.
-    folders : tuple of Path
-        Folders of the results of its runs.
+    ``numbers`` are means over the seeds: not a number if missing, infinite if an event did not
+    occur. ``deviations`` are sample standard deviations. ``failure`` and ``idle`` are reasons for
+    no result, and for a scheme that never acted.
     """
 
     baseline: Baseline
@@ -179,7 +163,7 @@ def _required(outcome: Sampled | SimulationError) -> Sampled:
 def _finish(
     root: Path, runs: Sequence[tuple[Scenario, int]], on_progress: OnProgress | None
 ) -> list[Sampled | SimulationError]:
-    """Do all runs at once or, if one of them fails, those that are left one after the other."""
+    """Run all at once or, after a failure, the rest one after the other."""
     from silvan.execution.cache import cached_runs
 
     outcomes: dict[int, Sampled | SimulationError] = {}
@@ -188,7 +172,7 @@ def _finish(
             for index, result in finished:
                 outcomes[index] = Sampled.at(result)
     except SimulationError:
-        # A failed run has stopped the others; it fails again when repeated.
+        # A failed run has stopped the others; it fails again.
         for index, run in enumerate(runs):
             if index not in outcomes:
                 try:
@@ -229,7 +213,7 @@ def _row(
 def choose(
     scenario: Scenario, schemes: Sequence[str], added: Mapping[str, TomlValue] | None = None
 ) -> list[Baseline]:
-    """Find the baselines of a comparison: those named, and no control as what they are held to.
+    """Find the named baselines, and no control.
 
     The added scheme in a Python file, or the scenario's own, always takes part.
     """
@@ -251,13 +235,7 @@ def choose_among(
 
 
 def without_effect(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say which schemes never acted, and which have the numbers of no control nevertheless.
-
-    Parameters
-    ----------
-    rows : sequence of Mapping
-        As :meth:`RankingRow.to_dict` writes them, no control first.
-    """
+    """List schemes that never acted, and schemes with the numbers of no control nevertheless."""
     names = [one.name for one in COMPARED if one.name != "control_packets"]
     none = [rows[0].get(name) for name in names]
     said = []
@@ -270,29 +248,14 @@ def without_effect(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Measure]:
-    """List the measures of a comparison that some row has.
-
-    Parameters
-    ----------
-    rows : sequence of Mapping
-        As :meth:`RankingRow.to_dict` writes them.
-    """
+    """List the measures of a comparison that some row has."""
     return [one for one in COMPARED if any(row.get(one.name) is not None for row in rows)]
 
 
 def courses(result: Result) -> dict[tuple[str, str], tuple[FloatArray, FloatArray]]:
-    """Return what a comparison draws over time.
+    """Return courses by name and unit: times in milliseconds, and values.
 
-    Parameters
-    ----------
-    result : Result
-        A run of a comparison.
-
-    Returns
-    -------
-    dict
-        By name and unit the times in milliseconds, and the values: the mean receive rate of
-        hotspots and of other receivers, and the Port VLs in congestion trees.
+    They are mean receive rates of hotspots and of others, and Port VLs in trees.
     """
     times_ps, sums = delivered(result)
     ends = times_ps.astype(np.float64)
@@ -322,9 +285,9 @@ def with_probes(scenario: Scenario) -> Scenario:
     interval = f"{common // parts} ps"
     kept: dict[str, TomlValue] = {"probe.latency": "host"}
     if "gpcnet" in keys["traffic"] or keys["traffic"].get("program"):
-        # The run ends with its programs, long before its duration: the scenario says when to look.
+        # Programs end long before the duration: the scenario states the interval.
         interval = keys["probe"].get("interval", interval)
-        # The ends of the programs are compared with those of the other schemes.
+        # Ends of programs are compared with other schemes.
         kept["probe.slowdown"] = False
     kept |= {"probe.interval": interval, "probe.trees": {"interval": interval}}
     return scenario.override(kept)
@@ -332,19 +295,7 @@ def with_probes(scenario: Scenario) -> Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Stored part of a run, so that not all runs are in memory at once.
-
-    Attributes
-    ----------
-    times_ms : numpy.ndarray of shape (n,)
-        Times of the samples of the congestion trees in milliseconds.
-    tree_ports : numpy.ndarray of shape (n,)
-        Port VLs in congestion trees at each sample.
-    own : Mapping of str to float
-        The measures of the run.
-    idle : str, optional
-        Reason why the scheme never acted; None if it did.
-    """
+    """Stored part of a run, because results of all runs would fill the memory."""
 
     times_ms: FloatArray
     tree_ports: FloatArray
@@ -371,7 +322,7 @@ class Sampled:
         return found
 
     def _cleared_ms(self, most: float) -> float:
-        """Find from when on the trees have few Port VLs up to the end; infinity if never."""
+        """Time from which on the trees have few Port VLs; infinite if never."""
         width = min(_SMOOTH, len(self.tree_ports))
         smooth = np.convolve(self.tree_ports, np.ones(width) / width, mode="valid")
         failing = np.flatnonzero(smooth > most)

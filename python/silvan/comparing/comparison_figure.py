@@ -23,7 +23,7 @@ _DOT = "#0072B2"
 _WITHOUT = "#D55E00"
 _CROSS = "x"
 _BEYOND = 1.2
-"""Width of a panel with a band for what is not within the run, over one without."""
+"""Width of a panel with a band for infinite values, over one without."""
 _BAND = "#F2F2F2"
 
 
@@ -35,26 +35,7 @@ def draw_comparison(
     stem: str,
     measures: Sequence[Measure] = (),
 ) -> list[Path]:
-    """Draw a comparison as dots.
-
-    Parameters
-    ----------
-    ranking : sequence of RankingRow
-        Results of the schemes; no control first.
-    title : str
-        Title.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-    measures : sequence of Measure, optional
-        Measures to draw; by default those of :func:`silvan.comparing.comparison.compared`.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
-    """
+    """Draw a comparison as dots, no control first. Writes a PNG, an SVG and a CSV."""
     shown = measures or compared([row.to_dict() for row in ranking])
     with style.styled(1.6 + 1.25 * len(shown), 1.5 + 0.3 * len(ranking), title) as figure:
         grid = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
@@ -87,7 +68,6 @@ def draw_comparison(
 
 
 def _legend(drawn: set[str]) -> str:
-    """Explain the marks that a figure has."""
     meanings = {
         _BEST: "green: best",
         _WITHOUT: "orange: no control",
@@ -104,7 +84,6 @@ def _bars(ranking: Sequence[RankingRow]) -> str:
 def _panel(
     axes: Axes, measure: Measure, ranking: Sequence[RankingRow], places: Sequence[int]
 ) -> set[str]:
-    """Draw one thing that schemes are compared by, and return the colours and marks drawn."""
     drawn = set()
     values = [one.numbers[measure.name] for one in ranking]
     deviations = [one.deviations[measure.name] for one in ranking]
@@ -112,13 +91,13 @@ def _panel(
     top = max(finite, default=1.0) or 1.0
     pick = max if measure.better == "more" else min
     best = pick(finite, default=math.nan)
-    # Linear from 0 in every panel, so that distances mean the same in all of them.
+    # Linear from 0 in every panel, so that distances are comparable.
     bars = zip(values, deviations, strict=True)
     ends = [value + bar for value, bar in bars if math.isfinite(value) and math.isfinite(bar)]
     right = axis_end = max([1.55 * top, *(1.05 * end for end in ends)])
     axes.set_xlim(-0.05 * top, right)
     if any(map(math.isinf, values)):
-        # Values beyond the run have a place right of the axis.
+        # Infinite values have a place right of the axis.
         right *= _BEYOND
         axes.set_xlim(-0.05 * top, right)
         axes.axvspan(axis_end, right, color=_BAND, zorder=0)
@@ -158,7 +137,7 @@ def _panel(
     axes.grid(visible=True, axis="y")
     axes.tick_params(axis="x", labelsize=7)
     axes.tick_params(axis="y", length=0)
-    # A panel without a value has no scale, and the band has no ticks.
+    # A panel without values has no scale, and the band has no ticks.
     ticks = _few_ticks().tick_values(0, top) if finite else []
     axes.set_xticks([tick for tick in ticks if 0 <= tick <= 1.3 * top])
     return drawn

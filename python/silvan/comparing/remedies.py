@@ -24,7 +24,6 @@ from silvan.planning.whatif import ANY_ROUTES
 from silvan.scratch import scratch_folder
 
 AS_IS = "as it is"
-"""The twin without a change."""
 
 SEEDS = 3
 """Runs of each change, with different seeds."""
@@ -46,16 +45,8 @@ _FALLBACK_ENGINE = "minhop"
 class Change:
     """A change to try.
 
-    Attributes
-    ----------
-    kind : str
-        control, routing, throttle, move or cable.
-    name : str
-        Change, in words.
-    make : callable
-        Makes the twin with the change; raises an error where that is impossible.
-    apply : callable
-        Writes the change, from the changed twin, in the form in which it is applied.
+    ``make`` changes a twin, or raises an error; ``apply`` writes the change in the form in which an
+    operator applies it.
     """
 
     kind: str
@@ -66,22 +57,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A change and its effect, over several seeds.
+    """A change and its effect over several seeds.
 
-    Attributes
-    ----------
-    kind, name : str
-        See :class:`Change`.
-    victims_gbps, contributors_gbps : tuple of float
-        Payload that their flows deliver, by seed.
-    regained_gbps, lost_gbps : float
-        Mean gain of the victims' flows and loss of the contributors', against the twin as it is.
-    regained_spread, lost_spread : float
-        Standard deviations over the seeds.
-    refused : str, optional
-        Reason why the change could not be tried.
-    apply : str
-        The change in the form in which it is applied.
+    Rates are payload of the victims' and contributors' flows, gains and losses are against the
+    unchanged twin, spreads are standard deviations. ``refused`` is the reason for no result.
     """
 
     kind: str
@@ -121,15 +100,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class CongestedTwin:
-    """A twin's scenario and its record, with what changes need to know.
-
-    Attributes
-    ----------
-    scenario : Scenario
-        The scenario.
-    record : dict
-        The record that ``silvan diagnose --scenario`` has written.
-    """
+    """A twin's scenario, and the record of ``silvan diagnose --scenario``."""
 
     scenario: Scenario
     record: Mapping[str, Any]
@@ -173,16 +144,7 @@ def changes(
 ) -> list[Change]:
     """List the changes that suit a twin.
 
-    Parameters
-    ----------
-    twin : Twin
-        The twin.
-    engines : sequence of str
-        OpenSM's routing engines to try, if OpenSM is installed.
-    failures : sequence of str
-        Switches, or ports for the cables there, to take out; besides the cables of roots.
-    files : GuidFiles
-        Files of roots and compute nodes, for the engines that read them.
+    ``failures`` are switches and ports to take out, besides the cables of roots.
     """
     found = list(_control_changes(twin))
     if has_opensm():
@@ -200,24 +162,7 @@ def try_changes(
     seeds: int = SEEDS,
     on_done: Callable[[str], None] | None = None,
 ) -> list[Outcome]:
-    """Simulate a twin as it is and with each change.
-
-    Parameters
-    ----------
-    twin : Twin
-        The twin.
-    candidates : sequence of Change
-        The changes.
-    seeds : int
-        Runs of each.
-    on_done : callable, optional
-        Gets the name of each change that was tried.
-
-    Returns
-    -------
-    list of Outcome
-        The twin as it is, then the changes, the best first; those that could not be tried last.
-    """
+    """Simulate a twin as it is and with each change; best first, refused changes last."""
     with ThreadPoolExecutor(cores()) as executor:
         victims, contributors = _rates(twin, twin.scenario, seeds)
         base = Outcome("", AS_IS, victims, contributors)
@@ -240,7 +185,6 @@ def try_changes(
 
 
 def _best_tuned(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Keep the best setting of congestion control."""
     tuned = [one for one in outcomes if one.name.startswith(_TUNED_NAME)]
     others = [one for one in outcomes if one not in tuned]
     tuned.sort(key=lambda one: (one.refused is not None, -one.score))
@@ -248,7 +192,6 @@ def _best_tuned(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _rates(twin: CongestedTwin, scenario: Scenario, seeds: int) -> tuple[tuple[float, ...], ...]:
-    """Simulate; return what the flows of victims and of contributors deliver, by seed."""
     by_role: dict[str, list[float]] = {"victim": [], "contributor": []}
     counted_s = (scenario.duration_ps - scenario.warm_up_ps) / 1e12
     for seed in range(1, seeds + 1):
@@ -279,7 +222,6 @@ _TUNED_NAME = "congestion control tuned"
 
 
 def _control_changes(twin: CongestedTwin) -> Iterator[Change]:
-    """Turn congestion control off or on, and try other settings."""
     is_on = twin.tables.get("control", {}).get("scheme", "none") != "none"
 
     def with_control(control: Mapping[str, Any]) -> Scenario:
@@ -321,7 +263,6 @@ def _rerouted(twin: CongestedTwin, engine: str, files: GuidFiles) -> Change:
 
 
 def _by_engine(scenario: Scenario, engine: str, files: GuidFiles = NO_FILES) -> Scenario:
-    """Route a scenario by an engine of OpenSM."""
     bare = stated(scenario)
     fabric = {key: bare["fabric"][key] for key in ("switch", "host", "cable")}
     blank = Scenario(**{**bare, "fabric": {**fabric, "routing": "none"}})
@@ -331,7 +272,6 @@ def _by_engine(scenario: Scenario, engine: str, files: GuidFiles = NO_FILES) -> 
 
 
 def _throttles(twin: CongestedTwin) -> list[Change]:
-    """Limit the flows through each root to what it carries."""
     found = []
     for root in twin.record["roots"]:
         places = _through(twin, root)
@@ -382,12 +322,11 @@ def _idle_hosts(twin: CongestedTwin) -> list[str]:
 
 
 def _moves(twin: CongestedTwin) -> list[Change]:
-    """Move receivers at roots, and jobs, to hosts that do nothing."""
     idle = _idle_hosts(twin)
     found = []
     for root, receiver in zip(twin.record["roots"], twin.record["receivers"], strict=True):
         if receiver is not None and idle:
-            # The last one of the list is seldom at the switch of the first.
+            # The last idle host is seldom at the switch of the first.
             found.append(_moved(twin, {receiver: idle[-1]}, f"receiver at {root}"))
     jobs: dict[str, list[str]] = {}
     for host, names in twin.record["hosts"].items():
@@ -428,7 +367,6 @@ def _moved(twin: CongestedTwin, moves: Mapping[str, str], what: str) -> Change:
 
 
 def _cable_changes(twin: CongestedTwin, failures: Sequence[str]) -> list[Change]:
-    """Repair slow cables; take cables and switches out."""
     found = []
     for cable in twin.record["cables"][:_MOST_CABLES]:
         found.append(_repaired(twin, str(cable["port"]), float(cable["capable_gbps"])))
@@ -481,13 +419,7 @@ _ANY = {"allow-credit-loops": True, "unreachable": "drop"}
 
 
 def write_best(outcomes: Sequence[Outcome], path: Path) -> Outcome | None:
-    """Write the best change that helps in the form in which it is applied; ``None`` if none does.
-
-    Raises
-    ------
-    ScenarioError
-        The file cannot be written.
-    """
+    """Write the best change that helps, as it is applied; ``None`` if none helps."""
     best = next((one for one in outcomes[1:] if one.helps), None)
     if best is None:
         return None

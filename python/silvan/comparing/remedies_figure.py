@@ -22,24 +22,7 @@ def draw_remedies(
     folder: Path,
     page: style.Page = style.SCREEN,
 ) -> list[Path]:
-    """Draw what the flows of victims and contributors deliver under each change.
-
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-        The twin as it is, then the changes.
-    title : str
-        Name of the twin.
-    folder : Path
-        A folder that exists.
-    page : Page
-        Width, title and formats of the figure.
-
-    Returns
-    -------
-    list of Path
-        The figure, and its numbers as CSV.
-    """
+    """Draw what the flows of victims and contributors deliver under each change."""
     tried = [one for one in outcomes if one.refused is None][:_MOST]
     with page.figure(7.6, 1.0 + 0.42 * len(tried), title) as figure:
         axes = figure.subplots()

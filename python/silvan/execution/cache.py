@@ -19,10 +19,9 @@ from silvan.results.result import Result
 
 @cache
 def build_id() -> str:
-    """Name the simulator that is installed: its version and a digest of its machine code.
+    """Name the installed simulator: its version and a digest of its machine code.
 
-    Between releases the version stays while the model changes, so the version alone would let
-    results of an older build pass for those of this one.
+    The version alone would accept results of an older build between releases.
     """
     code = Path(_silvan.__file__).read_bytes()
     return f"{_silvan.version()}-{hashlib.sha256(code).hexdigest()[:12]}"
@@ -48,22 +47,7 @@ def cached_runs(
     runs: Sequence[tuple[Scenario, int]],
     on_progress: OnProgress | None = None,
 ) -> Generator[tuple[int, Result], None, None]:
-    """Give the result of every run, from the cache or by running it now.
-
-    Parameters
-    ----------
-    root : Path
-        Folder of finished runs. Each new result is added to it at once.
-    runs : sequence of tuple of Scenario and int
-        Scenarios and seeds.
-    on_progress : callable, optional
-        Called with the index of a run that is going on, and its progress.
-
-    Yields
-    ------
-    tuple of int and Result
-        Index of the run, and its result; those from the cache first.
-    """
+    """Yield index and result of every run, from the cache first; new results are added to it."""
     jobs = [Job(scenario, seed, run_folder(root, scenario, seed)) for scenario, seed in runs]
     missing: list[int] = []
     for index, job in enumerate(jobs):

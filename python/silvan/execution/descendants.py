@@ -1,9 +1,7 @@
-"""Ends what a command leaves running, also what has detached itself from it.
+"""Ends detached processes of a command, whose parent has ended or that call setsid(2).
 
-A process that calls setsid(2) or whose parent ends is no child of the command any more. There are
-two ways to find it: as the child of a process that adopts orphans (:class:`Descendants`), which
-finds all but is for a process that starts nothing else, and by a mark in its environment
-(:func:`marked`), which a program such as pytest can use for some of what it starts.
+:class:`Descendants` adopts all orphans, in a process that starts nothing else. :func:`marked` finds
+those with a mark in the environment, in a program such as pytest.
 """
 
 from __future__ import annotations
@@ -17,22 +15,16 @@ from pathlib import Path
 
 from silvan.child_processes import end
 
-# prctl(2): orphaned descendants become children of this process instead of process 1.
+# prctl(2): orphaned descendants become children of this process.
 _PR_SET_CHILD_SUBREAPER = 36
 
 _VARIABLE = "SILVAN_STARTED_BY"
 
 
 class Descendants:
-    """Adopts what commands of this process leave behind, and ends it with the block.
+    """Adopts orphans of this process's commands, and ends them with the block.
 
-    Children that this process has at the start of the block are left alone. On systems without
-    prctl(2) nothing is adopted.
-
-    Attributes
-    ----------
-    ended : int
-        Processes that were ended at the end of the block.
+    Earlier children are left alone. Without prctl(2) nothing is adopted.
     """
 
     def __init__(self) -> None:
@@ -82,9 +74,9 @@ def _processes() -> list[int]:
 
 
 def _stat(pid: int | str) -> list[str] | None:
-    """Give the fields of /proc/PID/stat from the state on; ``None`` if there is no such process."""
+    """Return the fields of /proc/PID/stat from the state on; ``None`` without such a process."""
     try:
-        # The name in front of them may have any characters.
+        # The name before them may have any characters.
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
@@ -98,7 +90,7 @@ def mark(number: int) -> str:
 
 
 def _namespace() -> str:
-    """Name the space of process ids: in others the same id is another process."""
+    """Name the space of process ids: elsewhere an id is another process."""
     try:
         return str(Path("/proc/self/ns/pid").stat().st_ino)
     except OSError:
@@ -127,7 +119,7 @@ def orphans() -> set[int]:
         fields = _stat(pid)
         return fields is None or fields[19] != start
 
-    # Of several marks, the last is that of the process that has started it.
+    # The last mark is that of the starting process.
     return {pid for pid in _processes() if (names := _marks(pid)) and is_orphan(names[-1])}
 
 

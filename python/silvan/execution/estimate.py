@@ -14,34 +14,22 @@ from silvan.inputs.wording import duration
 from silvan.interruptible import interruptible
 
 HOPS_PER_S = 10e6
-"""Packet-hops of a core in a second: the middle of the speeds on the guide's page "Benchmarks"."""
+"""Packet-hops per second of a core: the middle of the guide's page "Benchmarks"."""
 RUN_S = 0.02
-"""Time to build and report a small run."""
+"""Seconds to build and report a small run."""
 REPORT_BYTES = 6e3
-"""Memory of what is kept of each finished run until the end."""
+"""Memory per finished run."""
 MOST_RUNS = 10_000
-"""Runs that start without being asked for twice."""
+"""Runs that start without confirmation."""
 MOST_S = 24 * 3600.0
-"""Time on the wall clock that starts without being asked for twice."""
+"""Seconds that start without confirmation."""
 
 _HINT = "--yes starts it all the same; choose fewer hosts, samples, flows or seeds"
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Resources of runs.
-
-    Attributes
-    ----------
-    packet_hops : float
-        Delivered packets of a run, each times the links that it crosses.
-    run_bytes : float
-        Memory of the process of a run.
-    runs : int
-        Number of runs.
-    at_once : int
-        Runs at a time, each in a process of its own.
-    """
+    """Resources of runs: packet-hops of a run, bytes of its process, and concurrent processes."""
 
     packet_hops: float
     run_bytes: float
@@ -73,18 +61,6 @@ def estimate(scenario: Scenario, runs: int = 1) -> Estimate:
     Packet-hops are what the sources send, as far as the receivers take it, over routes of mean
     length; memory is that of ports, hosts, tables, flows and samples.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        Scenario to run.
-    runs : int, optional
-        Number of runs of this size.
-
-    Returns
-    -------
-    Estimate
-        The estimate.
-
     Examples
     --------
     >>> import silvan
@@ -102,20 +78,7 @@ def estimate(scenario: Scenario, runs: int = 1) -> Estimate:
 
 
 def estimate_all(runs: Sequence[tuple[Scenario, int]], workers: int | None = None) -> Estimate:
-    """Estimate the size of runs of several scenarios.
-
-    Parameters
-    ----------
-    runs : sequence of tuple
-        Each scenario with the number of its runs.
-    workers : int, optional
-        Runs at a time; by default one for each core.
-
-    Returns
-    -------
-    Estimate
-        All runs, with the mean of their packet-hops and the memory of the largest.
-    """
+    """Estimate runs of several scenarios: the mean of packet-hops, and the largest memory."""
     sizes = [estimate(scenario, count) for scenario, count in runs]
     count = sum(size.runs for size in sizes)
     return Estimate(
@@ -133,27 +96,12 @@ def memory_available() -> float:
         fields = dict(line.split(":", 1) for line in lines)
         return float(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
-        # Systems other than Linux state the memory that there is.
+        # Systems other than Linux state the total memory.
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def require_room(size: Estimate, *, is_wanted: bool, memory: float | None = None) -> None:
-    """Refuse runs that exceed the memory of the machine, or take very long.
-
-    Parameters
-    ----------
-    size : Estimate
-        The size of the runs.
-    is_wanted : bool
-        True if they are to start all the same.
-    memory : float, optional
-        Memory that they can have in bytes, by default what is available.
-
-    Raises
-    ------
-    SilvanError
-        They are too large, and not wanted all the same.
-    """
+    """Refuse runs that exceed the memory or take very long, unless wanted."""
     if is_wanted:
         return
     there = memory_available() if memory is None else memory
@@ -169,13 +117,7 @@ def require_room(size: Estimate, *, is_wanted: bool, memory: float | None = None
 
 
 def require_count(runs: int, *, is_wanted: bool) -> None:
-    """Refuse more than :data:`MOST_RUNS` runs, before any of them is read.
-
-    Raises
-    ------
-    SilvanError
-        There are more, and they are not wanted all the same.
-    """
+    """Refuse more than :data:`MOST_RUNS` runs before reading them, unless wanted."""
     if runs > MOST_RUNS and not is_wanted:
         raise SilvanError(f"{runs:,} runs; more than {MOST_RUNS:,} need --yes", hint=_HINT)
 

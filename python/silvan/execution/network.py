@@ -15,7 +15,7 @@ from silvan.inputs.quantities import Quantity
 from silvan.inputs.scenario import Scenario, checked_scenario, checked_seed
 
 LARGEST_TOKEN = 2**32 - 1
-"""Tokens of pending events are numbers of 32 bits."""
+"""Tokens have 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,6 @@ class Network:
 
 
 def _whole(value: SupportsIndex, meaning: str) -> int:
-    """Check a whole number that is not negative and fits 63 bits."""
     try:
         number = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -284,5 +283,4 @@ def _whole(value: SupportsIndex, meaning: str) -> int:
 
 
 def _instant(time: SupportsIndex | str) -> int:
-    """Check an instant: picoseconds or a text with a unit."""
     return Quantity(time).ps if isinstance(time, str) else _whole(time, "an instant in picoseconds")

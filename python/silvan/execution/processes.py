@@ -1,8 +1,7 @@
 """Worker processes: they get calls, are watched, and are replaced when they die.
 
-Each worker is a fresh interpreter at the other end of a socket, so it shares no state with the
-caller, a script needs no ``if __name__ == "__main__"`` to start some, and a worker that is killed
-takes exactly one call with it. A worker ends soon after its caller has gone, however that went.
+Each worker is a fresh interpreter behind a socket: it shares no state, and if it is killed, one
+call is lost. It ends soon after its caller.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from silvan.execution.simulation import Progress
 from silvan.schemes.foreign_code import END_NOW
 
 _PATIENCE_S = 10.0
-"""Seconds in which a worker may stop by itself: a result that is being written is finished."""
+"""Seconds for a worker to finish writing a result."""
 
 _GRACE_S = 0.5
-"""Time between the signals that end a worker while it runs code of a scheme file."""
+"""Seconds between the signals that end a worker in code of a scheme file."""
 
 _STANDARD_ERROR = 2
 
 _LONGEST_WAIT_S = 86_400.0
-"""Longest wait of a system call: it counts milliseconds in 32 bits."""
+"""System calls count milliseconds in 32 bits."""
 
 
 def cores() -> int:
@@ -46,15 +45,7 @@ def cores() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A call has come some way.
-
-    Attributes
-    ----------
-    key : int
-        The call.
-    progress : Progress
-        Progress of the call.
-    """
+    """Progress of a call."""
 
     key: int
     progress: Progress
@@ -62,15 +53,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A call has returned.
-
-    Attributes
-    ----------
-    key : int
-        The call.
-    value : Any
-        Value that the call returned.
-    """
+    """Value of a call."""
 
     key: int
     value: Any
@@ -78,15 +61,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """A call has raised an exception.
-
-    Attributes
-    ----------
-    key : int
-        The call.
-    error : Exception
-        Exception that the call raised.
-    """
+    """Exception of a call."""
 
     key: int
     error: Exception
@@ -94,31 +69,17 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """The worker process ended in the midst of a call.
-
-    Attributes
-    ----------
-    key : int
-        The call.
-    how : str
-        The signal or the exit status, in words.
-    """
+    """End of a worker during a call: the signal or exit status, in words."""
 
     key: int
     how: str
 
 
 Event: TypeAlias = Report | Returned | Raised | Died
-"""Message of a worker."""
 
 
 class Pool:
     """Some worker processes, started when they are needed.
-
-    Parameters
-    ----------
-    size : int
-        Processes at once, at least one.
 
     Examples
     --------
@@ -159,44 +120,20 @@ class Pool:
         return not self._busy
 
     def submit(self, key: int, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call a function in a worker.
+        """Call a function of this package in a worker; arguments are pickled.
 
-        Parameters
-        ----------
-        key : int
-            Key of the events of this call.
-        function : callable
-            A function of a module of this package. Besides the arguments it is given a function
-            that takes reports of its progress, and that raises an exception when it is to stop.
-        *arguments : Any
-            Its arguments; they are pickled.
+        Its last argument takes reports of progress, and raises an exception when it must stop.
         """
         assert self.has_room
         worker = self._idle.pop() if self._idle else _Worker()
         self._busy[worker.connection] = worker
         worker.key = key
-        # A worker that has died since is noticed when it is waited for.
+        # A dead worker is noticed by wait().
         with suppress(BrokenPipeError, ConnectionResetError):
             worker.connection.send((function, arguments))
 
     def wait(self, timeout_s: float | None = None) -> list[Event]:
-        """Wait until a worker has something to tell.
-
-        Parameters
-        ----------
-        timeout_s : float, optional
-            Seconds after which to give up, at the latest after a day; by default never.
-
-        Returns
-        -------
-        list of Event
-            Events of the workers, empty after the timeout.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            Ctrl-C was pressed, now or since the pool was entered.
-        """
+        """Wait for events of the workers, up to a timeout (at most a day); raises Ctrl-C."""
         self._interrupts.check()
         events = []
         longest_s = None if timeout_s is None else min(timeout_s, _LONGEST_WAIT_S)
@@ -233,18 +170,16 @@ class Pool:
 
 
 class _Worker:
-    """A process and the connection to it."""
-
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             theirs_fd = theirs.fileno()
             with _interrupts_blocked():
                 self.process = subprocess.Popen(
-                    # -P: what lies in the current folder must not pass for a module.
+                    # -P: the current folder must not provide modules.
                     [sys.executable, "-P", "-m", "silvan.execution.worker_process", str(theirs_fd)],
                     stdin=subprocess.DEVNULL,
-                    # Output of a scheme file's code is no part of the caller's output.
+                    # Output of a scheme file is not the caller's.
                     stdout=_STANDARD_ERROR,
                     pass_fds=[theirs_fd],
                 )
@@ -252,7 +187,6 @@ class _Worker:
         self.key = -1
 
     def hear(self) -> Event:
-        """Take the next message."""
         try:
             kind, content = self.connection.recv()
         except (EOFError, OSError):
@@ -263,7 +197,6 @@ class _Worker:
         return Returned(self.key, content) if kind == "returned" else Raised(self.key, content)
 
     def end(self) -> str:
-        """Wait until the process has ended, and say how."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(_GRACE_S)
         end_child(self.process, END_NOW, grace_s=_PATIENCE_S, again_s=_GRACE_S)
@@ -272,10 +205,10 @@ class _Worker:
 
 
 class _Interrupts:
-    """Keeps in mind that Ctrl-C was pressed.
+    """Remembers Ctrl-C.
 
-    The exception that it raises can be lost: compiled modules clear it while they are imported or
-    look attributes up. A lost exception is raised again here.
+    Compiled modules may clear its exception while they are imported or look attributes up; it is
+    raised again here.
     """
 
     def __init__(self) -> None:
@@ -283,20 +216,17 @@ class _Interrupts:
         self._installed = False
 
     def remember(self) -> None:
-        """Listen from now on, where Python's own handler would have."""
         own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if own and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._handle)
             self._installed = True
 
     def restore(self) -> None:
-        """Restore Python's own handler."""
         if self._installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self._installed = False
 
     def check(self) -> None:
-        """Raise the exception if Ctrl-C was pressed before."""
         if self._pressed:
             raise KeyboardInterrupt
 
@@ -307,10 +237,7 @@ class _Interrupts:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Start a process that never receives Ctrl-C.
-
-    A terminal sends Ctrl-C to all processes; only the caller decides what it means.
-    """
+    """Start a process that never receives Ctrl-C, because only the caller decides."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -16,20 +16,9 @@ _NOTEBOOK_SHELL = "ZMQInteractiveShell"
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Update]:
-    """Show a progress bar while the block lasts, where somebody can see it.
+    """Show a progress bar during the block.
 
-    In a notebook it is an HTML element that is updated in place, which needs no widgets. On a
-    terminal it is drawn on standard error, and removed at the end. Elsewhere there is none.
-
-    Parameters
-    ----------
-    label : str
-        Activity.
-
-    Yields
-    ------
-    Update
-        To be called as often as there is news.
+    In a notebook it is an HTML element, on a terminal a line on standard error.
     """
     if _in_notebook():
         yield _notebook_bar(label)

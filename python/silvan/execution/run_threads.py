@@ -11,25 +11,17 @@ if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario
 
 MOST_THREADS = 65535
-"""Most threads of a run."""
 
 ON_ONE_THREAD = "the page on the engine in silvan's documentation lists the runs that use one"
-"""Why a run that is not divided uses one thread."""
 
 HOSTS_PER_THREAD = 128
-"""Hosts for which another thread pays: with fewer, threads mostly wait for each other."""
+"""Hosts per useful thread: with fewer, threads wait for each other."""
 
 _MOST_PARTS = "a fabric has at most a part for each switch, and four for each processor"
 
 
 def checked_threads(threads: SupportsIndex | str) -> int:
-    """Give a number of threads as the compiled code takes it: 0 for ``"auto"``.
-
-    Raises
-    ------
-    ScenarioError
-        It is no such number.
-    """
+    """Check a number of threads; 0 stands for ``"auto"``."""
     if isinstance(threads, str):
         if threads == "auto":
             return 0
@@ -47,15 +39,7 @@ def checked_threads(threads: SupportsIndex | str) -> int:
 
 
 def requested_threads(scenario: Scenario, threads: int | None = None) -> int:
-    """Give the requested number of threads of a run, 0 for ``"auto"``.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Scenario that is simulated.
-    threads : int, optional
-        A number in place of the scenario's ``run.threads``.
-    """
+    """Return ``threads`` or the scenario's number of threads, 0 for ``"auto"``."""
     if threads is not None:
         return threads
     return checked_threads(scenario.to_dict()["run"].get("threads", 1))
@@ -65,15 +49,6 @@ def fewer_threads(wanted: int, used: int, why: str | None = None) -> str | None:
     """Return a line saying that a run uses fewer threads than requested, if it does.
 
     With ``"auto"`` silvan chooses the number, so that no number is too small.
-
-    Parameters
-    ----------
-    wanted : int
-        The number that is asked for, 0 for ``"auto"``.
-    used : int
-        The number of the run's summary.
-    why : str, optional
-        Why; by default what holds of any single run.
 
     Examples
     --------
@@ -89,20 +64,9 @@ def fewer_threads(wanted: int, used: int, why: str | None = None) -> str | None:
 
 
 def threads_of_last(left: int, total: int, processors: int) -> int:
-    """Give the most threads of one of several runs that are started as processors become free.
+    """Return the most threads of one of several runs that start as processors become free.
 
-    Most runs use one, as there is another run for each processor. The runs that remain after each
-    processor has had equally many share all of them. No more threads than processors are wanted
-    at the end, so that runs of equal length are not slowed down by being divided.
-
-    Parameters
-    ----------
-    left : int
-        Runs that have not been started, this one included.
-    total : int
-        All runs.
-    processors : int
-        Processors that they may use.
+    Most runs use one. The runs that remain after each processor has had equally many share all.
 
     Examples
     --------
@@ -116,15 +80,7 @@ def threads_of_last(left: int, total: int, processors: int) -> int:
 
 
 def useful_threads(scenario: Scenario, most: int) -> int:
-    """Limit a number of threads that silvan has chosen to what may make a run faster.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Scenario that is simulated.
-    most : int
-        Most threads, at least one.
-    """
+    """Limit a number of threads to those that may make a run faster."""
     if most == 1:
         return 1
     hosts: int = scenario.describe()["hosts"]

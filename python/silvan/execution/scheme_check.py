@@ -25,25 +25,9 @@ def is_in_python(name: object) -> bool:
 
 
 def require_scheme(scenario: Scenario, seed: int, limit_s: float | None = None) -> None:
-    """Make sure that the scheme of a scenario can be made, if it is in a Python file.
+    """Check that the scheme of a scenario can be built, if it is in a Python file.
 
-    The file runs in a worker process: Ctrl-C ends it, and it cannot end this process.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        The scenario.
-    seed : int
-        Seed of the run.
-    limit_s : float, optional
-        Seconds after which to stop without an error; by default never.
-
-    Raises
-    ------
-    SchemeError
-        The file is no Python, fails, ends its process, or its function does not give a scheme.
-    KeyboardInterrupt
-        Ctrl-C was pressed.
+    The file runs in a worker process. After ``limit_s`` seconds there is no error.
     """
     scheme = scenario._native.python_scheme()
     if scheme is None:

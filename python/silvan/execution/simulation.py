@@ -149,7 +149,6 @@ def run(
 
 
 def _show(update: Update, state: Progress) -> None:
-    """Tell a progress bar how far a run has come."""
     simulated, duration = state.simulated_ps / 1e9, state.duration_ps / 1e9
     update(simulated / duration, f"{simulated:.2f} of {duration:g} ms")
 

@@ -18,7 +18,7 @@ from silvan.folders import WRITING
 from silvan.schemes.foreign_code import ignore_end_now
 
 _GRACE_S = 0.25
-"""Seconds in which a call may stop by itself once the caller is gone."""
+"""Seconds for a call to stop after the caller has ended."""
 
 
 class _Stopped(Exception):
@@ -32,19 +32,13 @@ def echo(value: object, report: Callable[[Progress], object]) -> object:
 
 
 def serve(connection: Connection) -> None:
-    """Do calls one after the other until the caller closes the connection, or is gone.
-
-    Parameters
-    ----------
-    connection : Connection
-        Connection for functions with their arguments, and for their results.
-    """
+    """Execute calls until the caller closes the connection, or ends."""
     calls: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None]
     calls = queue.SimpleQueue()
     gone = threading.Event()
 
     def listen() -> None:
-        # Listening goes on during a call, so that the end of the caller is noticed then, too.
+        # Listening continues during a call, to notice the end of the caller.
         try:
             while True:
                 try:
@@ -80,7 +74,7 @@ def serve(connection: Connection) -> None:
 
 
 def _end_soon() -> None:
-    """End the process in any case: compiled code may never return from a call.
+    """End the process: compiled code may never return from a call.
 
     A file that is being written is finished first.
     """
@@ -90,13 +84,13 @@ def _end_soon() -> None:
 
 
 def _refuse(error: Exception, report: object) -> None:
-    """Stand in for a function that cannot be found here."""
+    """Stand in for a function that is missing here."""
     del report
     raise error
 
 
 def _sendable(error: Exception) -> Exception:
-    """Give an exception that survives the way to the caller."""
+    """Return an exception that can be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
@@ -107,6 +101,6 @@ def _sendable(error: Exception) -> Exception:
 if __name__ == "__main__":
     ignore_end_now()
     serve(Connection(int(sys.argv[1])))
-    # The listening thread may still hold the connection; there is nothing left to tidy up.
+    # The listening thread may still hold the connection.
     sys.stdout.flush()
     os._exit(0)

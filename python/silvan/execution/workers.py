@@ -1,7 +1,6 @@
-"""Several runs at once: one process per core, each run on its own.
+"""Several runs at once, one process per core.
 
-Ctrl-C reaches only the caller, which then stops the workers; runs that were finished by then have
-been written and are kept.
+Ctrl-C reaches only the caller, which stops the workers; finished runs are kept.
 """
 
 from __future__ import annotations
@@ -24,25 +23,15 @@ if TYPE_CHECKING:
     from silvan.results.result import Result
 
 OnProgress = Callable[[int, Progress], object]
-"""Called with the index of a job and how far it has come."""
+"""Called with the index of a job and its progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A run to do.
 
-    Attributes
-    ----------
-    scenario : Scenario
-        Scenario to simulate.
-    seed : int
-        Seed of the run.
-    folder : Path, optional
-        Folder for the result, which is written at the end of the run.
-    threads : int, optional
-        Threads of the run, 0 for as many as suit it; by default the scenario's. Of several runs
-        at once each uses one, and the last few as many as there are cores for them, but no more
-        than are given here.
+    ``threads`` 0 means as many as suit it. Of several runs each uses one thread, and the last few
+    up to their own limit.
     """
 
     scenario: Scenario
@@ -62,30 +51,10 @@ def run_jobs(
     workers: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Generator[tuple[int, Result], None, None]:
-    """Do runs in parallel, and give each result as soon as it is there.
+    """Run jobs in parallel, and yield index and result of each as it finishes.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        Jobs to run.
-    workers : int, optional
-        Processes at once; by default one per core. A single run, or a single worker, needs
-        no other process, unless its scheme is in Python: a loop in it that does not end can be
-        stopped only with its process.
-    on_progress : callable, optional
-        Called from time to time with the index of a job and its progress.
-
-    Yields
-    ------
-    tuple of int and Result
-        Index of the job, and its result. Results come as they finish, in any order.
-
-    Raises
-    ------
-    SilvanError
-        A run failed, or its result could not be written. The other runs are stopped.
-    KeyboardInterrupt
-        Ctrl-C was pressed. Running jobs are stopped and nothing of them is written.
+    By default one process per core. A single run needs no other process, unless its scheme is in
+    Python, whose endless loops end only with the process.
     """
     processors = min(workers or cores(), cores())
     count = min(workers or cores(), len(jobs))

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The "muted" colours of Paul Tol, made for colour-blind readers, in an order that keeps
-# neighbours apart.
+# The "muted" colours of Paul Tol for colour-blind readers; neighbours differ.
 TREE_COLOURS = (
     "#CC6677",
     "#332288",
@@ -35,9 +34,9 @@ TREE_COLOURS = (
     "#999933",
 )
 OTHER_TREES = "#555555"
-# For what stood only before, only afterwards, and at both instants.
+# Present only before, only afterwards, and at both instants.
 CHANGE_COLOURS = {"before": "#CC79A7", "after": "#009E73", "both": "#A6A6A6"}
-# Up to so many hosts, their own cables are drawn too.
+# Up to so many hosts, their cables are drawn.
 _FEW_HOSTS = 64
 _NAME_SIZE = 7.5
 _CABLE = "#B8B8B8"
@@ -47,19 +46,7 @@ _SWITCH = "#9A9A9A"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A sample of the trees of one run.
-
-    Attributes
-    ----------
-    title : str
-        Title; the time is added.
-    drawing : Drawing
-        The run.
-    index : int
-        Index of the look.
-    since : int, optional
-        An earlier look: what has changed since then is drawn, instead of each tree in its colour.
-    """
+    """A sample of the trees of a run, or its changes since an earlier sample."""
 
     title: str
     drawing: Drawing
@@ -68,20 +55,7 @@ class Panel:
 
 
 class Drawing:
-    """Draws samples of the trees of one run, each lineage of trees in a separate colour.
-
-    Parameters
-    ----------
-    forests : Forests
-        The looks.
-
-    Attributes
-    ----------
-    forests : Forests
-        The looks.
-    layout : Layout
-        Places of the parts of the fabric.
-    """
+    """Draws samples of the trees of one run, each lineage in a separate colour."""
 
     def __init__(self, forests: Forests) -> None:
         self.forests = forests
@@ -122,20 +96,7 @@ class Drawing:
         self._name_switches(axes)
 
     def forest(self, axes: Axes, snapshot: Snapshot) -> list[Any]:
-        """Draw the trees of one instant over the fabric.
-
-        Parameters
-        ----------
-        axes : Axes
-            Axes in which :meth:`fabric` has drawn.
-        snapshot : Snapshot
-            The instant.
-
-        Returns
-        -------
-        list
-            The artists, to be removed before the next instant.
-        """
+        """Draw the trees of one instant over the fabric; returns artists to remove."""
         rows = snapshot.port_rows()
         colours = {
             int(row): self.colour(tree)
@@ -151,15 +112,7 @@ class Drawing:
         ]
 
     def change(self, axes: Axes, before: Snapshot, after: Snapshot) -> None:
-        """Draw what two instants have in common, and what is at one of them only.
-
-        Parameters
-        ----------
-        axes : Axes
-            Axes in which :meth:`fabric` has drawn.
-        before, after : Snapshot
-            The instants.
-        """
+        """Draw common parts of two instants, and parts of one of them only."""
         ports = [set(one.port_rows().tolist()) for one in (before, after)]
         hosts = [set(one.main_trees()) for one in (before, after)]
 
@@ -177,7 +130,6 @@ class Drawing:
     def _branches(
         self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str], *, zorder: float
     ) -> Any:
-        """Draw the Port VLs of trees along their cables, the thicker the more are behind."""
         layout, rows = self.layout, snapshot.port_rows()
         weight = _behind(rows, snapshot.ports["parent_row"].astype(np.int64), snapshot.depths())
         few = len(layout.senders) <= _FEW_HOSTS
@@ -189,7 +141,7 @@ class Drawing:
         }
 
         def order(place: int) -> tuple[bool, float, str, int]:
-            # Thick lines over thin ones, and changes over what stays.
+            # Thick lines over thin ones, changes over unchanged parts.
             colour, behind, tree = looks[place]
             return colour != CHANGE_COLOURS["both"], behind, colour, tree
 
@@ -222,7 +174,6 @@ class Drawing:
         return thin * min(7, 0.55 + 10.7 * share)
 
     def _hotspots(self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str]) -> Any:
-        """Mark the hosts that roots face."""
         rows = snapshot.port_rows()
         roots = self._roots(snapshot)
         ends = np.array([self.layout.lines[row][1] for row in roots]).reshape(-1, 2)
@@ -242,13 +193,12 @@ class Drawing:
         return stars
 
     def _roots(self, snapshot: Snapshot) -> npt.NDArray[np.int64]:
-        """Return the rows of the roots that face a host."""
         rows = snapshot.port_rows()
         roots: npt.NDArray[np.int64] = rows[(snapshot.depths() == 0) & self.layout.is_last[rows]]
         return roots
 
     def _numbers(self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str]) -> list[Any]:
-        """Write the numbers of trees below their stars, where there is room."""
+        """Only where there is room."""
         rows, roots = snapshot.port_rows(), self._roots(snapshot)
         trees = dict(zip(rows.tolist(), snapshot.ports["tree"].tolist(), strict=True))
         ends = {int(row): self.layout.lines[row][1] for row in roots}
@@ -261,7 +211,7 @@ class Drawing:
         ]
 
     def _name_switches(self, axes: Axes) -> None:
-        """Write the names of switches next to them, where there is room."""
+        """Only where there is room."""
         layout = self.layout
         beside = {"va": "center", "ha": "left", "xytext": (0.28 * self._column(axes), 0)}
         for name, place in zip(layout.switch_names, layout.switches, strict=True):
@@ -271,13 +221,12 @@ class Drawing:
     def _has_room(
         self, axes: Axes, name: str, place: tuple[float, float], others: Sequence[Any]
     ) -> bool:
-        """Return true if a name is shorter than the distance to the next place in the row."""
+        """Return true if a name is shorter than the distance to its neighbour."""
         ways = [abs(x - place[0]) for x, y in others if y == place[1] and x != place[0]]
         points = min(ways, default=math.inf) * self._unit(axes)
         return points > 0.65 * _NAME_SIZE * len(name) + 0.5 * self._column(axes)
 
     def _senders(self, axes: Axes, colours: Mapping[int, str]) -> Any:
-        """Mark the hosts that contribute."""
         alike: dict[str, list[int]] = {}
         for host, colour in colours.items():
             alike.setdefault(colour, []).append(host)
@@ -286,29 +235,26 @@ class Drawing:
         return strokes(axes, marks, list(alike), [width] * len(alike), zorder=5.5)
 
     def _victims(self, axes: Axes, snapshot: Snapshot) -> Any:
-        """Draw rings around the hosts with packets that are victims."""
         rings = dots(self.layout.senders[snapshot.victims()])
         widths = [share * self._column(axes) for share in (0.255, 0.145)]
         return strokes(axes, [rings, rings], [style.REFERENCE, _IDLE], widths, zorder=5)
 
     def _column(self, axes: Axes) -> float:
-        """Width of a leaf switch's column on paper, in points."""
         return min(28, self._unit(axes))
 
     def _unit(self, axes: Axes) -> float:
-        """Width of a unit of the layout on paper, in points."""
+        """Width of a unit of the layout, in points."""
         figure = axes.get_figure(root=True)
         assert figure is not None
         inches = axes.get_position().width * figure.get_size_inches()[0]
         return float(72 * inches / (self.layout.width + 1))
 
     def _dot(self, axes: Axes, share: float) -> float:
-        """Area of a marker that takes this share of a column, in square points."""
+        """Area of a marker with this share of a column, in square points."""
         return (share * self._column(axes)) ** 2
 
 
 _WIDTH_IN = 13.5
-"""Width of a figure in inches, unless a page states it."""
 
 
 def draw_forests(
@@ -319,26 +265,7 @@ def draw_forests(
     stem: str,
     page: style.Page = style.SCREEN,
 ) -> list[Path]:
-    """Draw samples of one or more runs side by side.
-
-    Parameters
-    ----------
-    rows : sequence of sequence of Panel
-        Panels, row by row; rows may differ in length.
-    title : str
-        Title of the figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-    page : Page, optional
-        Width, title and formats of the figure.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Draw samples of one or more runs side by side; rows may differ in length."""
     width_in = page.width_in or _WIDTH_IN
     columns = max(len(row) for row in rows)
     changes = any(panel.since is not None for row in rows for panel in row)
@@ -378,7 +305,6 @@ def draw_forests(
 def _write(
     axes: Axes, text: str, place: tuple[float, float], colour: str, **placing: Any
 ) -> Artist:
-    """Write a name next to a place."""
     return axes.annotate(
         text,
         place,
@@ -418,17 +344,7 @@ def caption(title: str, snapshot: Snapshot) -> str:
 def legend(
     figure: Figure, *, change: bool = False, widths: tuple[Drawing, Axes] | None = None
 ) -> None:
-    """Explain the marks at the bottom of a figure.
-
-    Parameters
-    ----------
-    figure : Figure
-        The figure.
-    change : bool
-        True if some panel shows what has changed.
-    widths : tuple of Drawing and Axes, optional
-        A drawing whose widths of lines are explained, and where it is.
-    """
+    """Explain the marks at the bottom of a figure, and the widths of one drawing."""
     from matplotlib.lines import Line2D
 
     def mark(label: str, marker: str, **look: Any) -> Line2D:
@@ -484,7 +400,6 @@ def legend(
 
 
 def _name_levels(axes: Axes, layout: Layout) -> None:
-    """Name the rows of a drawing at its left edge."""
     heights = sorted({y for _, y in layout.switches}, reverse=True)
     names = {float(layout.senders[:, 1].mean()): "senders"}
     middle = len(heights) // 2
@@ -511,21 +426,11 @@ def _name_levels(axes: Axes, layout: Layout) -> None:
 
 
 _LINE = 12.0
-"""Height of a line of a row's name, in points."""
+"""In points."""
 
 
 def _apart(sizes: Mapping[float, float]) -> dict[float, float]:
-    """Move labels away from the middle until none touches its neighbour.
-
-    Parameters
-    ----------
-    sizes : Mapping of float to float
-        Height of each label, by where its middle should be.
-
-    Returns
-    -------
-    dict of float to float
-        Centre of each.
+    """Move labels apart until none touches its neighbour: heights by centre.
 
     Examples
     --------
@@ -548,7 +453,6 @@ def _apart(sizes: Mapping[float, float]) -> dict[float, float]:
 def _behind(
     rows: npt.NDArray[np.int64], parents: npt.NDArray[np.int64], depths: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Count the members behind each member of a tree, itself included: trunks are thick."""
     count = dict.fromkeys(rows.tolist(), 1)
     for place in np.argsort(-depths, kind="stable"):
         row, parent = int(rows[place]), int(parents[place])

@@ -19,7 +19,7 @@ _LAST_FRAME_MS = 1600
 _SIZE_IN = (11.0, 5.7)
 _DPI = 90
 _NEARLY_WHITE = 248
-# Every third pixel of each third row tells the colours of a frame.
+# Every third pixel of each third row represents the colours of a frame.
 _SAMPLED = 3
 
 
@@ -32,52 +32,14 @@ def draw_steps(
     stem: str,
     page: style.Page = style.SCREEN,
 ) -> list[Path]:
-    """Draw some instants of a run side by side, two in a row.
-
-    Parameters
-    ----------
-    drawing : Drawing
-        The run.
-    indexes : sequence of int
-        Indexes of looks.
-    title : str
-        Title of the figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-    page : Page, optional
-        Width, title and formats of the figure.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Draw some instants of a run side by side, two in a row."""
     panels = [Panel("", drawing, index) for index in indexes]
     rows = [panels[first : first + 2] for first in range(0, len(panels), 2)]
     return draw_forests(rows, title=title, folder=folder, stem=stem, page=page)
 
 
 def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path) -> Path:
-    """Write an animated GIF of a run, one frame for each sample.
-
-    Parameters
-    ----------
-    drawing : Drawing
-        The run.
-    indexes : sequence of int
-        Indexes of looks, in order; at least one.
-    title : str
-        Title in each frame; the time is added.
-    path : Path
-        The file, in a folder that exists.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
+    """Write an animated GIF of a run, one frame for each sample."""
     frames = []
     with style.styled(*_SIZE_IN) as figure:
         figure.set_layout_engine(None)
@@ -88,7 +50,7 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
         canvas = figure.canvas
         assert isinstance(canvas, FigureCanvasAgg)
         canvas.draw()  # type: ignore[no-untyped-call]
-        # Parts that never change are drawn once.
+        # Constant parts are drawn once.
         empty = canvas.copy_from_bbox(figure.bbox)  # type: ignore[no-untyped-call]
         heading = axes.set_title("", fontsize=11)
         for index in indexes:
@@ -113,7 +75,7 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
 
 
 def _common_palette(frames: Sequence[Image.Image]) -> Image.Image:
-    """Find one palette for all frames, so that colours do not flicker: that of the richest."""
+    """One palette for all frames, that of the richest, prevents flickering."""
     width, height = (-(-pixels // _SAMPLED) for pixels in frames[0].size)
     samples = [frame.resize((width, height), Image.Resampling.NEAREST) for frame in frames]
     richest = max(samples, key=lambda one: len(one.getcolors(width * height) or ()))
@@ -123,7 +85,7 @@ def _common_palette(frames: Sequence[Image.Image]) -> Image.Image:
 
 
 def _whiten(image: Image.Image) -> None:
-    """Make white what is nearly white in a palette: quantisation has dimmed the background."""
+    """Whiten a nearly white background that quantisation has dimmed."""
     colours = np.array(image.getpalette(), dtype=np.uint8).reshape(-1, 3)
     colours[(colours >= _NEARLY_WHITE).all(axis=1)] = 255
     image.putpalette(colours.ravel().tolist())

@@ -21,19 +21,10 @@ _MEASURES = (
 
 
 def forest_series(forests: Forests) -> dict[str, FloatArray]:
-    """Compute what the figure shows.
+    """Compute the curves of the figure by sample.
 
-    Parameters
-    ----------
-    forests : Forests
-        The samples of the trees of one run.
-
-    Returns
-    -------
-    dict of str to ndarray of float
-        By look: ``time_ms``; ``trees``; ``ports``, the Port VLs of switches in them;
-        ``victims_percent``, the share of all hosts with packets that are victims; and
-        ``waiting_mib``, what waits in trees, in MiB on the wire.
+    They are ``time_ms``, ``trees``, their Port VLs of switches (``ports``), hosts with victims
+    (``victims_percent``), and ``waiting_mib`` on the wire.
     """
     table = forests.result.tables["forest"]
 
@@ -60,25 +51,7 @@ def draw_over_time(
 ) -> Sequence[Path]:
     """Draw number and size of trees against time.
 
-    Parameters
-    ----------
-    runs : Mapping
-        Samples by the label of the run; ``"off"`` and ``"on"`` stand for congestion control.
-    title : str
-        Title of the figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-    page : Page, optional
-        Width, title and formats of the figure.
-    colours : sequence of str, optional
-        Colours of runs with other labels than ``"off"`` and ``"on"``.
-
-    Returns
-    -------
-    sequence of Path
-        The figure, and the CSV of the numbers behind it.
+    The labels ``"off"`` and ``"on"`` stand for congestion control.
     """
     series = {label: forest_series(forests) for label, forests in runs.items()}
     curves = dict(zip(series, colours, strict=False)) | style.CC_COLOURS

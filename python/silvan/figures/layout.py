@@ -1,9 +1,8 @@
 """Places of the parts of a fabric in an unfolded drawing.
 
-Packets travel downwards: all hosts as senders on top, below them the switches on the way up from
-the hosts, in the middle the highest switches, then the switches on the way down, at the bottom all
-hosts again, as receivers. Each output port has a place of its own in such a drawing, and a
-congestion tree stands with its root at the bottom, as in figures 2 to 4 of gran2012.
+Packets travel downwards: senders on top, switches up to the highest in the middle, switches down,
+receivers at the bottom. Each output port has one place, and a tree stands on its root, as in
+figures 2 to 4 of gran2012.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from silvan.results.result import Result
 
 Point = tuple[float, float]
 
-# Hosts of one switch are in one row if they are few, else in a block of three columns. Distances
-# are in widths of a leaf switch.
+# Few hosts of a switch are in one row, else in three columns. Distances are in widths of a leaf
+# switch.
 _ONE_ROW = 8
 _HOST_COLUMNS = 3
 _HOST_STEP = 0.26
@@ -30,24 +29,8 @@ _BLOCK_WIDTH = 0.78
 class Layout:
     """Places of hosts, switches and output ports.
 
-    Attributes
-    ----------
-    senders, receivers : ndarray of float
-        Places of the hosts as senders and as receivers, one row per host.
-    switches : list of tuple
-        Places of all switches; a switch that is passed on the way up and down has two.
-    switch_names : list of str
-        Their names.
-    port_names : list of str, by row of the table ``ports``
-        Names of the ports, as ``node:port``.
-    lines : list of tuple, by row of the table ``ports``
-        Both ends of the cable as that output port uses it.
-    is_uplink : ndarray of bool, by row of the table ``ports``
-        True if the port is a host's own.
-    is_last : ndarray of bool, by row of the table ``ports``
-        True if the port faces a host.
-    width, height : float
-        Extent of the drawing.
+    Switches passed on the way up and down have two places. Names, lines (both ends of the cable),
+    ``is_uplink`` (a host's port) and ``is_last`` (faces a host) are by row of ``ports``.
     """
 
     senders: npt.NDArray[np.float64]
@@ -63,18 +46,7 @@ class Layout:
 
 
 def lay_out(result: Result) -> Layout:
-    """Lay a result's fabric out.
-
-    Parameters
-    ----------
-    result : Result
-        The run; its table ``ports`` says what is cabled to what.
-
-    Returns
-    -------
-    Layout
-        The places. Levels are distances from the nearest host, so any fabric has some.
-    """
+    """Lay a result's fabric out; levels are distances from the nearest host."""
     hosts = result.hosts["name"].to_pylist()
     nodes = result.ports["node"].to_pylist()
     peers = [peer.rpartition(":")[0] for peer in result.ports["peer"].to_pylist()]
@@ -119,7 +91,7 @@ def lay_out(result: Result) -> Layout:
         if peer in receivers:
             return place_of(node, up=False), receivers[peer]
         up = levels[peer] > levels[node]
-        # Between switches of one level the way is neither up nor down.
+        # Between switches of one level the path is neither up nor down.
         level_way = levels[peer] == levels[node]
         return place_of(node, up=up or level_way), place_of(peer, up=up)
 
@@ -140,7 +112,6 @@ def lay_out(result: Result) -> Layout:
 
 
 def _levels(hosts: list[str], nodes: list[str], peers: list[str]) -> dict[str, int]:
-    """Distance of every switch from its nearest host, 0 for a leaf, in the order of the ports."""
     neighbours: dict[str, list[str]] = {}
     for node, peer in zip(nodes, peers, strict=True):
         neighbours.setdefault(node, []).append(peer)

@@ -40,16 +40,16 @@ _SHARES = (("median", 0.5), ("99th percentile", 0.99), ("99.9th percentile", 0.9
 
 
 _DASHES = ("-", "--", ":", "-.")
-"""Strokes of the parts of a run where each run has a colour."""
+"""Strokes of a run's parts if each run has a colour."""
 
 _LETTER = 0.52 / 72
-"""Mean width of a letter in inches, for each point of the size of the type."""
+"""Mean width of a letter in inches per point."""
 
 _HANDLE = 6
-"""Width of the stroke and the space of a legend's entry, in letters."""
+"""Width of a legend's entry without text, in letters."""
 
 _PARTS_OF_RUN = 2
-"""Hosts or ports of a run that are drawn by default where there are several runs."""
+"""Default parts per run if there are several runs."""
 
 
 def plot(results: Sequence[Result], labels: Sequence[str] = ()) -> ResultPlots:
@@ -170,11 +170,10 @@ class ResultPlots:
         return self._page.figure(width_in, height_in, title)
 
     def _parts(self, most: int) -> int:
-        """Return how many hosts or ports to draw by default, of ``most`` of a single run."""
+        """``most`` is for a single run."""
         return most if len(self._results) == 1 else min(most, _PARTS_OF_RUN)
 
     def _look(self, run: int, part: int, name: str, parts: int, colour: str = "") -> dict[str, Any]:
-        """Return colour, stroke and label of a curve: one of the parts of a run."""
         if len(self._results) == 1:
             colour = colour or _COLOURS[part % len(_COLOURS)]
             return {"color": colour, "linestyle": "-", "label": name}
@@ -186,13 +185,6 @@ class ResultPlots:
         }
 
     def _needed(self, table: str, reason: str, hint: str) -> None:
-        """Refuse results without a table.
-
-        Raises
-        ------
-        SilvanError
-            A result has no such table.
-        """
         for result in self._results:
             if table not in result.tables:
                 raise SilvanError(f"{result.scenario.name}: {reason}", hint=hint)
@@ -264,7 +256,7 @@ class ResultPlots:
                 for name in every[0]
                 if all(name in one for one in every)
             }
-            # Ports without a queue say nothing where others have one.
+            # Ports without a queue are omitted if others have one.
             shown = {name: peak for name, peak in peaks.items() if peak} or peaks
             ports = sorted(shown, key=lambda name: -shown[name])[: self._parts(most)]
         with self._figure(*_SIZE) as figure:
@@ -476,12 +468,10 @@ def _groups(result: Result) -> list[tuple[str, npt.NDArray[np.intp], str]]:
 
 
 def _hosts(result: Result, names: Sequence[str]) -> list[tuple[str, npt.NDArray[np.intp], str]]:
-    """Return name, column and no colour of some hosts."""
     return [(name, np.array([_host(result, name)]), "") for name in names]
 
 
 def _host(result: Result, name: str) -> int:
-    """Find a host by its name."""
     names: list[str] = result.hosts["name"].to_pylist()
     if name not in names:
         raise SilvanError(
@@ -496,7 +486,7 @@ def _flows(
 ) -> tuple[npt.NDArray[np.str_], FloatArray, FloatArray, FloatArray]:
     """Return class, completion time in ps, slowdown and size of flows after the warm-up.
 
-    Times and slowdowns of unfinished flows are infinite.
+    Unfinished flows are infinite.
     """
     table = result.flows
     table = table.filter(table["measured"])
@@ -514,14 +504,13 @@ def _flows(
 
 
 def _by_size(sizes: FloatArray, groups: int) -> list[npt.NDArray[np.intp]]:
-    """Split flows into groups of neighbouring sizes; flows of one size are in one group."""
+    """Flows of one size are in one group."""
     order = np.argsort(sizes, kind="stable")
     starts = np.searchsorted(sizes[order], sizes[order][np.arange(groups) * len(order) // groups])
     return np.split(order, np.unique(starts)[1:])
 
 
 def _utilisation(result: Result) -> tuple[list[str], FloatArray]:
-    """Return the switches, and the utilisation of their ports in percent: a row for each."""
     ports = result.ports
     hosts = set(result.hosts["name"].to_pylist())
     nodes = ports["node"].to_pylist()
@@ -545,7 +534,7 @@ def _port_names(result: Result) -> list[str]:
 
 
 def _peaks(result: Result) -> dict[str, int]:
-    """Return the largest queue of each port in bytes."""
+    """In bytes."""
     series, names = result.tables["port_series"], _port_names(result)
     queued = series["queued_bytes"].to_numpy()
     peaks = np.zeros(len(names), dtype=queued.dtype)
@@ -554,7 +543,6 @@ def _peaks(result: Result) -> dict[str, int]:
 
 
 def _queues(result: Result, ports: Sequence[str]) -> list[tuple[str, FloatArray, FloatArray, str]]:
-    """Return name, sample times, queued bytes and no colour of ports."""
     series, names = result.tables["port_series"], _port_names(result)
     rows = series["ports_row"].to_numpy()
     queued = series["queued_bytes"].to_numpy()
@@ -570,7 +558,6 @@ def _queues(result: Result, ports: Sequence[str]) -> list[tuple[str, FloatArray,
 
 
 def _waiting(result: Result) -> list[tuple[str, FloatArray, FloatArray, str]]:
-    """Return name, sample times, queued bytes and colour of trees, and of all that waits."""
     forest = result.tables["forest"]
     times_ms = _ms(forest["time_ps"])
     return [
@@ -580,19 +567,17 @@ def _waiting(result: Result) -> list[tuple[str, FloatArray, FloatArray, str]]:
 
 
 def _ms(times_ps: pa.ChunkedArray) -> FloatArray:
-    """Convert times to milliseconds."""
     milliseconds: FloatArray = times_ps.to_numpy().astype(np.float64) / 1e9
     return milliseconds
 
 
 def _curve(axes: Axes, times_ms: FloatArray, values: FloatArray, look: dict[str, Any]) -> None:
-    """Draw a quantity over time; a single sample is a dot."""
     marker = "o" if len(times_ms) == 1 else ""
     axes.plot(times_ms, values, marker=marker, **look)
 
 
 def _ends(axes: Axes) -> tuple[float, float]:
-    """Return the time of the last sample, and that of the last one that is not 0."""
+    """Return the times of the last sample, and of the last nonzero one."""
     curves = [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in axes.lines]
     ends = (times[-1] for times, _ in curves if len(times))
     lasts = (times[values != 0].max(initial=0) for times, values in curves)
@@ -600,11 +585,10 @@ def _ends(axes: Axes) -> tuple[float, float]:
 
 
 def _over_time(axes: Axes, quantity: str, runs: int) -> None:
-    """Label the axes of a quantity over time."""
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     end_ms, last_ms = _ends(axes)
-    # Flows may end long before the run; the rest of the figure would be empty.
+    # Flows may end long before the run.
     is_short = 0 < last_ms < end_ms / 2
     if is_short:
         axes.set_xlim(right=min(end_ms, 1.25 * last_ms))
@@ -615,7 +599,6 @@ def _over_time(axes: Axes, quantity: str, runs: int) -> None:
 
 
 def _legend(axes: Axes, runs: int = 1) -> None:
-    """Explain the curves, if there are any."""
     _, labels = axes.get_legend_handles_labels()
     if labels:
         figure = axes.get_figure(root=True)
@@ -623,5 +606,5 @@ def _legend(axes: Axes, runs: int = 1) -> None:
         size = mpl.rcParams["font.size"] * _LETTER
         entry_in = size * (max(map(len, labels)) + _HANDLE)
         fitting = max(1, int(figure.get_figwidth() / entry_in))
-        # A column for each run; its parts are below each other.
+        # A column for each run, with its parts below each other.
         style.legend_below(axes, columns=min(runs if runs > 1 else 3, fitting, len(labels)))

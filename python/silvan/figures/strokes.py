@@ -18,23 +18,14 @@ if TYPE_CHECKING:
 
 Places = npt.NDArray[np.float64]
 
-# Length of a dot in units of the data: no eye sees it, but a line of no length is not drawn.
+# Length of a dot in data units: lines of no length are not drawn.
 _NO_LENGTH = 1e-3
 
 
 def curves(ends: Places) -> Path:
     """Join curves that leave and arrive upright to one path.
 
-    Parameters
-    ----------
-    ends : ndarray of float
-        Both ends of each, of shape (curves, 2, 2). Between ends of one height stands an arc, above
-        if it leads to the right, and below if to the left.
-
-    Returns
-    -------
-    Path
-        The path.
+    Ends have the shape (curves, 2, 2). Equal heights get an arc, above if it leads to the right.
     """
     (x0, y0), (x1, y1) = ends.reshape(-1, 2, 2).transpose(1, 2, 0)
     is_level = y0 == y1
@@ -46,21 +37,9 @@ def curves(ends: Places) -> Path:
 
 
 def dots(places: Places) -> Path:
-    """Join dots to one path: lines of no length, whose round ends are to make the dots.
-
-    Parameters
-    ----------
-    places : ndarray of float
-        Middles of the dots, of shape (dots, 2).
-
-    Returns
-    -------
-    Path
-        The path. A dot is as wide as the line that it is drawn with.
-    """
+    """Join dots to one path of shape (dots, 2): short lines with round ends."""
     x, y = places.reshape(-1, 2).T
-    # Oblique, because renderers round the ends of horizontal and vertical lines to whole pixels,
-    # and a dot whose ends meet is not drawn.
+    # Oblique, because renderers round the ends of horizontal and vertical lines to whole pixels.
     ends = np.stack((x, y, x + _NO_LENGTH, y + _NO_LENGTH), axis=-1)
     return _path(ends, (Path.MOVETO, Path.LINETO))
 
@@ -74,27 +53,9 @@ def strokes(
     zorder: float,
     alpha: float | None = None,
 ) -> PathCollection:
-    """Draw paths with round ends.
+    """Draw paths with round ends; widths are in points, higher ``zorder`` is above.
 
-    Parameters
-    ----------
-    axes : Axes
-        Axes to draw in, in units of their data.
-    paths : sequence of Path
-        Paths to draw. A crossing of a path with itself is not drawn twice.
-    colours : sequence of str
-        Colour of each.
-    widths : sequence of float
-        Width of each, in points.
-    zorder : float
-        Order of drawing: higher is above.
-    alpha : float, optional
-        Opacity of all; 1 by default.
-
-    Returns
-    -------
-    PathCollection
-        The artist.
+    A crossing of a path with itself is not drawn twice.
     """
     drawn = PathCollection(
         list(paths),
@@ -104,7 +65,7 @@ def strokes(
         capstyle="round",
         alpha=alpha,
         zorder=zorder,
-        # Else the ends of a dot would come to lie on the same pixel.
+        # Else the ends of a dot would share a pixel.
         snap=False,
     )
     axes.add_collection(drawn, autolim=False)
@@ -114,22 +75,9 @@ def strokes(
 def symbol(
     axes: Axes, path: Path, colour: str, width: float, *, zorder: float, alpha: float | None = None
 ) -> None:
-    """Draw a path that is in many panels of one size: an SVG then holds it only once.
+    """Draw a path that is in many panels of one size, once in an SVG.
 
-    Parameters
-    ----------
-    axes : Axes
-        Axes to draw in, in units of their data. Neither their place nor their limits may change.
-    path : Path
-        Path to draw.
-    colour : str
-        Its colour.
-    width : float
-        Its width, in points.
-    zorder : float
-        Order of drawing: higher is above.
-    alpha : float, optional
-        Opacity; 1 by default.
+    Neither place nor limits of the axes may change.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -155,8 +103,7 @@ def symbol(
 
 
 def _path(corners: Places, codes: Sequence[np.uint8]) -> Path:
-    """Join lines of points, each with the same codes."""
     path = Path(corners.reshape(-1, 2), np.tile(codes, len(corners)))
-    # Dots would be taken for parts of a line that can go.
+    # Dots would be removed as parts of a line.
     path.should_simplify = False
     return path

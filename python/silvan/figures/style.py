@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-# From the palette of Okabe and Ito, which colour-blind readers can distinguish. Vermilion has
-# always meant "no control" and blue "control" in every figure.
+# Palette of Okabe and Ito for colour-blind readers. Vermilion always means "no control", blue
+# "control".
 CC_COLOURS = {"off": "#D55E00", "on": "#0072B2"}
 CC_LABELS = {"off": "CC off", "on": "CC on"}
-# For curves that are distinguished by a quantity: further colours of the same palette.
+# Curves distinguished by a quantity: further colours of the palette.
 SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#E69F00")
 VIOLET = "#7A35D8"
 REFERENCE = "#000000"
 INK = "#333333"
-# Colours of many curves; on the page of a report, too, each curve has a separate colour.
+# Colours of many curves, also on the page of a report.
 CURVES = (CC_COLOURS["on"], CC_COLOURS["off"], *SHADES[1:3], VIOLET, REFERENCE)
 FAINT = "#8C8C8C"
 
@@ -66,9 +66,9 @@ _SETTINGS: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
     "legend.frameon": False,
     "svg.fonttype": "none",
-    # Publishers refuse the fonts of type 3 that are the default.
+    # Publishers refuse type 3 fonts, the default.
     "pdf.fonttype": 42,
-    # A fixed salt makes the ids in an SVG, and so the whole file, the same for the same data.
+    # A fixed salt makes equal data give equal SVG files.
     "svg.hashsalt": "silvan",
 }
 
@@ -78,40 +78,33 @@ _NARROW: dict[Any, Any] = {
     "legend.fontsize": 7,
     "lines.linewidth": 1.2,
 }
-"""Settings of a figure as wide as a column of a paper."""
+"""For the width of a paper's column."""
 
 WIDTHS_IN: Mapping[str, float | None] = {"screen": None, "column": 3.5, "page": 7.16}
-"""Widths of figures in inches: their own, and those of a column and a page of IEEE's papers."""
+"""Widths in inches: column and page of IEEE's papers."""
 
 _DPI = 200
 # A third of the time of Pillow's default, and hardly larger files.
 _PNG = {"compress_level": 3}
-# Coordinates in an SVG. A thousandth of a point is finer than any screen or printer.
+# A thousandth of a point is finer than any screen or printer.
 _PLACE = re.compile(rb'\b(?:d|x|y)="[^"]*"')
 _PART = re.compile(rb"<(use|path)\b([^>]*)/>")
-# Points of a curve that have names in an SVG, and how far from one the pointer may be.
+# Points of a curve that have names in an SVG, and maximum distance of the pointer.
 _MOST_NAMED = 300
 _NAMED_RADIUS = 4
-# The definitions at the start of a group.
+# Definitions at the start of a group.
 _DEFINITIONS = re.compile(rb"\s*<defs>.*?</defs>", re.DOTALL)
 _TOO_FINE = re.compile(rb"(?<=\.\d\d\d)\d+")
 
 
 Numbers: TypeAlias = tuple[Sequence[str], Sequence[Sequence[object]]]
-"""Data behind a figure: names of the columns with their units, and the rows."""
+"""Data of a figure: columns with units, and rows."""
 
 
 class NotebookFigure(Figure):
     """A figure that notebooks show without a window system of matplotlib.
 
-    Attributes
-    ----------
-    named_parts : list of tuple of str
-        Names of the parts of some artists, which have their place in the list as their id.
-    named_points : list of tuple
-        Axes, place in units of their data, and the name of what is there.
-    curve_names : dict of Artist to str
-        Names of curves that no legend names.
+    Names are for parts of artists, places in axes, and curves without a legend.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -126,17 +119,7 @@ class NotebookFigure(Figure):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Page of a figure: its width, and if it has a title.
-
-    Attributes
-    ----------
-    width : str
-        A key of :data:`WIDTHS_IN`.
-    has_title : bool
-        True if the figure has its title.
-    formats : tuple of str
-        Formats of its files.
-    """
+    """Page of a figure: width (of :data:`WIDTHS_IN`), title, and formats."""
 
     width: str = "screen"
     has_title: bool = True
@@ -164,7 +147,6 @@ class Page:
 
 
 SCREEN = Page()
-"""A figure for a screen, with its own width and a title."""
 
 
 @contextmanager
@@ -173,20 +155,7 @@ def styled(
 ) -> Iterator[Figure]:
     """Make a figure in the project's style.
 
-    Parameters
-    ----------
-    width_in, height_in : float
-        Size in inches.
-    title : str, optional
-        Title above all panels.
-    is_narrow : bool, optional
-        Take smaller type and thinner lines.
-
-    Yields
-    ------
-    Figure
-        A figure without axes that no window system knows of. The style holds inside the block, so
-        save the figure there too.
+    The style applies inside the block, so save the figure there.
     """
     with mpl.rc_context(_SETTINGS | (_NARROW if is_narrow else {})):
         figure = NotebookFigure(figsize=(width_in, height_in), layout="constrained")
@@ -198,12 +167,7 @@ def styled(
 
 
 def run_colours(is_controlled: Sequence[bool]) -> list[str]:
-    """Choose colours of runs: vermilion for runs without control if other runs have control.
-
-    Parameters
-    ----------
-    is_controlled : sequence of bool
-        True for each run with congestion control.
+    """Choose colours of runs: vermilion without control if other runs have control.
 
     Examples
     --------
@@ -218,15 +182,7 @@ def run_colours(is_controlled: Sequence[bool]) -> list[str]:
 
 
 def name_parts(artist: Artist, names: Sequence[str]) -> None:
-    """Give the parts of an artist names, which a browser shows where the pointer is in an SVG.
-
-    Parameters
-    ----------
-    artist : Artist
-        A collection of marks or paths.
-    names : sequence of str
-        A name for each part, in the order in which they are drawn.
-    """
+    """Name the parts of an artist, in drawing order; a browser shows the name at the pointer."""
     figure = artist.get_figure(root=True)
     assert isinstance(figure, NotebookFigure)
     artist.set_gid(f"named-{len(figure.named_parts)}")
@@ -234,32 +190,14 @@ def name_parts(artist: Artist, names: Sequence[str]) -> None:
 
 
 def name_point(axes: Axes, x: float, y: float, name: str) -> None:
-    """Give a place a name, which a browser shows where the pointer is in an SVG.
-
-    Parameters
-    ----------
-    axes : Axes
-        Axes of the text.
-    x, y : float
-        The place, in units of the data.
-    name : str
-        The name, and values.
-    """
+    """Name a place in data units; a browser shows the name at the pointer."""
     figure = axes.get_figure(root=True)
     assert isinstance(figure, NotebookFigure)
     figure.named_points.append((axes, x, y, name))
 
 
 def name_curve(curve: Artist, name: str) -> None:
-    """Give a curve, or marks, that no legend names a name: a browser shows it with the values.
-
-    Parameters
-    ----------
-    curve : Artist
-        A line, marks of a scatter plot, or horizontal or vertical lines.
-    name : str
-        Its name.
-    """
+    """Name a curve or marks without a legend; a browser shows name and values."""
     figure = curve.get_figure(root=True)
     assert isinstance(figure, NotebookFigure)
     figure.curve_names[curve] = name
@@ -286,21 +224,7 @@ def legend_below(
     note: str = "",
     **spacing: float,
 ) -> None:
-    """Put one legend below all panels of a figure.
-
-    Parameters
-    ----------
-    axes : Axes
-        One of the panels.
-    handles : Mapping, optional
-        Artists to explain, by name; by default those with labels in these axes.
-    columns : int, optional
-        Columns of the legend; by default all names are in one row.
-    note : str, optional
-        Note in small type above the names.
-    **spacing : float
-        Lengths of matplotlib's legend, such as ``handlelength``.
-    """
+    """Put one legend below all panels of a figure."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     if handles is None:
@@ -326,29 +250,10 @@ def save(
     numbers: Numbers | None = None,
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
-    """Write a figure in several formats, and its numbers as CSV, each whole or not at all.
-
-    Parameters
-    ----------
-    figure : Figure
-        The finished figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-    numbers : tuple, optional
-        The numbers behind the figure.
-    formats : sequence of str
-        Some of ``"png"``, ``"svg"`` and ``"pdf"``.
-
-    Returns
-    -------
-    list of Path
-        The files, in the order of the formats.
-    """
+    """Write a figure in several formats, and its numbers as CSV, each completely or not at all."""
     engine = figure.get_layout_engine()
     if engine is not None:
-        # Once, and the same for all files: left on, it would work at each of them, and twice.
+        # Once for all files, else it would apply at each.
         figure.set_dpi(_DPI)
         engine.execute(figure)
         figure.set_layout_engine(None)
@@ -364,7 +269,6 @@ def save(
 
 
 def _drawn(figure: Figure, name: str) -> bytes:
-    """Return a figure in a format."""
     if name == "png":
         return _file(figure, metadata={"Software": None}, pil_kwargs=_PNG)
     if name == "pdf":
@@ -379,7 +283,7 @@ def _drawn(figure: Figure, name: str) -> bytes:
 
 
 def _name_lines(figure: NotebookFigure) -> bytes:
-    """Name curves, bars and marks, and return marks that are not seen but have names."""
+    """Name curves, bars and marks, and return invisible marks with names."""
     for axes in figure.axes:
         if not axes.get_visible() or not axes.axison:
             continue
@@ -412,12 +316,11 @@ def curve_name(curve: Artist) -> str:
 
 
 def _name_curve(axes: Axes, curve: Artist, name: str) -> None:
-    """Name a curve, and its points with their values."""
     if isinstance(curve, Line2D):
         places = np.asarray(curve.get_xydata(), np.float64).reshape(-1, 2)
         in_data = curve.get_transform().contains_branch_seperately(axes.transData)
         if not all(in_data):
-            # A line across all of the axes, at one value.
+            # A line across the axes, at one value.
             which: Literal["x", "y"] = "y" if in_data[1] else "x"
             value = _axis_value(axes, which, places[0][int(which == "y")])
             name_parts(curve, [f"{name}\n{value}"])
@@ -441,7 +344,6 @@ def _named_value(axes: Axes, name: str, x: float, y: float) -> str:
 
 
 def _axis_value(axes: Axes, which: Literal["x", "y"], value: float) -> str:
-    """Return a value with the name of its axis; of an axis with names, the name at this place."""
     name = _axis_name(axes, which) or (axes.get_title("left") if which == "y" else "")
     axis = axes.xaxis if which == "x" else axes.yaxis
     formatter = axis.get_major_formatter()
@@ -455,14 +357,14 @@ def _axis_value(axes: Axes, which: Literal["x", "y"], value: float) -> str:
 
 
 def _axis_name(axes: Axes, which: Literal["x", "y"]) -> str:
-    """Return the name of an axis; of panels with one axis for all, the last one may have it."""
+    """Panels may share the last one's axis name."""
     shared = axes.get_shared_x_axes() if which == "x" else axes.get_shared_y_axes()
     names = (getattr(one, f"get_{which}label")() for one in (axes, *shared.get_siblings(axes)))
     return next((name.replace("\n", " ") for name in names if name), "")
 
 
 def _hidden_mark(axes: Axes, x: float, y: float, name: str, height: float) -> bytes:
-    """Return a mark with a name; nothing of a place outside the axes."""
+    """Empty for a place outside the axes."""
     place = axes.transData.transform((x, y))
     if not axes.bbox.padded(1).contains(*place):
         return b""
@@ -475,14 +377,13 @@ def _hidden_mark(axes: Axes, x: float, y: float, name: str, height: float) -> by
 
 
 def _file(figure: Figure, **how: Any) -> bytes:
-    """Give a figure as the content of a file."""
     data = io.BytesIO()
     figure.savefig(data, dpi=_DPI, **how)
     return data.getvalue()
 
 
 def _named(drawing: bytes, named_parts: Sequence[Sequence[str]]) -> bytes:
-    """Put names into an SVG, as titles of the marks and paths of the groups with these ids."""
+    """Put names into an SVG, as titles in the groups with these ids."""
     for place, names in enumerate(named_parts):
         before, opening, after = drawing.partition(f'<g id="named-{place}">'.encode())
         rest = iter(names)
@@ -494,7 +395,7 @@ def _named(drawing: bytes, named_parts: Sequence[Sequence[str]]) -> bytes:
             title = f"<title>{escape(name)}</title>".encode()
             return b"<%s%s>%s</%s>" % (part[1], part[2], title, part[1])
 
-        # Definitions, which are drawn once and used many times, have no names.
+        # Definitions are drawn once and used many times, so they have no names.
         definitions = _DEFINITIONS.match(after)
         start = definitions.end() if definitions else 0
         drawing = before + opening + after[:start]
@@ -503,33 +404,17 @@ def _named(drawing: bytes, named_parts: Sequence[Sequence[str]]) -> bytes:
 
 
 def _shorten(place: re.Match[bytes]) -> bytes:
-    """Round down the numbers of a place in an SVG."""
     return _TOO_FINE.sub(b"", place[0])
 
 
 def save_csv(header: Sequence[str], rows: Sequence[Sequence[object]], path: Path) -> Path:
-    """Write the numbers behind a figure as comma-separated values.
-
-    Parameters
-    ----------
-    header : sequence of str
-        Names of the columns, with their units.
-    rows : sequence of sequence
-        The values.
-    path : Path
-        The file.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
+    """Write the numbers behind a figure as comma-separated values."""
     lines = [",".join(header), *(",".join(map(_cell, row)) for row in rows)]
     write_text(path, "\n".join(lines) + "\n")
     return path
 
 
 def _cell(value: object) -> str:
-    """Write a value; what is missing or not a number leaves its cell empty."""
+    """Missing values leave their cell empty."""
     is_missing = value is None or (isinstance(value, float) and math.isnan(value))
     return "" if is_missing else str(value)

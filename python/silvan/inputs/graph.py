@@ -12,29 +12,16 @@ _SWITCH = ("ports", "lid", "guid")
 _HOST = ("lid", "guid", "port-guid", "adapter-port", "router")
 _CABLE = ("speed", "width", "rate", "length", "latency")
 _SIMILAR = 0.75
-"""Least similarity of a misspelt attribute."""
+"""For misspelt attributes."""
 
 MOST_PORTS = 254
-"""Highest number of a port of a switch: IBA specification, volume 1, chapter 18."""
+"""IBA specification, volume 1, chapter 18."""
 
 
 def fabric_lists(graph: Any) -> dict[str, TomlInput]:
-    """Give the lists ``switch``, ``host`` and ``cable`` of the table ``fabric``.
+    """Return the lists ``switch``, ``host`` and ``cable`` of ``fabric`` for a networkx graph.
 
-    Parameters
-    ----------
-    graph : networkx.Graph or networkx.MultiGraph
-        See :meth:`silvan.Scenario.from_networkx`.
-
-    Returns
-    -------
-    dict
-        The lists. Cables take the ports of a switch in the order of the graph's edges.
-
-    Raises
-    ------
-    ScenarioError
-        It is no undirected graph, or a node or an edge cannot be part of a fabric.
+    Cables take the ports of a switch in the order of the graph's edges.
     """
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "degree", "is_directed")):
         raise ScenarioError(
@@ -121,9 +108,9 @@ def from_lists(fabric: dict[str, Any]) -> Any:
 
 
 def _of(values: Any, keys: tuple[str, ...], place: str) -> dict[str, TomlInput]:
-    """Take the attributes that are keys of a scenario; underscores mean hyphens.
+    """Select attributes that are keys of a scenario, with underscores for hyphens.
 
-    Graphs have other attributes, too, but one that looks like a key is a slip of the pen.
+    Other attributes have no effect, unless they are similar to a key.
     """
     names = {name: key for key in keys for name in (key, key.replace("-", "_"))}
     for name in values:

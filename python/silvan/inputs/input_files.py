@@ -1,8 +1,4 @@
-"""Text files that users name, read up to a limit.
-
-A path may name a device, or a pipe that the process has open, such as ``/dev/stdin``. These may
-never end, so that what is read of them is limited. A named pipe would wait for its writer.
-"""
+"""Text files of users, read up to a limit, because a device or open pipe may never end."""
 
 from __future__ import annotations
 
@@ -14,40 +10,18 @@ from pathlib import Path
 from silvan.errors import ScenarioError, shown
 
 SCENARIO_BYTES = 64 << 20
-"""Largest scenario file."""
+"""In bytes."""
 
 CONFIGURATION_BYTES = 1 << 20
-"""Largest configuration file of the congestion manager, and largest file of faults."""
+"""Configurations of the congestion manager, and faults."""
 
 
 TRACE_BYTES = 256 << 20
-"""Largest trace that a plug-in reads."""
+"""For plug-ins."""
 
 
 def read_bytes(path: str | Path, limit: int, what: str, hint: str) -> bytes:
-    """Read a file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    limit : int
-        Its largest size in bytes.
-    what : str
-        Noun for the file in errors.
-    hint : str
-        Advice if it cannot be read.
-
-    Returns
-    -------
-    bytes
-        Its contents.
-
-    Raises
-    ------
-    ScenarioError
-        The file cannot be read, or is a named pipe or larger than the limit.
-    """
+    """Read a file of at most ``limit`` bytes, which is no named pipe."""
     if not isinstance(path, str | os.PathLike):
         raise ScenarioError(f"{shown(repr(path))} is not a path", hint=hint)
     source = str(path)
@@ -76,19 +50,9 @@ def read_bytes(path: str | Path, limit: int, what: str, hint: str) -> bytes:
 
 
 def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
-    """Read a file of text, as :func:`read_bytes` does.
+    """Read a file as :func:`read_bytes` does, with line ends as in Unix.
 
     The text is UTF-8, or UTF-16 with a byte order mark, as PowerShell's redirection writes it.
-
-    Returns
-    -------
-    str
-        The text, with line ends as in Unix.
-
-    Raises
-    ------
-    ScenarioError
-        As those of :func:`read_bytes`, or the file is no such text.
     """
     data = read_bytes(path, limit, what, hint)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -105,13 +69,7 @@ def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
 
 
 def is_named_pipe(path: Path) -> bool:
-    """Tell whether reading a file would wait for a writer; pipes that are open already are in /dev.
-
-    Raises
-    ------
-    OSError
-        There is no such file.
-    """
+    """Return true if reading would wait for a writer; open pipes are in /dev."""
     opened = path.is_absolute() and path.parts[1:2] in (("dev",), ("proc",))
     return not opened and stat.S_ISFIFO(path.stat().st_mode)
 

@@ -25,29 +25,19 @@ COLLECTIVES = (
     "incast",
     "scatter",
 )
-"""Names of the collective operations."""
 
 MOST_RANKS = 1 << 20
-"""Ranks of a program, as many as a scenario may have."""
+"""As many as a scenario may have."""
 
 LARGEST_TAG = (1 << 32) - 1
-"""Largest tag of a message."""
 
 LONGEST_S = 20 * 3600
-"""Longest time that an operation computes."""
+"""Longest computation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A send or receive that has been started.
-
-    Attributes
-    ----------
-    rank : int
-        Whose it is.
-    label : str
-        Its label in the schedule.
-    """
+    """A started send or receive of a rank, with its label in the schedule."""
 
     rank: int
     label: str
@@ -117,10 +107,9 @@ class Rank:
         self._after = [*self._after, *(request.label for request in requests)]
 
     def take_part(self, operation: str, size: str = "0 B", algorithm: str | None = None) -> None:
-        """Take part in a collective operation of all ranks, and wait until this rank is through.
+        """Take part in a collective operation of all ranks, and wait for this rank's end.
 
-        All ranks must take part in the same operations in the same order; it is simpler to call
-        :meth:`Program.collective`.
+        All ranks must call it in the same order; :meth:`Program.collective` is simpler.
         """
         checked_argument("operation", operation, str, f"one of {', '.join(COLLECTIVES)}")
         if algorithm is not None:

@@ -11,10 +11,9 @@ from typing import Any
 from silvan import _silvan
 
 Effective = Callable[[str], str | None] | None
-"""Finds the value in effect of a key that a scenario leaves out, by its path."""
+"""Finds the value in effect of an omitted key, by its path."""
 
 UNLIMITED = "unlimited"
-"""The value of a limit that bounds nothing."""
 
 
 _MOST_DIGITS = 18
@@ -147,7 +146,6 @@ class Table(Mapping[str, Any]):
 
 @cache
 def _known_keys(path: str) -> frozenset[str]:
-    """Return the keys that a table of a scenario may have."""
     schema = json.loads(_silvan.schema())
     tables = [schema]
     for word in path.split(".")[1:]:
@@ -162,7 +160,7 @@ def _known_keys(path: str) -> frozenset[str]:
 def _shapes(
     tables: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], keyword: str
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the schemas that some schemas refer to or consist of, and that have a keyword."""
+    """Yield schemas with a keyword among referenced and combined ones."""
     for one in tables:
         if keyword in one:
             yield one

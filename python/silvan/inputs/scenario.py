@@ -31,10 +31,10 @@ from silvan.interruptible import interruptible
 if TYPE_CHECKING:
     from silvan.plugins.expansion import PluggedIn
 
-# The start of a comment of a scenario's text about a plug-in.
+# Start of a comment about a plug-in in a scenario's text.
 _PLUG_IN = "# plug-in: "
 
-# Prefix of errors on a value within the sweep's table, before the key of the value.
+# Prefix of errors on a value in the sweep's table.
 _IN_SWEEP = re.compile(r"^sweep\.vary\.(?:.*?\.\d+: )?")
 
 # A node in the output of ibnetdiscover, also with lost tabs.
@@ -46,15 +46,7 @@ _GRID = 'give for example {"host.sink-rate": ["4 Gbit/s", "8 Gbit/s"]}'
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Messages that arrive at their senders.
-
-    Attributes
-    ----------
-    messages : int
-        Number of messages, or of flows.
-    payload_bytes : int
-        Their payload.
-    """
+    """Messages or flows that arrive at their senders, and their payload."""
 
     messages: int
     payload_bytes: int
@@ -127,7 +119,6 @@ class Scenario:
         return scenario
 
     def _changed(self, overrides: list[tuple[str, str]]) -> Scenario:
-        """Make a copy with further overrides, dotted keys and TOML literals."""
         if self._plugged_in is None:
             try:
                 return self._wrap(_with_overrides(self._native, overrides))
@@ -347,7 +338,7 @@ class Scenario:
         try:
             return self._changed([("sweep.vary", vary)])
         except ScenarioError as error:
-            # The error concerns one key of the grid, not the whole grid that is set here.
+            # The error concerns one key, not the whole grid.
             message = _IN_SWEEP.sub("", error.message)
             raise ScenarioError(message, "grid", hint=error.hint, key=error.key) from None
 
@@ -416,7 +407,7 @@ class Scenario:
         return self._table
 
     def _effective(self, path: str) -> str | None:
-        """Return the size of buffers that the scenario leaves out, if all have the same."""
+        """None if buffers differ."""
         in_hosts = {"scenario.switch.buffer": False, "scenario.host.receive-buffer": True}
         if path not in in_hosts:
             return None
@@ -777,17 +768,10 @@ class Scenario:
 
 
 LARGEST_SEED = 2**63 - 1
-"""Largest seed of a run: the largest whole number of TOML."""
 
 
 def checked_seed(seed: SupportsIndex) -> int:
-    """Give a seed as a plain number.
-
-    Raises
-    ------
-    ScenarioError
-        It is no whole number, negative or too large.
-    """
+    """Give a seed as a plain number."""
     try:
         number = operator.index(seed)
     except TypeError:
@@ -800,13 +784,7 @@ def checked_seed(seed: SupportsIndex) -> int:
 
 
 def checked_scenario(value: object) -> Scenario:
-    """Make sure that a value is a scenario.
-
-    Raises
-    ------
-    ScenarioError
-        It is something else, such as the path of a scenario file.
-    """
+    """Make sure that a value is a scenario."""
     if isinstance(value, Scenario):
         return value
     hint = "make one with silvan.Scenario(...)"
@@ -850,14 +828,12 @@ def _read(
 def _expanded(
     text: str, source: str | None, overrides: list[tuple[str, str]], refused: ScenarioError
 ) -> tuple[_silvan.Scenario, PluggedIn]:
-    """Read with plug-ins what the compiled reader has refused."""
     from silvan.plugins.expansion import Written, expand
 
     return expand(Written(text, source, tuple(overrides)), refused, _core)
 
 
 def _noted_origins(text: str) -> tuple[str, ...]:
-    """Read the comments about plug-ins at the start of a text that a scenario wrote."""
     head = itertools.takewhile(lambda line: line.startswith("#"), io.StringIO(text))
     return tuple(line.removeprefix(_PLUG_IN).rstrip() for line in head if line.startswith(_PLUG_IN))
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario
 
 MOST_NODES = 300
-"""Hosts and switches of the largest fabric that is drawn."""
+"""For a drawing."""
 
 _NODE = re.compile(r'^(Switch|Hca)\s+\d+\s+"(.*)"$')
 _CABLE = re.compile(r'^\[\d+\]\s+"(.*)"\[\d+\]')
@@ -51,7 +51,6 @@ def scenario_html(scenario: Scenario) -> str:
 
 
 def _fabric_figure(scenario: Scenario) -> str:
-    """Draw a small fabric: hosts at the bottom, switches above by their distance from a host."""
     hosts, neighbours = _cables(scenario.export("ibsim"))
     rows: list[list[str]] = []
     row, seen, ends = hosts, set(hosts), frozenset(hosts)
@@ -84,7 +83,6 @@ def _fabric_figure(scenario: Scenario) -> str:
 
 
 def _cables(net: str) -> tuple[list[str], dict[str, list[str]]]:
-    """Read a net file: the hosts, and by node the nodes that it is cabled to."""
     hosts: list[str] = []
     neighbours: dict[str, list[str]] = {}
     node = ""

@@ -22,13 +22,13 @@ class SupportsToList(Protocol):
 
 
 TomlValue: TypeAlias = "str | int | float | bool | Sequence[TomlValue] | Mapping[str, TomlValue]"
-"""A value that a scenario file can hold. Quantities are text with a unit."""
+"""Quantities are text with a unit."""
 
 TomlInput: TypeAlias = (
     "str | int | float | bool | os.PathLike[str] | SupportsToList | Sequence[object]"
     " | Mapping[str, object]"
 )
-"""A Python value for a value of TOML. The contents of lists and tables are checked at run time."""
+"""Contents of lists and tables are checked at run time."""
 
 _DEEPEST = 64
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -41,23 +41,7 @@ class WholeTable(dict[str, TomlValue]):
 
 
 def literal(value: object) -> str:
-    """Write a value as a TOML literal.
-
-    Parameters
-    ----------
-    value : TomlInput
-        Text, path, number, truth value, sequence, table (as an inline table), or a number or array
-        of NumPy.
-
-    Returns
-    -------
-    str
-        The literal, on one line.
-
-    Raises
-    ------
-    ScenarioError
-        The value has no TOML form.
+    """Write a value as a TOML literal on one line; NumPy's numbers and arrays are allowed.
 
     Examples
     --------
@@ -149,16 +133,6 @@ def dotted(path: str, key: object) -> str:
 def flatten(tables: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Walk nested tables as dotted keys and their values.
 
-    Parameters
-    ----------
-    tables : Mapping
-        Tables within tables. The outermost keys may be dotted.
-
-    Yields
-    ------
-    tuple of str and object
-        Dotted key and value.
-
     Examples
     --------
     >>> list(flatten({"host": {"sink-rate": "13.6 Gbit/s"}, "run.seed": 2}))
@@ -182,11 +156,6 @@ def _flatten(tables: Mapping[str, object], depth: int) -> Iterator[tuple[str, ob
 def literals(tables: Mapping[str, object]) -> list[tuple[str, str]]:
     """Write nested tables as dotted keys and TOML literals.
 
-    Raises
-    ------
-    ScenarioError
-        A key is malformed, or a value has no TOML form. The error names the key.
-
     Examples
     --------
     >>> literals({"host": {"sink-rate": "13.6 Gbit/s"}, "run.seed": 2})
@@ -196,7 +165,7 @@ def literals(tables: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def _named_literal(key: str, value: object) -> str:
-    # A key of the caller must not add lines or comments to the text.
+    # A key of the caller must not add lines or comments.
     if not _DOTTED_KEY.fullmatch(key):
         raise _no_key(key)
     try:
@@ -206,23 +175,9 @@ def _named_literal(key: str, value: object) -> str:
 
 
 def parse_assignments(words: Sequence[str]) -> dict[str, TomlValue]:
-    """Read ``key=value`` words, as the command line's ``--set`` takes them.
+    """Read ``key=value`` words of ``--set``.
 
-    Parameters
-    ----------
-    words : sequence of str
-        A value may be any TOML literal; what is none is taken as text, so that quantities
-        need no quotes of their own. An inline table replaces the whole table.
-
-    Returns
-    -------
-    dict
-        Values by dotted key.
-
-    Raises
-    ------
-    ScenarioError
-        A word has no ``=`` or no key.
+    Values are TOML literals, or text without quotes. An inline table replaces the table.
 
     Examples
     --------

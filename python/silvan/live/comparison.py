@@ -1,8 +1,8 @@
-"""Two moments of a subnet compared: what has changed, in the order of what it explains.
+"""Two moments of a subnet compared: its changes, in the order of explained growth.
 
-A change explains growth of congestion trees: bandwidth that ports lose by waiting for a root. The
-growth of a tree is divided by their rates among the contributors of which something has changed:
-the root's cable is slower, the route has moved onto the root, or the host sends more.
+Growth of congestion trees is bandwidth that ports lose by waiting for a root. It is divided by
+rates among contributors with a change: a slower root cable, a route moved onto the root, or a
+higher rate of the host.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ KINDS = (
     "host new",
     "host sends less",
 )
-"""Kinds of changes, those first that disturb most."""
 
 _MORE = 1.5
 _LESS = 0.5
@@ -44,19 +43,7 @@ Key = tuple[str, str]
 
 @dataclass
 class Change:
-    """A change between two moments.
-
-    Attributes
-    ----------
-    kind : str
-        One of :data:`KINDS`.
-    what : str
-        The node, cable, switch or job, with numbers.
-    explains_gbps : float
-        Growth of lost bandwidth that it explains, in Gbit/s.
-    roots : list of str
-        Roots of the trees that it makes grow.
-    """
+    """A change between two moments, with the growth of lost bandwidth that it explains."""
 
     kind: str
     what: str
@@ -78,25 +65,13 @@ def compare_moments(
 ) -> dict[str, Any]:
     """Compare two moments of a subnet.
 
-    Parameters
-    ----------
-    old, new : Moment
-        The moments.
-    jobs : Mapping, optional
-        Jobs by host at the new moment.
-
-    Returns
-    -------
-    dict
-        ``changes`` in the order of what they explain, ``trees`` that are new, grown, smaller or
-        gone, ``unexplained_gbps`` of growth without a change, and ``not_compared``.
+    Returns ``changes`` in the order of explained growth, ``trees`` that have changed,
+    ``unexplained_gbps``, and ``not_compared``.
     """
     return _Comparison(old, new, jobs or {}).result()
 
 
 class _Side:
-    """Cables, loads and paths of a moment, by names."""
-
     def __init__(self, moment: Moment) -> None:
         self.moment = moment
         subnet = moment.subnet
@@ -111,7 +86,6 @@ class _Side:
         self.router = Router(subnet) if subnet.routes else None
 
     def sent(self, host: str) -> float | None:
-        """Return what a host sends, in Gbit/s."""
         row = self.moment.subnet.rows.get(f"{host}:1")
         if row is None:
             return None
@@ -119,7 +93,6 @@ class _Side:
         return None if np.isnan(load) else load * float(self.moment.subnet.ports[row, 3])
 
     def path(self, source: str, target: str) -> list[str]:
-        """Name the ports that packets leave by."""
         rows = self.moment.subnet.node_rows
         hosts = self.moment.subnet.hosts
         if self.router is None or max(rows.get(source, hosts), rows.get(target, hosts)) >= hosts:
@@ -129,7 +102,6 @@ class _Side:
         return [self.row_names[row] for row in paths.steps]
 
     def lost(self, tree: Mapping[str, Any]) -> float:
-        """Add up the bandwidth that the ports of a tree lose."""
         subnet = self.moment.subnet
         return sum(
             (one["wait"] or 0.0) * float(subnet.ports[subnet.rows[one["port"]], 3])
@@ -249,7 +221,6 @@ class _Comparison:
         return 0.0 if row is None else float(self._new.moment.subnet.ports[row, 3])
 
     def _more(self, host: str, before: float, now: float, least: float) -> tuple[str, str, str]:
-        """Name the job of a host that has begun to send, or the host."""
         jobs = self._jobs.get(host)
         if jobs and before <= least:
             label = ", ".join(jobs)
@@ -311,14 +282,13 @@ class _Comparison:
             change.roots.append(tree["root"])
 
     def _behind(self, source: str, root: str) -> str:
-        """Name a host to which packets of another go through a root, one newly so if there is."""
         hosts = [name for name, node in self._new.nodes.items() if node["is_host"]]
         behind = [host for host in hosts if root in self._new.path(source, host)]
         moved = (host for host in behind if root not in self._old.path(source, host))
         return next(moved, behind[0] if behind else source)
 
     def _moved(self, source: str, target: str, root: str) -> list[Key]:
-        """Find why the route of a contributor leads through the root, if it did not before."""
+        """Find why the route of a contributor now leads through the root."""
         before, now = self._old.path(source, target), self._new.path(source, target)
         if not before or root in before or root not in now:
             return []

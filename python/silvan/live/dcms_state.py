@@ -15,7 +15,6 @@ from silvan.errors import ManagerError
 from silvan.inputs.input_files import read_text
 
 LOG_BYTES = 1 << 30
-"""Largest log that is read."""
 
 _STATUS_BYTES = 64 << 20
 NO_RECORD = (
@@ -26,29 +25,13 @@ NO_RECORD = (
     OverflowError,
     RecursionError,
 )
-"""Errors that mean that bytes are no record of a manager."""
+"""Errors of bytes that are no record of a manager."""
 _NO_ACCESS = "run this as the user who runs silvan dcms"
 _NO_LOG = "give what silvan dcms --log json has written to standard error"
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Read what the manager with this state folder does.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-
-    Returns
-    -------
-    dict
-        State of the manager after its last sweep, and as ``running`` if the manager runs.
-
-    Raises
-    ------
-    ManagerError
-        No manager has used the folder, this user may not enter it, or its status is damaged.
-    """
+    """Read the state of a manager after its last sweep, with ``running``."""
     try:
         lock = os.open(folder / "lock", os.O_RDONLY)
     except FileNotFoundError:
@@ -90,29 +73,9 @@ def damaged_status(folder: Path) -> ManagerError:
 class LowPort:
     """Decisions about a port.
 
-    Attributes
-    ----------
-    port : str
-        The port.
-    far_end : str
-        Far end of the cable.
-    lowered : int
-        Number of times that its Marking_Rate was lowered, or would have been.
-    low_s : float
-        Time that it was low.
-    lost_bytes : float
-        Bytes that its victims lost by waiting, as far as known.
-    known_s : float
-        The part of the time for which that is known.
-    unknown : int
-        Number of times that the log lacks the loss, because the manager was killed, or because
-        the Marking_Rate is low at the end of the log.
-    is_low : bool
-        True if it is low at the end of the log.
-    victims : set of str
-        The ports that waited for it.
-    since : float, optional
-        Since when it is low, while the log is read.
+    ``lowered`` counts would-be changes of a dry run, too. ``lost_bytes`` of victims are known for
+    ``known_s`` of ``low_s``; ``unknown`` counts missing losses, because the manager was killed or
+    the Marking_Rate is still low.
     """
 
     port: str
@@ -129,21 +92,7 @@ class LowPort:
 
 @dataclass(slots=True)
 class DcmsReport:
-    """Contents of the log of a DCMS.
-
-    Attributes
-    ----------
-    first_s, last_s : float
-        Times of the first and of the last line, in seconds since 1970.
-    dry_run : bool
-        True if nothing was changed in any of it.
-    ports : list of LowPort
-        Ports whose Marking_Rate was lowered or would have been, the largest loss first.
-    reasons : dict
-        Decisions by their reason.
-    skipped : int
-        Lines that are no events.
-    """
+    """Contents of a DCMS log, in seconds since 1970, largest loss first."""
 
     first_s: float = 0.0
     last_s: float = 0.0
@@ -154,25 +103,7 @@ class DcmsReport:
 
 
 def read_report(path: Path) -> DcmsReport:
-    """Sum up the log of a DCMS.
-
-    Parameters
-    ----------
-    path : Path
-        Log that ``silvan dcms --log json`` has written.
-
-    Returns
-    -------
-    DcmsReport
-        The sums.
-
-    Raises
-    ------
-    ScenarioError
-        The file cannot be read.
-    ManagerError
-        It has no events.
-    """
+    """Sum up a log of ``silvan dcms --log json``."""
     report = DcmsReport()
     ports: dict[str, LowPort] = {}
     reasons: Counter[str] = Counter()
@@ -191,7 +122,7 @@ def read_report(path: Path) -> DcmsReport:
                     _end(one, time_s, float(event["victims-lost-bytes"]))
             elif kind == "started":
                 report.dry_run &= not event["act"]
-                # Ports that were low before were restored, or are restored by this run.
+                # Ports that were low before are restored.
                 for one in ports.values():
                     _end(one, times[-1] if times else time_s)
         except NO_RECORD:
@@ -210,7 +141,6 @@ def read_report(path: Path) -> DcmsReport:
 
 
 def _take(ports: dict[str, LowPort], event: dict[str, Any], time_s: float) -> None:
-    """Take a decision."""
     name = port_name(event["port"])
     victim = port_name(event["victim"]) if event["reason"] == "victim-found" else None
     if event["action"] == "lower":
@@ -229,7 +159,7 @@ def _take(ports: dict[str, LowPort], event: dict[str, Any], time_s: float) -> No
 
 
 def _end(one: LowPort, time_s: float, lost_bytes: float | None = None) -> None:
-    """End the time for which a Marking_Rate is low, with what victims lost if it is known."""
+    """End the time of a low Marking_Rate, with the victims' loss if known."""
     if one.since is None:
         return
     low_s = max(0.0, time_s - one.since)

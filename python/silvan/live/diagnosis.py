@@ -1,7 +1,4 @@
-"""The diagnosis of a subnet: who causes its congestion, and who suffers from it.
-
-Nothing is set in the subnet.
-"""
+"""The diagnosis of a subnet's congestion, without setting anything."""
 
 from __future__ import annotations
 
@@ -18,44 +15,23 @@ from silvan.interruptible import interruptible
 from silvan.live.moments import Moment, Report, Subnet
 
 DUMP_BYTES = 1 << 30
-"""Largest file of a dump."""
 
 Ticks = str | Sequence[str] | None
-"""Ticks that a user states."""
 
 LINK_PERCENT = 1.0
-"""The part of a management link that requests take at most, in percent."""
+"""Maximum part of a management link for requests, in percent."""
 
-# The readings of a sweep are some milliseconds apart.
+# Readings of a sweep are some milliseconds apart.
 _MOST_WAIT = 1.05
 _MANY_UNKNOWN = 0.1
 
 
 class SubnetWatcher:
-    """Sweeps of the subnet behind a port of an adapter, each compared with the one before.
+    """Sweeps of a subnet, each compared with the one before.
 
-    Parameters
-    ----------
-    device : str, optional
-        The adapter; by default the first with an active port.
-    port : int
-        Its port; 0 is the first active one.
-    tick : str or sequence of str, optional
-        Length of a tick of PortXmitWait of all ports, such as ``"4 ns"``, or of the ports of a
-        device, such as ``"Quantum=0.32 ns"``; by default that of each port's device.
-    link_percent : float
-        The part of a management link that requests take at most, as answers do the other way, in
-        percent of its data rate: of the slowest among the link of this port and the cables between
-        switches.
-    clock : FabricClock, optional
-        The clock of an emulated fabric.
-
-    Raises
-    ------
-    UnsupportedSystemError
-        This is not Linux.
-    DiagnosisError
-        There is no such port, or this user may not use it.
+    By default, they use the first adapter with an active port; port 0 is its first active one.
+    ``tick`` is that of PortXmitWait, for all ports (``"4 ns"``) or by device (``"Quantum=0.32
+    ns"``). Requests and answers each take ``link_percent`` of the slowest management link.
     """
 
     def __init__(
@@ -82,25 +58,9 @@ class SubnetWatcher:
         self._subnet: Subnet | None = None
 
     def serve(self, listen: str, interval_s: float) -> str:
-        """Serve metrics of each sweep for Prometheus, until this object is gone.
+        """Serve metrics of each sweep for Prometheus; return address and port.
 
-        Parameters
-        ----------
-        listen : str
-            Address and port; port 0 is any free port.
-        interval_s : float
-            Seconds from one sweep to the next. A sweep that ended three of them ago, and 10 s at
-            least, is not served any more.
-
-        Returns
-        -------
-        str
-            Address and port.
-
-        Raises
-        ------
-        DiagnosisError
-            Nothing can be served there.
+        Sweeps that are three intervals and 10 s old are not served.
         """
         return self._watch.serve(listen, interval_s)
 
@@ -111,16 +71,7 @@ class SubnetWatcher:
     def sweep(self) -> Moment | None:
         """Read all counters.
 
-        Returns
-        -------
-        Moment, optional
-            Changes since the previous sweep; ``None`` for the first sweep, and for the
-            first one after the subnet has changed.
-
-        Raises
-        ------
-        DiagnosisError
-            Nothing answers.
+        None for the first sweep, and after a change of the subnet.
         """
         interruptible(self._watch.prepare)
         began = self._times()
@@ -138,20 +89,20 @@ class SubnetWatcher:
         return Moment(self._subnet, json.loads(report), loads, at_ns)
 
     def _times(self) -> tuple[float, float]:
-        """Read the clocks of the fabric and of this machine, in seconds."""
+        """In seconds, of the fabric and of this machine."""
         if self._clock is None:
             return 0.0, 0.0
         before, fabric, after = time.monotonic(), self._clock.seconds(), time.monotonic()
         return fabric, (before + after) / 2
 
     def _scale(self, began: tuple[float, float], ended: tuple[float, float]) -> float:
-        """Return the simulated seconds per second since the sweep before, 1 of a real subnet."""
+        """Return simulated seconds per second since the last sweep, 1 of a real subnet."""
         middle = (began[0] + ended[0]) / 2, (began[1] + ended[1]) / 2
         before, self._read = self._read, middle
         if self._clock is None or before is None:
             return 1.0
         if middle[0] < before[0]:
-            # Another fabric has the name by now, whose counters are compared with no other.
+            # Another fabric has the name now.
             return 1.0
         if middle[0] == before[0]:
             raise EmulationError(
@@ -170,27 +121,7 @@ def diagnose_subnet(
     link_percent: float = LINK_PERCENT,
     clock: FabricClock | None = None,
 ) -> Moment:
-    """Diagnose the subnet behind a port of an adapter.
-
-    Parameters
-    ----------
-    device, port, tick, link_percent, clock
-        See :class:`SubnetWatcher`.
-    interval : str
-        Time between the two sweeps of the counters.
-
-    Returns
-    -------
-    Moment
-        The report, the subnet and the loads of its ports.
-
-    Raises
-    ------
-    UnsupportedSystemError
-        This is not Linux.
-    DiagnosisError
-        There is no such port, this user may not use it, or nothing answers.
-    """
+    """Diagnose a subnet by two sweeps. Arguments as for :class:`SubnetWatcher`."""
     interval_s = span_ps("interval", interval) / 1e12
     watcher = SubnetWatcher(
         device=device, port=port, tick=tick, link_percent=link_percent, clock=clock
@@ -214,30 +145,8 @@ def diagnose_files(
 ) -> tuple[Moment, list[str]]:
     """Diagnose a subnet from files of the common tools.
 
-    Parameters
-    ----------
-    topology : Path
-        The output of ``ibnetdiscover``, with or without ``-p``, or ibdiagnet's ``.db_csv``.
-    before, after : Path
-        Counters: the output of ``perfquery`` or ``ibqueryerrors``, or ibdiagnet's ``.db_csv``.
-    routes : Path, optional
-        The output of ``dump_lfts``.
-    interval : str
-        Time between the readings of ``before`` and ``after``.
-    tick : str or sequence of str, optional
-        See :class:`SubnetWatcher`.
-
-    Returns
-    -------
-    tuple of Moment and list of str
-        The diagnosis, and what is odd about the files.
-
-    Raises
-    ------
-    ScenarioError
-        A file cannot be read.
-    DiagnosisError
-        A file cannot be used; the message names file and line.
+    They are outputs of ``ibnetdiscover``, ``perfquery`` or ``ibqueryerrors``, and ``dump_lfts``, or
+    ibdiagnet's ``.db_csv``. Also returns doubts about the files.
     """
     from silvan import _silvan
 
@@ -273,18 +182,9 @@ def diagnose_files(
 
 
 def is_undecided(report: Report) -> bool:
-    """Tell whether a report without congestion does not say that there is none.
+    """Return true if a report does not exclude congestion.
 
-    Parameters
-    ----------
-    report : dict
-        The report.
-
-    Returns
-    -------
-    bool
-        True if ports wait although no cause is found and ports are not known, or more than a tenth
-        of the ports is not known.
+    Ports wait without a known cause while others are unknown, or more than a tenth is unknown.
     """
     unknown = report["unknown_ports"]
     waiting = bool(report["unexplained"]) and unknown > 0
@@ -292,7 +192,7 @@ def is_undecided(report: Report) -> bool:
 
 
 def _doubts(report: Report) -> list[str]:
-    """Say what speaks against the time between the files, or against their order."""
+    """List objections to the time between the files, or to their order."""
     doubts = []
     waits = max((one["wait"] or 0 for one in report["losses"]), default=0)
     if waits > _MOST_WAIT:
@@ -309,18 +209,7 @@ def _doubts(report: Report) -> list[str]:
 
 
 class FabricClock:
-    """The clock of an emulated fabric.
-
-    Parameters
-    ----------
-    sockname : str
-        Name of its sockets.
-
-    Raises
-    ------
-    EmulationError
-        There is no such fabric.
-    """
+    """The clock of an emulated fabric."""
 
     def __init__(self, sockname: str) -> None:
         from silvan.live.emulation import ControlChannel
@@ -362,7 +251,6 @@ def span_ps(name: str, text: str) -> int:
 
 
 def _placed(path: Path | None, text: str) -> str:
-    """Put the name of the file before an error in a line of the file."""
     found = re.match(r"line (\d+): ", text)
     if found:
         return f"{path}:{found[1]}: {text[found.end() :]}"

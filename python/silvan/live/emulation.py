@@ -28,16 +28,15 @@ if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario
 
 DEFAULT_SOCKNAME = "sim"
-"""Name of the sockets that programs look for by themselves."""
 
 _CREDENTIALS = struct.Struct("iII")
-"""Process, user and group, as SO_PEERCRED gives them."""
+"""SO_PEERCRED: process, user and group."""
 
 _PATIENCE_S = 120
-"""Longest time without a byte of an answer."""
+"""Seconds without a byte of an answer."""
 
 _LONGEST_ANSWER = 4 << 30
-"""Bytes of an answer; the tables of the largest fabrics have most."""
+"""The tables of the largest fabrics have most."""
 
 _OF_PORTS = "name a cabled port as NODE:PORT, or a host; iblinkinfo lists the ports"
 _OF_FLOWS = "silvan ctl flows lists the flows"
@@ -55,7 +54,6 @@ _HINTS = {
     "scale": "give a factor above 0",
     "query-paths": "start a subnet manager, e.g. with silvan emulate --opensm",
 }
-"""Advice for commands that the fabric refuses."""
 
 _LIBRARIES = (
     "/usr/lib/*/umad2sim/libumad2sim.so",
@@ -430,7 +428,6 @@ class ControlChannel:
 
 
 def _cut_off(sockname: str, server_user: int | None) -> EmulationError:
-    """Say why a connection that has answered is closed: the fabric has ended, or it lives on."""
     try:
         with ControlChannel(sockname, server_user=server_user) as again:
             again.answer("status")
@@ -452,7 +449,7 @@ def _refused(sockname: str) -> EmulationError:
 
 
 def _check_server(stream: socket.socket, sockname: str, expected: int | None) -> None:
-    """Check whose process listens, which the kernel tells."""
+    """Check the user of the listening process."""
     credentials = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _process, user, _group = _CREDENTIALS.unpack(credentials)
     trusted = {os.getuid(), 0} if expected is None else {expected}

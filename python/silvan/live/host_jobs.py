@@ -24,26 +24,7 @@ _MOST_HOSTS = 1_000_000
 
 
 def read_jobs(path: Path) -> dict[str, list[str]]:
-    """Read which jobs run on which hosts from a CSV file or from what Slurm has printed.
-
-    Parameters
-    ----------
-    path : Path
-        A file with lines ``host,job``, of which a first line ``host,job`` is passed over; or the
-        output of ``scontrol show job`` or ``squeue``.
-
-    Returns
-    -------
-    dict
-        Jobs by host.
-
-    Raises
-    ------
-    ScenarioError
-        The file cannot be read.
-    DiagnosisError
-        A line is not of this form.
-    """
+    """Read jobs by host: ``host,job`` lines, or ``scontrol show job`` or ``squeue`` output."""
     text = read_text(path, _JOBS_BYTES, "list of jobs", 'give lines such as "node-1,4711"')
     jobs: dict[str, list[str]] = {}
     printed = _of_scontrol(text) if text.lstrip().startswith("JobId=") else _of_squeue(text)
@@ -68,10 +49,10 @@ def read_jobs(path: Path) -> dict[str, list[str]]:
 
 
 def _of_scontrol(text: str) -> list[tuple[str, str]]:
-    """Find the jobs that run, with their hosts, in what ``scontrol show job`` prints."""
+    """Find running jobs and their hosts in the output of ``scontrol show job``."""
     found = []
     for record in re.split(r"^(?=JobId=)", text, flags=re.MULTILINE):
-        # A name or a path may hold anything, so that only the first of each key counts.
+        # Names and paths may hold anything: only the first of each key counts.
         values: dict[str, str] = {}
         for key, value in re.findall(r"(?:^|\s)(JobId|JobState|NodeList)=(\S*)", record):
             values.setdefault(key, value)
@@ -81,29 +62,18 @@ def _of_scontrol(text: str) -> list[tuple[str, str]]:
 
 
 def _of_squeue(text: str) -> list[tuple[str, str]] | None:
-    """Find the same in what ``squeue`` prints by default; ``None`` if that is not its heading."""
+    """``None`` without the default heading of ``squeue``."""
     heading, *lines = text.splitlines() or [""]
     columns = heading.split()
     if columns[:1] != ["JOBID"] or columns[-4:] != ["ST", "TIME", "NODES", "NODELIST(REASON)"]:
         return None
-    # A name may hold blanks; what is before and after it does not.
+    # A name may hold blanks; other columns do not.
     rows = [words for line in lines if len(words := line.split()) >= len(columns)]
     return [(words[0], words[-1]) for words in rows if words[-4] == "R"]
 
 
 def slurm_jobs() -> dict[str, list[str]]:
-    """Ask Slurm which jobs run on which hosts, with ``squeue``.
-
-    Returns
-    -------
-    dict
-        Jobs by host.
-
-    Raises
-    ------
-    DiagnosisError
-        ``squeue`` is not installed or fails.
-    """
+    """Query jobs by host with ``squeue``."""
     hint = "run this where squeue works, or give --jobs a file"
     if shutil.which(_SQUEUE[0]) is None:
         raise DiagnosisError("squeue is not installed", hint)
@@ -123,21 +93,6 @@ def slurm_jobs() -> dict[str, list[str]]:
 
 def expand_hosts(text: str) -> list[str]:
     """Expand a list of hosts as Slurm writes it.
-
-    Parameters
-    ----------
-    text : str
-        The list.
-
-    Returns
-    -------
-    list of str
-        The hosts.
-
-    Raises
-    ------
-    DiagnosisError
-        The text is no such list.
 
     Examples
     --------
@@ -177,17 +132,9 @@ def _numbers(ranges: str, text: str) -> list[str]:
 
 
 def add_jobs(report: Report, jobs: Mapping[str, list[str]]) -> None:
-    """Put the jobs of each contributor and victim into a report.
+    """Add the jobs of contributors and victims to a report.
 
-    A host is found by its name, or by the first word of it: adapters are often called
-    ``node-1 HCA-1``.
-
-    Parameters
-    ----------
-    report : dict
-        The report.
-    jobs : mapping
-        Jobs by host.
+    A host is found by its name or its first word, as in ``node-1 HCA-1``.
     """
     for tree in report["trees"]:
         for one in [*tree["contributors"], *tree["victims"]]:
@@ -196,26 +143,13 @@ def add_jobs(report: Report, jobs: Mapping[str, list[str]]) -> None:
 
 
 def _names(host: str) -> tuple[str, str, str]:
-    """Return what a list of jobs may call a host: its name, the first word, that without domain."""
+    """Full name, first word, and that without domain."""
     first = host.split()[0] if host.split() else host
     return host, first, first.split(".")[0].split("/")[0]
 
 
 class HostJobs:
-    """The jobs that reports name.
-
-    Parameters
-    ----------
-    path : Path, optional
-        A file for :func:`read_jobs`.
-    slurm : bool
-        Ask Slurm instead, again when what is known is a minute old.
-
-    Raises
-    ------
-    DiagnosisError
-        The file is none, or Slurm does not answer.
-    """
+    """Jobs of a file, or of Slurm, queried again after a minute."""
 
     def __init__(self, path: Path | None, *, slurm: bool) -> None:
         self._slurm = slurm
@@ -223,18 +157,7 @@ class HostJobs:
         self._read_s = time.monotonic()
 
     def unknown(self, hosts: Iterable[str]) -> list[str]:
-        """Return which hosts with jobs are none of a subnet.
-
-        Parameters
-        ----------
-        hosts : iterable of str
-            The hosts of the subnet.
-
-        Returns
-        -------
-        list of str
-            The others, in the order of the list.
-        """
+        """Return hosts with jobs that the subnet does not have."""
         known = {name for host in hosts for name in _names(host)}
         return [host for host in self._jobs or () if host not in known]
 
@@ -246,18 +169,7 @@ class HostJobs:
             add_jobs(report, self._jobs)
 
     def of(self, hosts: Iterable[str]) -> dict[str, list[str]]:
-        """Return the jobs of these hosts, as far as they are known.
-
-        Parameters
-        ----------
-        hosts : iterable of str
-            Hosts of a subnet.
-
-        Returns
-        -------
-        dict
-            Jobs by host; hosts without a job are left out.
-        """
+        """Return the jobs of these hosts; hosts without a job are omitted."""
         jobs = self._jobs or {}
         found = {}
         for host in hosts:

@@ -15,21 +15,20 @@ from silvan.errors import EmulationError
 from silvan.live.emulation import Emulation
 
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-"""Search path: the user's path, and the folders of Debian's tools."""
+"""The user's path, and the folders of Debian's tools."""
 
 INSTALL = "apt-get install opensm infiniband-diags"
-"""Installs OpenSM and the tools."""
 
 SUBNET_UP = "SUBNET UP"
-"""Part of the line that OpenSM logs when it has set up all ports."""
+"""OpenSM's log has this when all ports are set up."""
 
 _SECONDS = 600
 
 _LOG_MB = 64
-"""Size at which OpenSM begins its log again: without a fabric, it would fill the disk."""
+"""OpenSM restarts its log at this size: without a fabric, it would fill the disk."""
 
 OPENSM_GRACE_S = 0.5
-"""Time that OpenSM has to end: it acts on SIGTERM after its sweep, which may take minutes."""
+"""OpenSM acts on SIGTERM after its sweep, which may take minutes."""
 
 
 def environment(emulation: Emulation, folder: Path, host: str | None = None) -> dict[str, str]:
@@ -109,7 +108,7 @@ def attached(
         env=environment(emulation, folder, host),
         stdout=stdout,
         stderr=stderr,
-        # Ctrl-C is the caller's, who ends the programs in order.
+        # The caller handles Ctrl-C, and ends the programs in order.
         start_new_session=True,
         is_waited_for=is_waited_for,
         grace_s=grace_s,
@@ -127,7 +126,7 @@ def opensm_words(folder: Path, *options: str) -> list[str]:
     *options : str
         Further options.
     """
-    # With this level of debugging every line of the log is there at once.
+    # This level of debugging flushes every line.
     words = ["opensm", "--debug", "2", "--log_limit", str(_LOG_MB)]
     return [*words, "--log_file", str(opensm_log(folder)), *options]
 
@@ -204,7 +203,7 @@ def opensm(
 
         def is_over() -> bool:
             nonlocal is_up, last
-            # Looked at first: the log of a process that has ended is complete.
+            # Checked first: the log of an ended process is complete.
             has_ended = process.poll() is not None
             for last in lines.new():
                 is_up = is_up or SUBNET_UP in last

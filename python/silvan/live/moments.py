@@ -12,24 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 Report = dict[str, Any]
-"""A diagnosis as plain values, as ``silvan diagnose --json`` prints it."""
+"""A diagnosis, as ``silvan diagnose --json`` prints it."""
 
 LOADS = ("load", "wait", "congested")
-"""Loads of each port: parts of its link's rate and of the time."""
+"""Loads of a port: parts of its link's rate and of the time."""
 
 
 @dataclass(frozen=True)
 class Subnet:
-    """The nodes and cables of a subnet, and its forwarding tables.
+    """Nodes and cables of a subnet, and its forwarding tables.
 
-    Attributes
-    ----------
-    text : str
-        Nodes and ports as JSON: ``nodes`` with ``name``, ``is_host`` and ``lid``, the hosts first;
-        ``ports`` with row of the node, number, row of the port at the other end, and Gbit/s.
-    routes : bytes
-        Port by which each switch sends packets for each host, switch by switch; 0 if there is
-        none. Empty if the forwarding tables are not known.
+    ``text`` is JSON: ``nodes`` with ``name``, ``is_host`` and ``lid``, hosts first; ``ports`` with
+    row of the node, number, row of the peer, and Gbit/s. ``routes`` are output ports by switch and
+    host, 0 for none; empty if unknown.
     """
 
     text: str
@@ -71,19 +66,7 @@ class Subnet:
 
 @dataclass(frozen=True)
 class Moment:
-    """Results of two sweeps.
-
-    Attributes
-    ----------
-    subnet : Subnet
-        The subnet.
-    report : dict
-        The diagnosis.
-    values : bytes
-        The loads of the ports, as ``loads`` gives them.
-    at_ns : int
-        End of the second sweep, in nanoseconds since 1970.
-    """
+    """Diagnosis of two sweeps. ``at_ns`` is the end of the second, in nanoseconds since 1970."""
 
     subnet: Subnet
     report: Report

@@ -32,41 +32,30 @@ if TYPE_CHECKING:
 LEVELED = {"lash": "switches", "torus-2QoS": "switches", "dfsssp": "hosts", "nue": "hosts"}
 """Engines that avoid deadlocks only with a service level for each path.
 
-The value says if the hosts of a switch share a level, or each host has a separate one.
+The value tells if hosts of a switch share a level.
 """
 
 MAPPED = ("torus-2QoS", "dfsssp", "nue")
-"""Engines with service levels that need SL to VL tables of OpenSM."""
+"""Engines whose service levels need SL to VL tables."""
 
 ROOTED = ("updn", "ftree")
-"""Engines that read a file of roots."""
 
 WITH_COMPUTE_NODES = ("ftree", "sssp", "dfsssp")
-"""Engines that read a file of compute nodes."""
 
 _SECONDS = 3600
 
 _numbers = itertools.count()
-"""Numbers of the fabrics and files of this process, since several may be routed at once."""
+"""Several fabrics may be routed at once."""
 
 _LOG_OPTIONS = {"file": ("-D", "0x07")}
-"""Option that makes OpenSM log that its routing differs from its claim."""
+"""Makes OpenSM log its actual routing."""
 
 _NO_FILE = "LFTs file name is not given; using default routing algorithm"
-"""Line of that log."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuidFiles:
-    """Files of GUIDs for the engines that read them, in OpenSM's format: one GUID in each line.
-
-    Attributes
-    ----------
-    roots : Path, optional
-        Node GUIDs of the root switches, for :data:`ROOTED` engines.
-    compute_nodes : Path, optional
-        Port GUIDs of the compute nodes, for the engines of :data:`WITH_COMPUTE_NODES`.
-    """
+    """Files of GUIDs, one per line: node GUIDs of roots, port GUIDs of compute nodes."""
 
     roots: Path | None = None
     compute_nodes: Path | None = None
@@ -82,42 +71,17 @@ class GuidFiles:
 
 
 NO_FILES = GuidFiles()
-"""No files of GUIDs."""
 
 
 def route(
     scenario: Scenario, engine: str, options: Sequence[str] = (), *, files: GuidFiles = NO_FILES
 ) -> str:
-    """Let OpenSM route a scenario's fabric, and give its forwarding tables.
+    """Let OpenSM route a scenario's fabric, and return its forwarding tables (``dump_lfts``).
 
-    Only OpenSM's routes are checked, and as a scenario that names them as its
-    ``fabric.routing-file`` is: ``fabric.allow-credit-loops`` and ``fabric.unreachable`` hold for
-    them. The scenario's own routing plays no role.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Whose fabric to route.
-    engine : str
-        OpenSM's routing engine, such as ``ftree``. On meshes and tori from a generator torus-2QoS
-        needs no configuration of its own.
-    options : sequence of str, optional
-        Further options for ``opensm``.
-    files : GuidFiles, optional
-        Files of roots and compute nodes, for an engine that reads them.
-
-    Returns
-    -------
-    str
-        The tables of all switches, in the form of ``dump_lfts``. Of engines that give paths service
-        levels (:data:`LEVELED`), a level other than 0 is behind the destination, and below are
-        the SL to VL tables that OpenSM has set, if they map these levels to lanes of other numbers.
-
-    Raises
-    ------
-    EmulationError
-        If OpenSM is not installed, does not route the fabric by this engine, or gives routes that
-        can deadlock or do not connect all hosts.
+    Routes are checked as those of ``fabric.routing-file``; the scenario's own routing has no
+    effect. Of engines in :data:`LEVELED`, service levels other than 0 follow the destination, and
+    SL to VL tables follow if they map these levels to other lanes. Torus-2QoS needs no
+    configuration on generated meshes and tori.
     """
     if not engine.strip():
         raise EmulationError("the routing engine is empty", "name one of OpenSM's, such as ftree")
@@ -140,28 +104,10 @@ def opensm_tables(
     grid: Mapping[str, Any] | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> str:
-    """Let OpenSM route a fabric, and give its forwarding tables as :func:`route` does, unchecked.
+    """Let OpenSM route a fabric as :func:`route` does, unchecked.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        Whose fabric to route.
-    engine : str
-        OpenSM's routing engine.
-    options : sequence of str, optional
-        Further options for ``opensm``.
-    files : GuidFiles, optional
-        Files of roots and compute nodes, for an engine that reads them.
-    grid : Mapping, optional
-        The table ``fabric`` of the generated mesh or torus that the fabric was before something of
-        it failed, for torus-2QoS; by default the scenario's own.
-    check : callable, optional
-        Called again and again while OpenSM works; raises an exception to stop that.
-
-    Raises
-    ------
-    EmulationError
-        If OpenSM is not installed, or does not route the fabric by this engine.
+    ``grid`` is the table ``fabric`` of the mesh or torus before failures, for torus-2QoS. ``check``
+    is called repeatedly, and may raise an exception to stop OpenSM.
     """
     bare = scenario.override({"fabric.routing": "none"})
     with (
@@ -191,7 +137,7 @@ def opensm_tables(
 
             def is_over() -> bool:
                 check()
-                # Looked at first: the log of a process that has ended is complete.
+                # Checked first: the log of an ended process is complete.
                 has_ended = process.poll() is not None
                 for line in lines.new():
                     routed.read(line)
@@ -225,19 +171,7 @@ def opensm_tables(
 
 @dataclass(slots=True)
 class _Routed:
-    """Tells from OpenSM's log how it has routed a fabric.
-
-    Attributes
-    ----------
-    engine : str
-        The routing engine of the last tables.
-    reason : str
-        The first error.
-    has_no_file : bool
-        True if OpenSM has found no file of tables.
-    is_up : bool
-        True if the subnet is up.
-    """
+    """Routing of a fabric by OpenSM's log: last engine, first error."""
 
     engine: str = "none"
     reason: str = ""
@@ -245,7 +179,6 @@ class _Routed:
     is_up: bool = False
 
     def read(self, line: str) -> None:
-        """Take the next line of the log."""
         if used := re.search(r"(\S+) tables configured on all switches", line):
             self.engine = used[1]
         reason = re.search(r"(?: ERR \w+: | -> \w+: (?=disabling ))(.+)", line)
@@ -266,24 +199,7 @@ def with_tables(
     folder: Path,
     overrides: Mapping[str, TomlValue] | None = None,
 ) -> Scenario:
-    """Give a scenario other forwarding tables, and check that they can be simulated.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Scenario to change.
-    tables : str
-        The tables, in the form of ``dump_lfts``.
-    folder : Path
-        A folder for a file of them, which the scenario does not need afterwards.
-    overrides : Mapping, optional
-        Further values by dotted key.
-
-    Raises
-    ------
-    ScenarioError
-        The routes can deadlock or do not connect all hosts, and the scenario does not allow that.
-    """
+    """Replace a scenario's forwarding tables, and check that they can be simulated."""
     file = folder / f"{next(_numbers)}.lfts"
     file.write_text(tables)
     routed = scenario.override(
@@ -300,7 +216,7 @@ def with_tables(
 
 
 def _absolute(option: str) -> str:
-    """Name a file of the current folder so that OpenSM finds it from its own."""
+    """OpenSM has another current folder."""
     name, equals, value = option.rpartition("=")
     if value.startswith("-") or not Path(value).is_file():
         return option
@@ -310,7 +226,6 @@ def _absolute(option: str) -> str:
 def _options(
     fabric: Mapping[str, Any], engine: str, emulation: Emulation, folder: Path
 ) -> list[str]:
-    """Give the options that an engine needs."""
     options = ["--qos"] if engine in MAPPED else []
     if engine != "torus-2QoS" or fabric.get("generator") not in ("mesh", "torus"):
         return options
@@ -324,8 +239,6 @@ def _options(
 
 
 def _torus(sizes: Sequence[int], kind: str, guids: Mapping[str, str]) -> str:
-    """Describe a generated mesh or torus to torus-2QoS: sizes, and the neighbours of the origin."""
-
     def guid(*place: int) -> str:
         name = "-".join(["switch", *map(str, place)])
         if name not in guids:
@@ -350,7 +263,7 @@ def _torus(sizes: Sequence[int], kind: str, guids: Mapping[str, str]) -> str:
 
 
 def _query_paths(emulation: Emulation, sources: str, check: Callable[[], None]) -> None:
-    """Let hosts ask OpenSM for the service levels of their paths."""
+    """Let hosts query OpenSM for the service levels of their paths."""
 
     def paths() -> dict[str, int]:
         return dict(emulation.control("status")["paths"])

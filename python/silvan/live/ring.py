@@ -1,9 +1,8 @@
-"""The ring file: moments of a watched subnet in the last hours.
+"""The ring file: recent moments of a watched subnet.
 
-It is an SQLite database with a rollback journal: a moment is in it as a whole or not at all, also
-after ``kill -9`` or a loss of power, and other processes read it while it is written. Rows older
-than the ring keeps are removed, and so are the oldest moments if the file would grow beyond its
-largest size. Each row has a digest, which is checked before anything of the row is used.
+An SQLite database with a rollback journal: a moment is complete or absent, also after ``kill -9``
+or a power loss, and others read it meanwhile. Old rows are removed, and the oldest moments if the
+file is full. Each row has a digest, which is checked before use.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from silvan.errors import DiagnosisError
 from silvan.live.moments import Moment, Subnet
 
 RING_BYTES = 256 << 20
-"""Largest size of a ring file; where it is full, the oldest moments go early."""
+"""In a full file, the oldest moments are removed early."""
 
 _PAGE_BYTES = 4096
-# "slvn", as a number: tells a ring file from other databases.
+# "slvn" as a number distinguishes ring files from other databases.
 _APPLICATION = 0x736C766E
 _VERSION = 2
 _PATIENCE_S = 10.0
-# Part of the moments that goes where the file is full.
+# Part of the moments that a full file loses.
 _PART = 20
 _LATEST_NS = 2**63 - 1
 _NO_RING = "name a file that silvan diagnose --watch has written"
@@ -59,7 +58,6 @@ create table moments (
 
 
 def _row_digest(*values: int | str | bytes) -> bytes:
-    """Return the SHA-256 digest of a row's other columns."""
     found = hashlib.sha256()
     for value in values:
         data = value if isinstance(value, bytes) else str(value).encode()
@@ -68,22 +66,7 @@ def _row_digest(*values: int | str | bytes) -> bytes:
 
 
 class RingFile:
-    """A ring file that is open.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    writable : bool
-        True if moments are added. The file is then made if there is none.
-    largest : int
-        Largest size in bytes.
-
-    Raises
-    ------
-    DiagnosisError
-        There is no such file, or it is no ring file or a damaged one.
-    """
+    """An open ring file; a writable one is made if missing."""
 
     def __init__(self, path: Path, *, writable: bool = False, largest: int = RING_BYTES) -> None:
         self._path = path
@@ -129,20 +112,14 @@ class RingFile:
         if self._file.execute("pragma quick_check(1)").fetchone() != ("ok",):
             raise self._damaged()
         if writable:
-            # The time of the next moment follows from it.
+            # The time of the next moment depends on it.
             newest = self._file.execute("select * from moments order by at_ns desc limit 1")
             self._require_moment(newest.fetchone())
 
     def add(self, moment: Moment, keep_ns: int) -> None:
-        """Add a moment, and remove those that are older than the ring keeps.
+        """Add a moment, and remove older ones than ``keep_ns``.
 
-        Parameters
-        ----------
-        moment : Moment
-            The moment. One that is not later than the last one, because the clock was set back, is
-            put right after it.
-        keep_ns : int
-            Nanoseconds that the ring keeps.
+        If the clock was set back, the moment follows directly after the last one.
         """
         with self._errors():
             while True:
@@ -176,7 +153,7 @@ class RingFile:
             )
 
     def _drop_oldest(self) -> bool:
-        """Make room; ``False`` if there is nothing to remove."""
+        """Return ``False`` if there is nothing to remove."""
         with self._transaction():
             count = self._one("select count(*) from moments")
             self._file.execute(
@@ -193,23 +170,7 @@ class RingFile:
             return [at for (at,) in rows]
 
     def moments(self, first_ns: int = 0, last_ns: int = _LATEST_NS) -> Iterator[Moment]:
-        """Read moments one after the other.
-
-        Parameters
-        ----------
-        first_ns, last_ns : int
-            The times of the first and of the last one.
-
-        Yields
-        ------
-        Moment
-            The moments by time.
-
-        Raises
-        ------
-        DiagnosisError
-            A moment is damaged.
-        """
+        """Read moments one after the other."""
         subnets: dict[str, Subnet] = {}
         with self._errors():
             query = "select * from moments where at_ns >= ? and at_ns <= ? order by at_ns limit 1"
@@ -231,7 +192,6 @@ class RingFile:
                     return
 
     def _subnet(self, digest: str, at_ns: int) -> Subnet | None:
-        """Read the subnet of a moment; ``None`` if the writer has removed both since."""
         query = "select * from subnets where digest = ?"
         row = self._file.execute(query, (digest,)).fetchone()
         if row is None:
@@ -244,20 +204,18 @@ class RingFile:
             return Subnet(zlib.decompress(row[1]).decode(), row[2])
 
     def _require_moment(self, row: tuple[Any, ...] | None) -> None:
-        """Refuse a row whose digest is not that of its columns."""
         if row is not None and _row_digest(*row[:-1]) != row[-1]:
             raise self._damaged(row[0])
 
     @contextmanager
     def _decoded(self, at_ns: int) -> Iterator[None]:
-        """Refuse what silvan has not written: no compressed data, no UTF-8 or no JSON."""
+        """Refuse bytes that are not compressed JSON in UTF-8."""
         try:
             yield
         except (zlib.error, ValueError, TypeError, RecursionError):
             raise self._damaged(at_ns) from None
 
     def _damaged(self, at_ns: int | None = None) -> DiagnosisError:
-        """Name the file and the moment in an error."""
         reason, hint = _DAMAGED
         if at_ns is None:
             return DiagnosisError(f"{self._path}: {reason}", hint)
@@ -298,7 +256,6 @@ class RingFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Name the file in errors of the database."""
         try:
             yield
         except sqlite3.Error as error:

@@ -8,18 +8,7 @@ from silvan.errors import UnsupportedSystemError
 
 
 def require_linux(what: str) -> None:
-    """Check that this is Linux.
-
-    Parameters
-    ----------
-    what : str
-        Feature that needs the system, as the subject of a sentence in the singular.
-
-    Raises
-    ------
-    UnsupportedSystemError
-        It is another system.
-    """
+    """Check that this is Linux."""
     if sys.platform != "linux":
         raise UnsupportedSystemError(
             f"{what} needs Linux, and this is {sys.platform}",

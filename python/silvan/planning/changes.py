@@ -16,23 +16,14 @@ from silvan.inputs.scenario import Scenario
 from silvan.inputs.toml_text import TomlInput, TomlValue
 
 _GUIDS = 0x0253_5600_0000_0100
-"""The first GUID that silvan makes up; the others follow in steps of 256."""
+"""First made-up GUID; others follow in steps of 256."""
 
 End = tuple[str, int]
-"""A node and the number of its port."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """A cable with both ends.
-
-    Attributes
-    ----------
-    ends : tuple
-        The node and port at each end.
-    values : dict
-        Width, speed, length, and rate and latency where they differ from these.
-    """
+    """A cable: both ends, and its keys of a scenario."""
 
     ends: tuple[End, End]
     values: dict[str, TomlValue]
@@ -40,15 +31,7 @@ class Cable:
 
 @dataclass(frozen=True, slots=True)
 class FabricLists:
-    """Nodes and cables of a fabric.
-
-    Attributes
-    ----------
-    nodes : dict
-        By name: LID, GUID and, of a switch, the number of its ports.
-    cables : tuple of Cable
-        All cables.
-    """
+    """Nodes and cables of a fabric: LID, GUID and ports of switches by name."""
 
     nodes: dict[str, dict[str, Any]]
     cables: tuple[Cable, ...]
@@ -85,18 +68,7 @@ class FabricLists:
         return {"switch": switches, "host": hosts, "cable": cables}
 
     def without(self, what: str) -> FabricLists:
-        """Remove a switch or a cable, and the hosts that are cabled to nothing then.
-
-        Parameters
-        ----------
-        what : str
-            The name of a switch, or one of its ports, such as ``leaf-00:19``, for the cable there.
-
-        Raises
-        ------
-        ScenarioError
-            The fabric has no such switch or cable.
-        """
+        """Remove a switch or the cable at a port (``leaf-00:19``), and hosts without a cable."""
         if what in self.nodes:
             if not self.is_switch(what):
                 raise ScenarioError(
@@ -135,18 +107,7 @@ class FabricLists:
         return lists
 
     def with_leaf(self, like: str | None = None) -> FabricLists:
-        """Add a leaf with hosts and cables as another leaf has them.
-
-        Parameters
-        ----------
-        like : str, optional
-            The leaf to copy; by default the last switch with hosts.
-
-        Raises
-        ------
-        ScenarioError
-            There is no such leaf, or a switch above it has no free port.
-        """
+        """Add a leaf with hosts and cables as another leaf has them, by default the last."""
         leaves = [name for name in self.nodes if self.is_switch(name) and self._hosts(name)]
         model = like or (leaves[-1] if leaves else "")
         if model not in leaves:
@@ -202,7 +163,6 @@ def _unused(stem: str, nodes: Mapping[str, object]) -> str:
 
 
 def _free_guid(nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Give a GUID that, with those of the ports that follow it, no node has."""
     stated = (node.get(key) for node in nodes.values() for key in ("guid", "port-guid"))
     taken = {int(str(guid), 16) >> 8 for guid in stated if guid is not None}
     number = next(one for one in itertools.count(_GUIDS >> 8) if one not in taken)
@@ -210,13 +170,7 @@ def _free_guid(nodes: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def with_fabric(scenario: Scenario, lists: FabricLists) -> Scenario:
-    """Put another fabric in a scenario; it has no routes yet.
-
-    Raises
-    ------
-    ScenarioError
-        Its traffic names a host that is gone, for example.
-    """
+    """Replace the fabric of a scenario, without routes."""
     tables = stated(scenario)
     tables.pop("sweep", None)
     tables["fabric"] = {**lists.table(), "routing": "none"}
@@ -226,7 +180,6 @@ def with_fabric(scenario: Scenario, lists: FabricLists) -> Scenario:
 
 
 def _is_built_in(fault: Mapping[str, Any]) -> bool:
-    """Tell whether a fault cuts or degrades a cable from the start to the end."""
     starts = Quantity(fault.get("at", "0 s")).ps == 0
     return fault["do"] in ("cut", "degrade") and starts and "for" not in fault
 
@@ -237,20 +190,7 @@ def stated(scenario: Scenario) -> dict[str, Any]:
 
 
 def read_fabric(path: Path, overrides: Mapping[str, TomlValue]) -> Scenario:
-    """Read the fabric of a scenario file, or of a file that describes a real fabric.
-
-    Parameters
-    ----------
-    path : Path
-        A scenario, if its suffix is ``.toml``, or else what ibnetdiscover printed.
-    overrides : Mapping
-        Values by dotted key.
-
-    Raises
-    ------
-    ScenarioError
-        The file cannot be read, or is neither.
-    """
+    """Read a fabric from a scenario (``.toml``) or the output of ibnetdiscover."""
     if path.suffix == ".toml":
         return Scenario.from_file(path, overrides=overrides)
     if not path.is_file():

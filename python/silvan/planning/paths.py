@@ -1,4 +1,4 @@
-"""Paths by forwarding tables, and how evenly they use the cables: no simulation.
+"""Paths by forwarding tables, and their balance over cables, without simulation.
 
 Effective bisection bandwidth is that of T. Hoefler, T. Schneider and A. Lumsdaine, "Multistage
 switches are not crossbars: effects of static routing in high-performance networks", Cluster 2008.
@@ -32,7 +32,7 @@ LANE_GBPS = {
     "NDR": 100.0,
     "XDR": 200.0,
 }
-"""Data rate of one lane of a link in Gbit/s, without its line code, by speed."""
+"""Gbit/s of one lane without line code, by speed."""
 
 _HEADING = re.compile(r"^Unicast lids .* switch Lid (\d+) guid")
 _ENTRY = re.compile(r"^0x([0-9a-fA-F]+) (\d{3}) ")
@@ -49,13 +49,7 @@ def cable_gbps(cable: Cable) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Paths on each cable between switches, if each host sends to each other host.
-
-    Attributes
-    ----------
-    max_paths, mean_paths : float
-        The most, and the mean, over all cables and both directions.
-    """
+    """Most and mean number of paths on a cable between switches, all to all."""
 
     max_paths: float
     mean_paths: float
@@ -68,16 +62,9 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """Rates of random pairs of hosts, relative to the rates of the hosts' cables.
+    """Rates of random pairs of hosts, relative to their cables.
 
-    Attributes
-    ----------
-    mean : float
-        Mean over all pairs of all permutations: the effective bisection bandwidth.
-    lowest : float
-        Mean over the pairs of the worst of the permutations.
-    permutations : int
-        Number of drawn pairings.
+    ``mean`` is the effective bisection bandwidth, ``lowest`` that of the worst permutation.
     """
 
     mean: float
@@ -86,20 +73,7 @@ class Bisection:
 
 
 class Paths:
-    """All paths between hosts by some forwarding tables.
-
-    Parameters
-    ----------
-    lists : FabricLists
-        The fabric.
-    tables : str
-        The tables, in the form of ``dump_lfts``.
-
-    Raises
-    ------
-    EmulationError
-        The tables are those of another fabric.
-    """
+    """All paths between hosts by forwarding tables in the form of ``dump_lfts``."""
 
     def __init__(self, lists: FabricLists, tables: str) -> None:
         names = list(lists.nodes)
@@ -108,7 +82,7 @@ class Paths:
         switch = {name: place for place, name in enumerate(self.switches)}
         host = {name: place for place, name in enumerate(self.hosts)}
         most = max((int(lists.nodes[name]["ports"]) for name in self.switches), default=0) + 1
-        # For each port of a switch: the switch behind it, and the channel to that switch.
+        # By port of a switch: the next switch, and the channel to it.
         self._peer = np.full((len(self.switches), most), -1, dtype=np.int64)
         self._channel = np.full((len(self.switches), most), -1, dtype=np.int64)
         self._leaf = np.full(len(self.hosts), -1, dtype=np.int64)
@@ -161,8 +135,8 @@ class Paths:
     def _walk(self) -> tuple[IntArray, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Follow all paths at once.
 
-        Channels by switch of the source, destination and hop, -1 behind the end; which paths
-        arrive; which never end.
+        Returns channels by switch of the source, destination and hop, -1 behind the end; true for
+        paths that arrive; true for endless ones.
         """
         count, hosts = self._next.shape
         destination = np.broadcast_to(np.arange(hosts), (count, hosts))
@@ -185,7 +159,7 @@ class Paths:
 
     @cached_property
     def _pairs(self) -> IntArray:
-        """Hosts other than the destination at each switch, by switch and destination."""
+        """Other hosts than the destination, by switch and destination."""
         count = len(self.switches)
         cabled = self._leaf[self._leaf >= 0]
         at_switch = np.bincount(cabled, minlength=count)[:, None]
@@ -231,20 +205,10 @@ class Paths:
         return Balance(float(counts.max()), float(counts.mean()))
 
     def shares(self, sources: IntArray, destinations: IntArray) -> FloatArray:
-        """Compute what each of some simultaneous flows gets of the rate of its hosts' cables.
+        """Compute the share of its hosts' cable rate that each simultaneous flow gets.
 
-        Each cable is divided equally among the flows over it, and a flow gets the least of what
-        its cables have for it, at most what its hosts' cables carry.
-
-        Parameters
-        ----------
-        sources, destinations : ndarray of int
-            Places of the hosts in :attr:`hosts`, one flow for each.
-
-        Returns
-        -------
-        ndarray of float
-            Between 0 and 1 for each flow; 0 if its path does not arrive.
+        Flows divide each cable equally, and get the least share on their path; 0 if it does not
+        arrive. Arguments are indexes into :attr:`hosts`.
         """
         steps, arrived, _ = self._walk
         leaves = self._leaf[sources]
@@ -266,15 +230,7 @@ class Paths:
         return np.where(arrives, own / full, 0.0)
 
     def bisection(self, permutations: int, seed: int) -> Bisection:
-        """Average the rates of random pairs: half of the hosts each send to one of the other half.
-
-        Parameters
-        ----------
-        permutations : int
-            Number of random permutations of the hosts; the first half of one sends to the second.
-        seed : int
-            Seed of the permutations.
-        """
+        """Average the rates of random pairs: half of the hosts send to the other half."""
         means = [
             float(self.shares(*pairs).mean()) for pairs in self._drawn_pairs(permutations, seed)
         ]
@@ -289,7 +245,7 @@ class Paths:
 
 
 def _levels(tables: str) -> set[int]:
-    """Collect the service levels of the paths in some tables; level 0 is not written."""
+    """Level 0 is not written."""
     levels = {0}
     for line in tables.splitlines():
         if found := _LEVELS.search(line):

@@ -13,31 +13,16 @@ from silvan.results.measures import finite
 from silvan.results.receive_rates import measured_ps
 
 _LEAST_LOAD = 1 / 256
-"""Loads below are not tried."""
 
 _MESSAGES = 10
-"""Messages under way that must not exceed the tolerance, without one for each busy sender."""
+"""Messages in flight that the tolerance must cover, besides one for each busy sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """Measurements at a load.
+    """Measurements at a load, a share of the injection rate.
 
-    Attributes
-    ----------
-    load : float
-        Share of the injection rate.
-    offered_gbps : float
-        Payload that arrived at the sources after the warm-up, on average, in Gbit/s.
-    delivered_gbps : float
-        Payload of the same traffic classes that hosts received then, in Gbit/s.
-    share : float
-        Delivered over offered.
-    measures : dict
-        Measures of the run by name; None where one is infinite.
-    messages : int or None
-        Messages or flows that arrived at the sources after the warm-up; ``None`` at a load of 1,
-        where sources make them when they can send them.
+    ``messages`` arrived at the sources after the warm-up; ``None`` at a load of 1.
     """
 
     load: float
@@ -113,7 +98,6 @@ def _loads(value: Any, key: str) -> Iterator[str]:
 
 
 def _is_share(load: float | str) -> bool:
-    """Tell a share of the injection rate, or all of it, from a rate such as ``8 Gbit/s``."""
     return load == "saturating" or not isinstance(load, str)
 
 
@@ -198,7 +182,7 @@ def saturate(
 
 
 def _is_possible(at: Callable[[float], Scenario], load: float) -> bool:
-    """Tell whether the traffic can have this load: flows that arrive cannot saturate."""
+    """Arriving flows cannot saturate."""
     try:
         at(load)
     except ScenarioError:

@@ -27,26 +27,7 @@ def draw_saturation(
     stem: str = "saturation",
     page: style.Page = style.SCREEN,
 ) -> list[Path]:
-    """Draw latency and delivered payload by load, with the load at which each fabric saturates.
-
-    Parameters
-    ----------
-    found : Mapping
-        Results of :func:`silvan.saturate`, by the name of the curve.
-    title : str
-        Title.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-    page : Page
-        Width, title and formats of the figure.
-
-    Returns
-    -------
-    list of Path
-        The figure, and its numbers as CSV.
-    """
+    """Draw latency and delivered payload by load, with the load at which each fabric saturates."""
     with page.figure(8.6, 3.6, title) as figure:
         latency, delivered = figure.subplots(2, 1) if page.is_narrow else figure.subplots(1, 2)
         for place, (name, one) in enumerate(found.items()):
@@ -94,7 +75,6 @@ def draw_saturation(
 
 
 def _handles(found: Mapping[str, Saturation]) -> dict[str, Line2D]:
-    """Explain colours with the load of saturation, and the two kinds of lines."""
     handles = {}
     for place, (name, one) in enumerate(found.items()):
         colour = style.CURVES[place % len(style.CURVES)]

@@ -28,41 +28,31 @@ from silvan.planning.paths import Paths
 from silvan.scratch import scratch_folder
 
 ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "lash", "sssp", "dfsssp", "nue")
-"""Routing engines of OpenSM that need no file."""
+"""Engines of OpenSM without a file."""
 
 _GRIDS = ("mesh", "torus")
 
 ALL_ENGINES = (*ENGINES, "torus-2QoS")
-"""Engines without a file, and torus-2QoS, whose file silvan writes for generated meshes and tori.
-"""
+"""Also torus-2QoS, whose file silvan writes for generated meshes and tori."""
 
 PERMUTATIONS = 1000
-"""Random permutations that effective bisection is averaged over."""
+"""For effective bisection."""
 
 ANY_ROUTES: Mapping[str, TomlValue] = {
     "fabric.allow-credit-loops": True,
     "fabric.unreachable": "drop",
 }
-"""Lets a scenario have routes that can deadlock or do not connect all hosts."""
+"""Allows routes that can deadlock or do not connect all hosts."""
 
 _PATIENCE_S = 1.0
-"""For how long Ctrl-C waits for jobs in other threads to end their programs."""
+"""Seconds that Ctrl-C waits for jobs in other threads."""
 
 AS_IS = "as is"
-"""Name of an unchanged fabric."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A fabric to route.
-
-    Attributes
-    ----------
-    name : str
-        Change of the fabric, in words.
-    scenario : Scenario
-        The fabric with the load to simulate; its routes have no effect.
-    """
+    """A fabric to route, with the load to simulate."""
 
     name: str
     scenario: Scenario
@@ -72,37 +62,10 @@ class Variant:
 class WhatIfRow:
     """A fabric under one routing engine.
 
-    Attributes
-    ----------
-    fabric : str
-        Change of the fabric.
-    engine : str
-        The routing engine.
-    refused : str, optional
-        Reason for no routes; all that follows is then None.
-    hosts : int
-        Hosts of the fabric.
-    unconnected_pairs, looping_pairs : int
-        Ordered pairs of hosts whose path does not arrive; those of them whose path never ends.
-    deadlock_free : bool, optional
-        True if the channel dependencies of the routes, on their lanes, have no cycle.
-    service_levels : int
-        Different service levels of the paths.
-    most_cables : int
-        Cables of the longest path.
-    most_paths, mean_paths : float
-        Paths over the cable between switches that has most, and the mean, all to all.
-    balance : float
-        The most over the mean.
-    bisection, lowest_bisection : float
-        Effective bisection bandwidth relative to full bisection: mean over the permutations, and
-        that of the worst of them.
-    hotspots_gbps, other_receivers_gbps : float, optional
-        Mean receive rates of the hotspots and of the other receivers, in Gbit/s.
-    cc_hotspots_gbps, cc_other_receivers_gbps : float, optional
-        Rates with InfiniBand's congestion control.
-    not_simulated : str, optional
-        Reason for no rates.
+    ``refused`` and ``not_simulated`` are reasons for missing values. Pairs are ordered pairs of
+    hosts whose path does not arrive, or never ends. ``balance`` is the most paths on a cable
+    between switches over the mean. Bisection is relative to full bisection, over permutations and
+    of the worst.
     """
 
     fabric: str
@@ -133,20 +96,8 @@ class WhatIfRow:
 def with_hotspots(scenario: Scenario, hosts: Sequence[str] | int) -> Scenario:
     """Replace the load of a scenario by that of a storage hotspot.
 
-    80 % of the hosts send to the hotspots as fast as they can, the others to random hosts: those
-    are the victims.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Scenario to change.
-    hosts : sequence of str or int
-        The hotspots, or how many hosts drawn by the seed are hotspots.
-
-    Raises
-    ------
-    ScenarioError
-        There is no such host.
+    80 % of the hosts send to the hotspots as fast as they can, the others to random hosts: the
+    victims.
     """
     hotspots: TomlInput = hosts if isinstance(hosts, int) else list(hosts)
     tables = stated(scenario)
@@ -159,22 +110,9 @@ def with_hotspots(scenario: Scenario, hosts: Sequence[str] | int) -> Scenario:
 def variants(
     scenario: Scenario, failures: Sequence[str] = (), *, new_leaf: str | None = None
 ) -> list[Variant]:
-    """List the fabric as it is, and once for each change.
+    """List the fabric as it is, and once for each change: a failure, or a copy of a leaf.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        The fabric and its load.
-    failures : sequence of str
-        Switches, or ports of switches for the cables there, that fail one at a time.
-    new_leaf : str, optional
-        The leaf that a new one is a copy of; the empty text for the last one.
-
-    Raises
-    ------
-    ScenarioError
-        The fabric has none of that name, no free port for a leaf, or the load does not fit what is
-        left.
+    The empty text as ``new_leaf`` means the last leaf.
     """
     lists = FabricLists.of(scenario)
     found = [Variant(AS_IS, scenario)]
@@ -190,7 +128,7 @@ def _variant(scenario: Scenario, lists: FabricLists, name: str, option: str) -> 
     try:
         return Variant(name, with_fabric(scenario, lists))
     except ScenarioError as error:
-        # The lines of the error are those of a text that the user has not written.
+        # Lines of the error belong to a text that the user has not written.
         raise ScenarioError(f"{name}: {error.message}", option, hint=error.hint) from None
 
 
@@ -213,32 +151,8 @@ def what_if(
 ) -> list[WhatIfRow]:
     """Route fabrics by several engines of OpenSM, and judge the routes.
 
-    Parameters
-    ----------
-    fabrics : sequence of Variant
-        The fabrics; of a mesh or torus the first is as the generator made it.
-    engines : sequence of str
-        OpenSM's routing engines.
-    own : Scenario, optional
-        The first fabric with routes that are not OpenSM's, for comparison.
-    files : GuidFiles
-        Files of roots and compute nodes, for the engines that read them.
-    congestion_control : bool
-        Whether to simulate each fabric with InfiniBand's congestion control as well.
-    permutations : int
-        Permutations for effective bisection.
-    seed : int
-        Seed of the permutations.
-
-    Returns
-    -------
-    list of WhatIfRow
-        A row for each fabric and engine, the fabrics in their order.
-
-    Raises
-    ------
-    EmulationError
-        OpenSM is not installed.
+    Of a mesh or torus the first fabric is the generated one. ``own`` is the first fabric with other
+    routes, for comparison.
     """
     if not has_opensm():
         raise EmulationError("opensm is not installed", INSTALL)
@@ -269,7 +183,7 @@ def what_if(
     try:
         return interruptible(lambda: _results(futures, stop))
     finally:
-        # Ctrl-C has come, or a job has failed: jobs in other threads end at their next check.
+        # Ctrl-C has come, or a job has failed: jobs end at their next check.
         stop.set()
         for future in futures:
             future.cancel()
@@ -282,23 +196,18 @@ class _Stopped(Exception):
 
 
 class _Stop:
-    """Stops jobs in other threads."""
-
     def __init__(self) -> None:
         self._event = Event()
 
     def set(self) -> None:
-        """Stop all jobs at their next check."""
         self._event.set()
 
     def check(self, _progress: object = None) -> None:
-        """Raise an exception if jobs are to stop."""
         if self._event.is_set():
             raise _Stopped
 
 
 def _results(futures: Sequence[Future[WhatIfRow]], stop: _Stop) -> list[WhatIfRow]:
-    """Wait for all jobs, or stop them after the first that fails."""
     done, running = wait(futures, return_when=FIRST_EXCEPTION)
     stop.set()
     for future in running:

@@ -1,9 +1,8 @@
-"""The step from a scenario that names plug-ins to one of built-in elements alone.
+"""The step from a scenario with plug-ins to one of built-in elements.
 
-The compiled reader knows no plug-ins. If it refuses a text, this module looks for names of plug-ins
-in it, and replaces their tables by the built-in elements that the plug-ins make of their keys. The
-replaced tables follow the other overrides of the text, so that a line that no plug-in has read
-keeps its place in errors.
+If the compiled reader refuses a text, plug-in tables are replaced by the built-in elements that the
+plug-ins make. Replacements follow the other overrides, so that other lines keep their place in
+errors.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ Overrides: TypeAlias = Sequence[tuple[str, str]]
 """Dotted keys and TOML literals."""
 
 Reader: TypeAlias = Callable[[str, str | None, list[tuple[str, str]]], _silvan.Scenario]
-"""The compiled reader: of a text, the name of its source, and overrides."""
+"""Arguments: text, name of its source, and overrides."""
 
-# Places of names of plug-ins, and of the keys of the plug-ins.
+# Places of names of plug-ins, and of their keys.
 _PLACES = re.compile(
     r"(control|fabric|traffic)\.[^.]+|traffic\.program\.\d+\.[^.]+|sweep\.vary\..+"
 )
@@ -56,31 +55,21 @@ _AXIS = re.compile(r"""sweep\.vary\.("(?:[^"\\]|\\.)*"|[^.]+)(?:\.\d+)?""")
 
 _LISTS = ("switch", "host", "cable")
 _TABLES = ("tables", "linear-tables", "routing-file")
-# Keys of [fabric] that a fabric without routes does not have.
+# Keys of routes in [fabric].
 _ROUTES = (*_TABLES, "path-sl", "sl-to-vl", "path-choice")
 _NO_ROUTE = 0xFF
 
-# Start of the compiled reader's hint on a name that is close to no other.
+# Start of the compiled reader's hint on an unknown name.
 _ALL_KNOWN = "known here: "
 _COMMAND = "silvan plug-ins lists those of installed packages"
 
-# Plug-ins need not be safe for threads: a sweep builds its points in several.
+# A sweep builds points in several threads; plug-ins need not be thread-safe.
 _ONE_AT_A_TIME = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A scenario as it is written.
-
-    Attributes
-    ----------
-    text : str
-        The text.
-    source : str, optional
-        The name of its source.
-    overrides : tuple of tuple of str
-        Dotted keys and TOML literals that are set over the text.
-    """
+    """A scenario's text with overrides (dotted keys, TOML literals)."""
 
     text: str
     source: str | None
@@ -93,18 +82,6 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _Patch:
-    """The keys of a plug-in, in place of those that it made.
-
-    Attributes
-    ----------
-    path : tuple of str and int
-        The table.
-    removed : tuple of str
-        Keys that the plug-in made.
-    values : Mapping
-        The keys of the plug-in.
-    """
-
     path: tuple[str | int, ...]
     removed: tuple[str, ...]
     values: Mapping[str, Any]
@@ -114,18 +91,8 @@ class _Patch:
 class PluggedIn:
     """The parts of a scenario that plug-ins made.
 
-    Attributes
-    ----------
-    written : Written
-        The scenario as it is written.
-    axes : Mapping
-        The keys of the sweep that only this module can set, each with its values.
-    origins : tuple of str
-        For each plug-in its place, kind, name, package and version.
-    patches : tuple
-        Keys of the plug-ins.
-    own_entries : Mapping
-        Number of entries of each kind of traffic that no plug-in made.
+    ``axes`` are keys of the sweep that only this module can set. ``own_entries`` are numbers of
+    traffic entries without plug-ins.
     """
 
     written: Written
@@ -151,27 +118,9 @@ class PluggedIn:
 def expand(
     written: Written, refused: ScenarioError, read: Reader
 ) -> tuple[_silvan.Scenario, PluggedIn]:
-    """Read a scenario that the compiled reader has refused, with the plug-ins that it names.
+    """Read a scenario that the compiled reader has refused, with its plug-ins.
 
-    Parameters
-    ----------
-    written : Written
-        The scenario.
-    refused : ScenarioError
-        The error of the compiled reader.
-    read : callable
-        The compiled reader.
-
-    Returns
-    -------
-    tuple of Scenario and PluggedIn
-        The scenario of built-in elements, and what is known of the plug-ins.
-
-    Raises
-    ------
-    ScenarioError
-        The error of the compiled reader, if the scenario names no plug-in; else that of a plug-in,
-        or of the compiled reader about what a plug-in made.
+    Raises the compiled reader's error if the scenario names none.
     """
     if refused.key is None or not _PLACES.fullmatch(refused.key):
         raise refused
@@ -194,25 +143,13 @@ def expand(
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name in a scenario where that of a plug-in may stand.
-
-    Attributes
-    ----------
-    kind : Kind
-        The kind that the plug-in would have.
-    name : str
-        The name.
-    key : str
-        Its place.
-    """
-
     kind: Kind
     name: str
     key: str
 
 
 def _names(tables: Mapping[str, Any]) -> Iterator[_Name]:
-    """List the names where those of plug-ins may stand, built-in ones among them."""
+    """Includes built-in names."""
     control, fabric, traffic = (_table(tables, one) for one in ("control", "fabric", "traffic"))
     for kind, table, place, key in (
         (SCHEME, control, "control", "scheme"),
@@ -254,7 +191,7 @@ def _programs(traffic: Mapping[str, Any]) -> Iterator[tuple[int | str, Mapping[s
 
 
 def _with_suggestions(error: ScenarioError, names: Iterable[_Name]) -> ScenarioError:
-    """Add installed plug-ins, or the command that lists them, to the hint of an unknown name."""
+    """Add installed plug-ins, or the command that lists them, to a hint."""
     for one in names:
         if one.key != error.key:
             continue
@@ -271,22 +208,12 @@ def _with_suggestions(error: ScenarioError, names: Iterable[_Name]) -> ScenarioE
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A plug-in at the place where the scenario names it."""
-
     plug_in: PlugIn
     key: str
 
 
 class _Expansion:
-    """A scenario while its plug-ins are replaced.
-
-    Attributes
-    ----------
-    core : dict
-        The tables of built-in elements that replace those of the text, by section.
-    made : dict
-        By the key of what a plug-in made, the plug-in.
-    """
+    """A scenario while its plug-ins are replaced, with tables by section, and plug-ins by key."""
 
     def __init__(
         self,
@@ -318,8 +245,6 @@ class _Expansion:
         native, axes = self._read_core()
         origins, patches = tuple(self._origins), tuple(self._patches)
         return native, PluggedIn(self._written, axes, origins, patches, self._own_entries)
-
-    # Sections.
 
     def _expand_control(self) -> None:
         control = dict(_table(self._tables, "control"))
@@ -354,7 +279,7 @@ class _Expansion:
         self.core["control"] = control
 
     def _module(self, use: _Use, plug_in: PlugInObject) -> str:
-        """Give the text of the module of a scheme, with a line that says where it comes from."""
+        """With a comment on its origin."""
         function = plug_in.function
         module = inspect.getmodule(function)
         hint = "make the function by def, in a module whose text is installed"
@@ -434,7 +359,6 @@ class _Expansion:
     def _linear_tables(
         self, use: _Use, made: object, fabric: Fabric, lids: Mapping[str, int]
     ) -> dict[str, str]:
-        """Write the ports of hosts by switch as forwarding tables by LID."""
         hint = "give by name of a switch the outgoing port by name of a host"
         if not isinstance(made, Mapping):
             raise self._error(use, f"it gives {shown(type(made).__name__)}, not tables", hint)
@@ -461,7 +385,7 @@ class _Expansion:
         return rows
 
     def _fabric(self) -> tuple[Fabric, dict[str, int]]:
-        """Build the fabric without routes, and give it with the LIDs of the hosts."""
+        """Build the fabric without routes, and return it with the LIDs of the hosts."""
         if self._view is None:
             table = self.core.get("fabric", _table(self._tables, "fabric"))
             without = {key: value for key, value in table.items() if key not in _ROUTES}
@@ -527,7 +451,7 @@ class _Expansion:
                 traffic[kind] = [*before, *entries]
 
     def _expand_programs(self, traffic: dict[str, Any]) -> bool:
-        """Replace traces by GOAL schedules; tells whether there are any."""
+        """Replace traces by GOAL schedules; return true if there are any."""
         programs = traffic.get("program")
         if not isinstance(programs, list):
             return False
@@ -563,7 +487,6 @@ class _Expansion:
         return found
 
     def _trace(self, path: str, entry: Mapping[str, Any]) -> bytes:
-        """Read the trace of a program."""
         if isinstance(entry.get("trace"), str) and "file" not in entry:
             return str(entry["trace"]).encode()
         file = entry.get("file")
@@ -577,10 +500,8 @@ class _Expansion:
         except ScenarioError as error:
             raise self._placed(key, str(error), error.hint) from None
 
-    # The compiled reader.
-
     def _read_core(self) -> tuple[_silvan.Scenario, dict[str, list[Any]]]:
-        """Read the scenario of built-in elements, without the keys of the sweep that it refuses."""
+        """Read built-in elements, without keys of the sweep that the compiled reader refuses."""
         written = self._written
         sections = [(name, literal(table)) for name, table in self.core.items()]
         vary = _table(_table(self._tables, "sweep"), "vary")
@@ -602,7 +523,6 @@ class _Expansion:
             return native, axes
 
     def _check(self, axes: Mapping[str, list[Any]]) -> None:
-        """Refuse unknown keys and values of a sweep. Values together are read at each point."""
         for axis, values in axes.items():
             for place, value in enumerate(values):
                 changes = ((axis, literal(value)), ("sweep", "{}"))
@@ -614,10 +534,8 @@ class _Expansion:
                     key = f"{dotted('sweep.vary', axis)}.{place}"
                     raise self._placed(key, error.message, error.hint) from None
 
-    # Errors.
-
     def _explained(self, error: ScenarioError, sections: Iterable[str]) -> ScenarioError:
-        """Give the place of an error in a section that was replaced, or blame a plug-in."""
+        """Locate an error in a replaced section, or blame a plug-in."""
         if error.key is None:
             return error
         use = self._maker(error.key)
@@ -629,7 +547,6 @@ class _Expansion:
         return _with_suggestions(error, self._names)
 
     def _maker(self, key: str) -> _Use | None:
-        """Find the plug-in that made a key."""
         if key in self.made:
             return self.made[key]
         parts = key.split(".")
@@ -643,8 +560,6 @@ class _Expansion:
     def _placed(self, key: str, message: str, hint: str | None) -> ScenarioError:
         source, line, column = self._document.place(key)
         return ScenarioError(f"{key}: {message}", source, line, hint, key, column)
-
-    # Plug-ins.
 
     def _use(self, kind: Kind, name: object, key: str) -> _Use | None:
         plug_in = self._found.get((kind.word, name)) if isinstance(name, str) else None
@@ -660,7 +575,6 @@ class _Expansion:
             raise self._placed(use.key, error.message, error.hint) from error
 
     def _take_tables(self, table: dict[str, Any], kind: Kind, path: str) -> dict[str, Any]:
-        """Remove the tables of plug-ins from the table around them, and read them."""
         values = {}
         for name in _tables_in(table):
             use = self._use(kind, name, f"{path}.{name}")
@@ -671,7 +585,6 @@ class _Expansion:
     def _keys_of(
         self, use: _Use, plug_in: PlugInObject, path: str, values: Mapping[str, Any]
     ) -> Any:
-        """Give the keys of a plug-in that has a table of its name, or their defaults."""
         name = use.plug_in.name
         return values[name] if name in values else self._keys(use, plug_in, {}, path)
 
@@ -693,7 +606,6 @@ class _Expansion:
             raise self._error(use, error.message, error.hint) from None
 
     def _call(self, use: _Use, function: Callable[..., Any], *arguments: object) -> Any:
-        """Call a function of a plug-in."""
         try:
             with _ONE_AT_A_TIME:
                 return function(*arguments)
@@ -706,13 +618,7 @@ class _Expansion:
 
 
 def read_written(written: Written, read: Reader) -> tuple[_silvan.Scenario, PluggedIn | None]:
-    """Read a scenario by the compiled reader, and with plug-ins where this refuses it.
-
-    Raises
-    ------
-    ScenarioError
-        As those of :func:`expand`.
-    """
+    """Read a scenario by the compiled reader, or with plug-ins if it refuses."""
     try:
         return read(written.text, written.source, list(written.overrides)), None
     except ScenarioError as error:
@@ -721,7 +627,6 @@ def read_written(written: Written, read: Reader) -> tuple[_silvan.Scenario, Plug
 
 
 def _axis(key: str | None) -> str | None:
-    """Find the key of the sweep that an error is about."""
     found = _AXIS.fullmatch(key or "")
     if found is None:
         return None

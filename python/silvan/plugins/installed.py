@@ -33,21 +33,7 @@ _ENVIRONMENTS = 16
 
 @dataclass(frozen=True, slots=True)
 class PlugIn:
-    """An installed plug-in.
-
-    Attributes
-    ----------
-    kind : Kind
-        Its kind.
-    name : str
-        The name that scenarios use.
-    package : str
-        The package that brings it.
-    version : str
-        The version of the package.
-    entry : EntryPoint
-        Its entry point.
-    """
+    """An installed plug-in, with its package and entry point."""
 
     kind: Kind
     name: str
@@ -61,13 +47,7 @@ class PlugIn:
         return f"{self.kind.word} {self.name} of {self.package} {self.version}"
 
     def load(self) -> PlugInObject:
-        """Import the object of the entry point.
-
-        Raises
-        ------
-        ScenarioError
-            The import fails, or the object is of another class.
-        """
+        """Import the object of the entry point."""
         hint = f"correct the entry point {self.entry.value} of {self.package}, or uninstall it"
         try:
             found = self.entry.load()
@@ -88,13 +68,7 @@ class PlugIn:
 
 
 def installed(kind: Kind) -> Mapping[str, PlugIn]:
-    """Give the installed plug-ins of a kind, by name.
-
-    Raises
-    ------
-    ScenarioError
-        Two packages bring the same name, a name is built in, or scenarios cannot spell a name.
-    """
+    """Give the installed plug-ins of a kind, by name."""
     found, misnamed = _installed(kind, tuple(sys.path))
     for _, message, hint in misnamed:
         raise ScenarioError(message, hint=hint)
@@ -102,10 +76,10 @@ def installed(kind: Kind) -> Mapping[str, PlugIn]:
 
 
 def every() -> Iterator[dict[str, Any]]:
-    """Say in plain values what each installed plug-in is, by kind and name.
+    """Describe each installed plug-in in plain values, by kind and name.
 
-    ``keys`` has the defaults by name; None has no default. A plug-in that cannot be used has
-    ``error`` and ``hint`` in place of ``summary`` and ``keys``.
+    ``keys`` has the defaults by name; None has no default. An unusable plug-in has ``error`` and
+    ``hint`` instead.
     """
     for kind in KINDS:
         found, misnamed = _installed(kind, tuple(sys.path))
@@ -125,7 +99,6 @@ def _identity(plug_in: PlugIn) -> dict[str, Any]:
 
 
 def _described(plug_in: PlugIn) -> dict[str, Any]:
-    """Give summary and keys of a plug-in, or why it has none."""
     try:
         found = plug_in.load()
     except ScenarioError as error:
@@ -133,7 +106,7 @@ def _described(plug_in: PlugIn) -> dict[str, Any]:
     try:
         keys = default_keys(found.keys)
         literal({key: value for key, value in keys.items() if value is not None})
-    # The defaults are made by the code of the package.
+    # The package's code computes the defaults.
     except (Exception, SystemExit) as error:
         hint = f"correct the keys of {plug_in.entry.value}, or uninstall {plug_in.package}"
         return {"error": f"{plug_in.title}: {describe(error)}", "hint": hint}
@@ -144,7 +117,7 @@ def _described(plug_in: PlugIn) -> dict[str, Any]:
 def _installed(
     kind: Kind, path: Sequence[str]
 ) -> tuple[Mapping[str, PlugIn], Sequence[tuple[PlugIn, str, str]]]:
-    """Find the plug-ins of a kind by name, and with error and hint those of impossible names."""
+    """Find the plug-ins of a kind by name, and errors and hints of impossible names."""
     # Packages are those of the import path, which may change.
     del path
     found: dict[str, PlugIn] = {}
@@ -163,7 +136,6 @@ def _installed(
 
 
 def _refusal(one: PlugIn, others: Mapping[str, PlugIn]) -> str | None:
-    """Say why a plug-in cannot have its name."""
     if one.name in reserved(one.kind):
         return f"{one.title} has the name of what is built in"
     if one.name in others:
@@ -208,7 +180,6 @@ def _reserved() -> Mapping[Kind, frozenset[str]]:
 
 
 def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
-    """Follow a reference within the schema."""
     if "$ref" not in schema:
         return schema
     name = schema["$ref"].rpartition("/")[2]
@@ -221,7 +192,6 @@ def _properties(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _choices(schema: dict[str, Any]) -> frozenset[str]:
-    """Collect the names that a key may have."""
     schema = _resolved(schema)
     inner = [one for key in ("oneOf", "anyOf") for one in schema.get(key, ())]
     own = [schema["const"]] if "const" in schema else schema.get("enum", [])

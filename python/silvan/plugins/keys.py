@@ -17,15 +17,7 @@ from silvan.inputs.toml_text import dotted
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The unit of a quantity among the keys of a plug-in.
-
-    Attributes
-    ----------
-    kind : str
-        Kind of quantity: ``size``, ``span``, ``rate`` or ``length``.
-    example : str
-        A value with its unit.
-    """
+    """The unit of a quantity among the keys of a plug-in."""
 
     kind: str
     example: str
@@ -88,32 +80,7 @@ def default_keys(kind: type[Any]) -> dict[str, Any]:
 def read_keys(
     kind: type[Any], table: object, path: str, others: Iterable[str] = (), word: str = "it"
 ) -> Any:
-    """Read a table of a scenario as an object of a dataclass.
-
-    Parameters
-    ----------
-    kind : type
-        The dataclass.
-    table : object
-        The table, as plain values.
-    path : str
-        The dotted key of the table.
-    others : iterable of str
-        Further keys that the table may have: they count as suggestions.
-    word : str
-        Name of the owner of the keys in errors.
-
-    Returns
-    -------
-    object
-        An object of the dataclass. Lists are tuples.
-
-    Raises
-    ------
-    ScenarioError
-        A key is unknown or missing, a value is of another type, or the dataclass refuses it. The
-        error has the key and no place.
-    """
+    """Read a table of a scenario as an object of a dataclass."""
     if not isinstance(table, Mapping):
         raise _refused(path, f"expected a table, found {_found(table)}", f"write it as [{path}]")
     names = key_names(kind)
@@ -166,13 +133,7 @@ def plain_keys(keys: Any) -> dict[str, Any]:
 
 
 def numbers(keys: Any) -> dict[str, float]:
-    """Give the keys of an object of a dataclass as numbers by field, quantities in base units.
-
-    Raises
-    ------
-    SilvanError
-        A key is neither a number nor a quantity.
-    """
+    """Give the keys of an object of a dataclass as numbers by field, quantities in base units."""
     hints = get_type_hints(type(keys), include_extras=True)
     values: dict[str, float] = {}
     for name in key_names(type(keys)).values():
@@ -196,7 +157,6 @@ def _unit(kind: Any) -> Unit | None:
 
 
 def _read(value: object, kind: Any, path: str) -> Any:
-    """Read one value as the type that its field has."""
     origin, parts = get_origin(kind), get_args(kind)
     if (unit := _unit(kind)) is not None:
         return _quantity(value, unit, path)
@@ -236,7 +196,6 @@ def _read(value: object, kind: Any, path: str) -> Any:
 
 
 def _read_default(field: dataclasses.Field[Any], kind: Any, path: str) -> Any:
-    """Read the default of a field as the type that the field has."""
     factory = field.default_factory
     default = field.default if factory is dataclasses.MISSING else factory()
     is_optional = type(None) in get_args(kind)

@@ -80,7 +80,7 @@ class Topology:
 
 
 Tables: TypeAlias = Mapping[str, Sequence[Mapping[str, object]]]
-"""Entries of the table ``traffic`` by their kind, such as ``{"flow": [{"from": ...}]}``."""
+"""Entries of ``traffic`` by kind, such as ``{"flow": [{"from": ...}]}``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +135,11 @@ class Trace:
 
 
 PlugInObject: TypeAlias = Scheme | Topology | Traffic | Routing | Trace
-"""The object of an entry point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of plug-ins.
-
-    Attributes
-    ----------
-    word : str
-        Noun for a plug-in of the kind.
-    group : str
-        Group of its entry points.
-    type : type
-        Class of the objects of its entry points.
-    """
+    """A kind of plug-ins."""
 
     word: str
     group: str
@@ -164,7 +153,6 @@ ROUTING = Kind("routing", "silvan.routings", Routing)
 TRACE = Kind("trace", "silvan.traces", Trace)
 
 KINDS = (SCHEME, TOPOLOGY, TRAFFIC, ROUTING, TRACE)
-"""All kinds."""
 
 
 def summary(plug_in: PlugInObject) -> str:

@@ -57,28 +57,8 @@ def write_bundle(
 ) -> Path:
     """Write the archive of a reproduction beside its folder.
 
-    Equal contents make equal archives: files are sorted, without times and owners.
-
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-        What became of each experiment.
-    folder : Path
-        The folder of figures.
-    files : sequence of Path
-        The manifest and the report, in that folder. The manifest gives the archive its name.
-    words : sequence of str
-        The command without ``--out`` and ``--bundle``.
-
-    Returns
-    -------
-    Path
-        The archive.
-
-    Raises
-    ------
-    OutputError
-        A run cannot be read, or the archive cannot be written.
+    Equal contents make equal archives: files are sorted, without times and owners. The manifest
+    names the archive; ``words`` are the command without ``--out`` and ``--bundle``.
     """
     paper = folder.name
     costs = sorted(all_costs(outcomes), key=lambda one: one.key)
@@ -124,8 +104,7 @@ def write_bundle(
 
 
 def _run(cost: RunCost) -> dict[str, bytes | Path]:
-    """Return the files of a run, and its scenario."""
-    # A command with --out on the unpacked archive finds the runs where it would put them.
+    # A command with --out on the unpacked archive finds the runs here.
     place = PurePosixPath("runs", cost.folder.parent.name, cost.folder.name)
     found: dict[str, bytes | Path] = {
         str(place / path.name): path for path in cost.folder.iterdir() if path.is_file()

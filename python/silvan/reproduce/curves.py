@@ -13,27 +13,19 @@ from silvan.reproduce.experiment import PointTable
 from silvan.results.receive_rates import FloatArray
 
 Row = Mapping[str, float | str]
-"""A row of a table of points, by the names of its columns."""
 
 _MOST_POINTS = 100
 """Points of a curve over time."""
 
 SPREAD = "_sd"
-"""End of the name of a column with the standard deviation over the seeds of another column."""
+"""Suffix of a column with the standard deviation of another."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """A measured point of a curve.
+    """A measured point: the mean over the seeds, and its sample standard deviation.
 
-    Attributes
-    ----------
-    x, y : float
-        Its place; y is the mean over the seeds.
-    spread : float, optional
-        Sample standard deviation over the seeds; None for a single seed.
-    cases : tuple of str
-        Labels of the cases whose runs it comes from.
+    ``cases`` are labels of the cases of its runs.
     """
 
     x: float
@@ -44,27 +36,10 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A curve of a figure.
+    """A curve of a figure; those of one chart are drawn together.
 
-    Attributes
-    ----------
-    chart : str
-        Title of the chart; curves of one chart are drawn together.
-    unit : str
-        Unit of y.
-    axis : str
-        Name of x, with its unit.
-    label : str
-        Name of the curve within the chart.
-    points : tuple of CurvePoint
-        Measured values.
-    paper : tuple of tuple of float
-        The paper's numbers for the same quantity, each as x and y.
-    names : tuple of str
-        Names of x = 0, 1, ...; empty if x is a quantity. All curves of a chart have the same.
-    colour : str
-        Its colour in the figures, such as ``#0072B2``; empty if that follows from its label
-        (``CC on``, ``CC off``), or if figures do not show it.
+    ``paper`` has the paper's points. ``names`` are of x = 0, 1, ..., equal in a chart; empty for a
+    quantity. An empty ``colour`` follows from the label, or figures do not show the curve.
     """
 
     chart: str
@@ -95,20 +70,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A column of a table of points that is drawn as a curve.
+    """A column of points that is drawn as a curve.
 
-    Attributes
-    ----------
-    column : str
-        The column with y.
-    chart, unit : str
-        Title of the chart, and the unit of y.
-    label : callable
-        Names the curve that a row belongs to.
-    cases : callable
-        Labels of the cases whose runs a row comes from.
-    paper : callable, optional
-        The paper's numbers for the curve of this name, each as x and y.
+    ``label`` and ``cases`` name the curve and the cases of a row; ``paper`` returns the paper's
+    points.
     """
 
     column: str
@@ -120,23 +85,7 @@ class Line:
 
 
 def curves(table: PointTable, x: str, axis: str, lines: Sequence[Line]) -> list[Curve]:
-    """Make the curves of a table of points.
-
-    Parameters
-    ----------
-    table : PointTable
-        The points.
-    x : str
-        The column with x.
-    axis : str
-        Name of x, with its unit.
-    lines : sequence of Line
-        Points to draw. A point without a finite number is omitted.
-
-    Returns
-    -------
-    list of Curve
-        The curves in the order of the lines, and of their first points.
+    """Make the curves of a table of points; points without a finite number are omitted.
 
     Examples
     --------
@@ -171,19 +120,7 @@ def over_time(
     values: FloatArray,
     cases: Sequence[str],
 ) -> Curve:
-    """Make a curve over the time of a run.
-
-    Parameters
-    ----------
-    chart, unit, label : str
-        As in :class:`Curve`.
-    times_ms : ndarray of float
-        Times in milliseconds.
-    values : ndarray of float
-        The value at each. Beyond 100 of them, neighbouring ones are averaged, and the time is that
-        of the last of them.
-    cases : sequence of str
-        Labels of the cases whose runs it comes from.
+    """Make a curve over the time of a run. Beyond 100 values, neighbours are averaged.
 
     Examples
     --------
@@ -210,15 +147,6 @@ def by_name(
 ) -> Curve:
     """Make the points of a chart over names.
 
-    Parameters
-    ----------
-    chart, unit, label : str
-        As in :class:`Curve`.
-    measured : Mapping
-        By name one value per seed, and labels of the cases whose runs they come from.
-    paper : Mapping
-        The paper's number for some of the names.
-
     Examples
     --------
     >>> curve = by_name("Rates", "Gbit/s", "CC on", {"a": ([1, 3], []), "b": ([], [])}, {"b": 5})
@@ -241,15 +169,7 @@ def by_name(
 
 
 def coloured(drawn: Sequence[Curve], colour_of: Callable[[str], str]) -> list[Curve]:
-    """Give curves the colours of the figures.
-
-    Parameters
-    ----------
-    drawn : sequence of Curve
-        The curves.
-    colour_of : callable
-        Returns the colour of a curve of some label; nothing leaves it to the page.
-    """
+    """Give curves the colours of the figures."""
     return [replace(curve, colour=colour_of(curve.label)) for curve in drawn]
 
 

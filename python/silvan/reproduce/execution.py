@@ -24,15 +24,7 @@ _KEPT = "finished runs and figures are kept; repeat the command to try the rest 
 
 @dataclass(frozen=True, slots=True)
 class RunDone:
-    """A run is finished.
-
-    Attributes
-    ----------
-    index : int
-        Its place in the plan.
-    is_new : bool
-        True if it was run now.
-    """
+    """A run is finished; ``is_new`` if it was run now."""
 
     index: int
     is_new: bool
@@ -40,84 +32,41 @@ class RunDone:
 
 @dataclass(frozen=True, slots=True)
 class Evaluating:
-    """All runs of an experiment are finished, and it is being measured and drawn.
-
-    Attributes
-    ----------
-    experiment : str
-        The experiment's id.
-    """
+    """All runs of an experiment are finished, and it is being measured and drawn."""
 
     experiment: str
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """An experiment has been measured and drawn.
-
-    Attributes
-    ----------
-    outcome : Outcome
-        The outcome.
-    """
+    """An experiment has been measured and drawn."""
 
     outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An experiment could not be measured or drawn.
-
-    Attributes
-    ----------
-    experiment : str
-        The experiment's id.
-    error : SilvanError
-        Why.
-    """
+    """An experiment could not be measured or drawn."""
 
     experiment: str
     error: SilvanError
 
 
 Step: TypeAlias = RunDone | Evaluating | Evaluated | Failed
-"""Events during the execution of a plan."""
 
 
 def carry_out(
     plan: ReproductionPlan, root: Path, figures: Path, on_progress: OnProgress | None = None
 ) -> Generator[Step, None, None]:
-    """Do all runs of a plan, and measure and draw each experiment as soon as its runs are there.
+    """Do all runs of a plan, and evaluate each experiment as soon as its runs are finished.
 
-    Parameters
-    ----------
-    plan : ReproductionPlan
-        The runs, and the runs that each experiment needs.
-    root : Path
-        Folder of finished runs. Their runs are not repeated; each new result is added at
-        once.
-    figures : Path
-        Folder of the figures; it must exist.
-    on_progress : callable, optional
-        Called with the place of a run in progress, and its progress.
-
-    Yields
-    ------
-    Step
-        Events. An experiment that cannot be evaluated stops neither runs nor others.
-
-    Raises
-    ------
-    SilvanError
-        A run failed, or its result could not be written. Other runs are stopped.
-    KeyboardInterrupt
-        Ctrl-C was pressed. Runs in progress are stopped, and nothing of them is written.
+    Finished runs in ``root`` are not repeated. An experiment that fails stops no others.
     """
     agenda = _Agenda(plan)
     with Pool(min(cores(), len(plan.runs) + len(plan.needs))) as pool:
         while agenda.is_open or not pool.is_idle:
             while agenda.is_open and pool.has_room:
-                # Experiments first: what is drawn early can be looked at while the rest runs.
+                # Experiments first: early figures can be looked at during the rest.
                 if agenda.ready:
                     name = agenda.ready.popleft()
                     needed = plan.finished(name, root)
@@ -161,14 +110,12 @@ class _Agenda:
         return bool(self.runs or self.ready)
 
     def key(self, experiment: str) -> int:
-        """Give the key of an experiment; those of runs are their places in the plan."""
         return self._count + self._names.index(experiment)
 
     def experiment(self, key: int) -> str:
         return self._names[key - self._count]
 
     def finish(self, run: int) -> None:
-        """Count a run as finished, and what needed nothing else as ready."""
         for name, missing in self._missing.items():
             if run in missing:
                 missing.remove(run)
@@ -207,7 +154,7 @@ def _evaluation(experiment: str, event: Event) -> Evaluated | Failed:
 
 
 def _finish(job: Job, progress: Callable[[Progress], object]) -> bool:
-    """Do a run unless its result is there, and tell whether it was done."""
+    """Return true if the run was done now."""
     assert job.folder is not None
     if finished_result(job.folder) is not None:
         return False
@@ -222,7 +169,7 @@ def _evaluate(
     figures: Path,
     progress: Callable[[Progress], object],
 ) -> Outcome:
-    """Measure and draw an experiment, and say of any error which experiment it belongs to."""
+    """Evaluate an experiment, and name it in any error."""
     del progress
     (experiment,) = experiments(paper, name)
     try:

@@ -17,26 +17,12 @@ if TYPE_CHECKING:
     from silvan.reproduce.curves import Curve
 
 Results = Mapping[str, Sequence[Result]]
-"""The runs of each case, one per seed, by the case's label."""
+"""Runs of each case, one per seed, by label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A scenario, run with several seeds.
-
-    Attributes
-    ----------
-    label : str
-        Name within the experiment.
-    study : str
-        Study file of the paper, without its suffix.
-    seeds : int
-        Number of runs, with seeds from 1 up.
-    overrides : Mapping
-        Values by dotted key, set over the study's.
-    quick : bool
-        True if a quick look includes it.
-    """
+    """A scenario of a study, run with seeds from 1 up."""
 
     label: str
     study: str
@@ -47,18 +33,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A quantity, measured in every run.
+    """A quantity, measured in every run, in the paper's window and in the steady state.
 
-    Attributes
-    ----------
-    id : str
-        The target that it is compared with.
-    values : tuple of float
-        One value per seed, averaged over the paper's window.
-    steady : tuple of float
-        One value per seed, averaged over the last part of the run.
-    note : str
-        Rule that made one number of several points of a curve, if there were several.
+    ``note`` is the rule that made one number of several points.
     """
 
     id: str
@@ -69,15 +46,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class ClauseResult:
-    """Result of a rule on curves, in one averaging window.
-
-    Attributes
-    ----------
-    holds : bool
-        True if the curves follow the rule.
-    facts : str
-        Findings, in words and numbers.
-    """
+    """Result of a rule on curves in one window."""
 
     holds: bool
     facts: str
@@ -85,18 +54,7 @@ class ClauseResult:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A shape that a paper draws or describes, judged by a rule.
-
-    Attributes
-    ----------
-    id : str
-        The target that it is compared with.
-    rule : str
-        The rule, stated such that anyone can check it.
-    whole, steady : ClauseResult
-        Findings in the paper's window, and in the steady-state window; the mean
-        over the seeds counts.
-    """
+    """A shape of a paper, judged by a rule on means over the seeds in both windows."""
 
     id: str
     rule: str
@@ -106,27 +64,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class PointTable:
-    """The points of a figure as numbers.
-
-    Attributes
-    ----------
-    header : tuple of str
-        Names of the columns, with their units.
-    rows : tuple of tuple of float or str
-        The values.
-    """
+    """Points of a figure: columns with units, and rows."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[float | str, ...], ...]
 
     def in_words(self) -> tuple[list[str], list[list[str]]]:
-        """Write the values for people, each mean with its standard deviation over the seeds.
+        """Write values for people, as mean ± standard deviation.
 
-        Returns
-        -------
-        tuple
-            Names of the columns, and the rows. A column ``x_sd`` is part of the column ``x``; those
-            of the steady-state window are left out.
+        A column ``x_sd`` is part of ``x``; steady-state columns are omitted.
 
         Examples
         --------
@@ -148,31 +94,9 @@ class PointTable:
 class Experiment:
     """A table or figure of a paper.
 
-    Attributes
-    ----------
-    id : str
-        First part of the ids of its targets.
-    title : str
-        Title.
-    cases : tuple of Case
-        Cases to run.
-    windows : tuple of str, or callable
-        The two averaging windows in words: the paper's, then the steady-state one. A callable
-        computes them from the runs, whose length decides.
-    quick : Mapping
-        Overrides that make every case short.
-    quick_note : str
-        Loss of information by them.
-    measure : callable
-        Computes the measurements from the runs.
-    draw : callable
-        Draws the runs into a folder, and returns the files written.
-    tabulate : callable, optional
-        Gives the figure's points as numbers.
-    plot : callable, optional
-        Makes the figure's curves from these points.
-    trace : callable, optional
-        Makes further curves from the runs themselves, over time or over names.
+    Its id begins those of its targets. ``windows`` are the paper's and the steady-state one in
+    words. ``quick`` are overrides for short cases. ``tabulate`` returns points, ``plot`` their
+    curves, ``trace`` curves over time or names.
     """
 
     id: str
@@ -194,23 +118,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """A paper's number next to the measured one.
-
-    Attributes
-    ----------
-    target : Target
-        Number of the paper.
-    measured : float
-        Mean over the seeds, in the paper's averaging window.
-    spread : float, optional
-        Sample standard deviation over the seeds; None for a single seed.
-    steady : float
-        Mean over the seeds, in the steady-state window.
-    values : tuple of float
-        One value per seed, in the paper's averaging window.
-    note : str
-        Rule that made one number of several points of a curve, if there were several.
-    """
+    """A paper's number next to the measured one: mean and sample deviation over the seeds."""
 
     target: Target
     measured: float
@@ -263,15 +171,7 @@ class TargetRow:
 
 @dataclass(frozen=True, slots=True)
 class ShapeRow:
-    """Shape of a paper's curve, and if the measured curve has it.
-
-    Attributes
-    ----------
-    target : Target
-        Curve or description of the paper.
-    verdict : Verdict
-        The rule, and what was found.
-    """
+    """Shape of a paper's curve, and if the measured curve has it."""
 
     target: Target
     verdict: Verdict
@@ -310,25 +210,7 @@ class ShapeRow:
 def compare(
     targets: Mapping[str, Target], measured: Sequence[Measurement | Verdict]
 ) -> list[TargetRow | ShapeRow]:
-    """Put what was measured next to the targets of the same id.
-
-    Parameters
-    ----------
-    targets : Mapping
-        Targets by id.
-    measured : sequence of Measurement or Verdict
-        Numbers, and judged shapes.
-
-    Returns
-    -------
-    list of TargetRow or ShapeRow
-        One row for each, in the order of the targets.
-
-    Raises
-    ------
-    KeyError
-        Something measured belongs to no target.
-    """
+    """Join measurements with the targets of their ids, in the order of the targets."""
     order = {name: position for position, name in enumerate(targets)}
     return [_row(targets[one.id], one) for one in sorted(measured, key=lambda one: order[one.id])]
 

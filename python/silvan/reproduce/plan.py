@@ -13,26 +13,14 @@ from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.experiment import Case, Experiment
 from silvan.reproduce.registry import study
 
-# Contribution of eight hotspots among 648 hosts to the mean of all, approximately.
+# Approximate contribution of eight hotspots among 648 hosts to the mean.
 _HOTSPOTS_GBPS = 0.2
 _PS_PER_S = 1e12
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run, of one or several experiments.
-
-    Attributes
-    ----------
-    label : str
-        Experiment, case and seed, for people.
-    scenario : Scenario
-        Scenario to simulate.
-    seed : int
-        Seed of the run.
-    weight : float
-        About how long it takes, compared with others: what is delivered at most decides.
-    """
+    """A run of one or several experiments; ``weight`` is its relative duration."""
 
     label: str
     scenario: Scenario
@@ -42,15 +30,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """Folder of the result of a planned run.
-
-    Attributes
-    ----------
-    label : str
-        Experiment, case and seed, for people.
-    folder : Path
-        Folder of the result.
-    """
+    """Folder of a planned run's result."""
 
     label: str
     folder: Path
@@ -58,20 +38,9 @@ class FinishedRun:
 
 @dataclass(frozen=True, slots=True)
 class ReproductionPlan:
-    """All runs of some experiments of a paper.
+    """All runs of some experiments, the longest first, so that no core idles long at the end.
 
-    Attributes
-    ----------
-    paper : str
-        The paper's short name.
-    quick : bool
-        True if runs and points were reduced.
-    runs : list of PlannedRun
-        The runs, the longest first, so that no core idles for long at the end.
-    needs : dict
-        For each experiment, by id, the places in ``runs`` of each case, by label.
-    overrides : Mapping
-        Values by dotted key that every scenario was changed by.
+    ``needs`` are indexes into ``runs`` by experiment and case.
     """
 
     paper: str
@@ -95,20 +64,7 @@ class ReproductionPlan:
         return Job(one.scenario, one.seed, run_folder(root, one.scenario, one.seed))
 
     def finished(self, experiment: str, root: Path) -> Mapping[str, Sequence[FinishedRun]]:
-        """Tell where the finished runs of one experiment are.
-
-        Parameters
-        ----------
-        experiment : str
-            The experiment's id.
-        root : Path
-            Folder of finished runs.
-
-        Returns
-        -------
-        Mapping
-            The runs of each case, one per seed, by the case's label.
-        """
+        """Return the finished runs of an experiment, one per seed, by case."""
         folders = self.folders(root)
         return {
             label: [FinishedRun(self.runs[place].label, folders[place]) for place in places]
@@ -124,33 +80,7 @@ def make_plan(
     quick: bool = False,
     overrides: Mapping[str, TomlValue] | None = None,
 ) -> ReproductionPlan:
-    """Plan all runs of some experiments.
-
-    Two cases with equal scenarios share their runs.
-
-    Parameters
-    ----------
-    paper : str
-        The paper's short name.
-    experiments : sequence of Experiment
-        Experiments to run.
-    seeds : int, optional
-        Seeds of every case; by default as many as each case asks for, or one if quick.
-    quick : bool
-        Reduce the runs and the points as each experiment says.
-    overrides : Mapping, optional
-        Values by dotted key, set over those of every case.
-
-    Returns
-    -------
-    ReproductionPlan
-        The runs.
-
-    Raises
-    ------
-    ScenarioError
-        A study is invalid.
-    """
+    """Plan all runs of some experiments; cases with equal scenarios share their runs."""
     runs: dict[tuple[str, int], PlannedRun] = {}
     needs: dict[str, dict[str, list[tuple[str, int]]]] = {}
     scenarios: dict[str, Scenario] = {}
@@ -164,7 +94,7 @@ def make_plan(
                 **(experiment.quick if quick else {}),
                 **(overrides or {}),
             }
-            # Building a fabric takes time, and some experiments share many cases.
+            # Building a fabric takes time, and experiments share many cases.
             key = f"{case.study} {sorted(changes.items())}"
             if key not in scenarios:
                 scenarios[key] = study(paper, case.study).override(changes)

@@ -21,9 +21,8 @@ from silvan.reproduce.experiment import Experiment
 from silvan.reproduce.targets import Target, Unmeasured
 
 GROUP = "silvan.papers"
-"""Group of the entry points of papers."""
 
-# Ids of experiments that the paper has no numbers for begin with this.
+# Prefix of experiments without a paper's numbers.
 _BEYOND = "beyond."
 
 
@@ -31,20 +30,8 @@ _BEYOND = "beyond."
 class Paper:
     """A paper that can be reproduced.
 
-    Attributes
-    ----------
-    name : str
-        Short name, that of the entry point.
-    studies : Traversable
-        Folder of the scenario files that its experiments run.
-    targets : Mapping
-        The paper's statements by id, in the paper's order.
-    experiments : tuple of Experiment
-        The experiments in the paper's order.
-    fit : Traversable, optional
-        File that says which of its unstated parameters ``silvan fit`` fits, and to what.
-    unmeasured : tuple of Unmeasured
-        The paper's numbers that no simulation gives, in the paper's order.
+    ``fit`` states the parameters for ``silvan fit``. ``unmeasured`` are numbers that no simulation
+    gives.
     """
 
     name: str
@@ -73,13 +60,7 @@ def _installed() -> Mapping[str, EntryPoint]:
 
 @cache
 def find_paper(name: str) -> Paper:
-    """Load an installed paper.
-
-    Raises
-    ------
-    SilvanError
-        No such paper is installed.
-    """
+    """Load an installed paper."""
     if name not in _installed():
         known = ", ".join(papers()) or "none"
         raise SilvanError(f"no studies of a paper {name!r}", f"installed: {known}")
@@ -90,24 +71,8 @@ def find_paper(name: str) -> Paper:
 def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
     """Find the experiments of a paper.
 
-    Parameters
-    ----------
-    paper : str
-        The paper's short name.
-    prefix : str
-        Id of an experiment, or start of several ids. It may reach into an experiment's targets,
-        as in ``table2.hot``: the whole experiment is then run. Experiments beyond the paper are
-        found only by a prefix.
-
-    Returns
-    -------
-    sequence of Experiment
-        In the paper's order.
-
-    Raises
-    ------
-    SilvanError
-        There is no such paper, or nothing starts with the prefix.
+    The prefix may reach into targets, as in ``table2.hot``. Experiments beyond the paper are found
+    by a prefix only.
     """
     every = find_paper(paper).experiments
     # An id in full means that experiment alone: fig6 is not fig6_7.
@@ -137,18 +102,6 @@ def study(paper: str, name: str) -> Scenario:
 
 def stated_value(paper: str, target: str) -> float:
     """Return the number that a paper states.
-
-    Parameters
-    ----------
-    paper : str
-        The paper's short name.
-    target : str
-        Id of a target that has a number.
-
-    Returns
-    -------
-    float
-        The number.
 
     Examples
     --------

@@ -24,25 +24,7 @@ from silvan.results.result import Result
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """Identity and cost of one run.
-
-    Attributes
-    ----------
-    label : str
-        Experiment, case and seed.
-    scenario_hash : str
-        SHA-256 of the effective scenario.
-    seed : int
-        Seed of the run.
-    version : str
-        Version of silvan that ran it.
-    wall_s : float
-        Time on the wall clock, in seconds.
-    events, packet_hops : int
-        Events processed, and links crossed by packets.
-    folder : Path
-        Folder of the run's result.
-    """
+    """Identity and cost of one run."""
 
     label: str
     scenario_hash: str
@@ -75,24 +57,9 @@ class RunCost:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of one experiment.
+    """Outcome of one experiment: statements, points, curves, figures, and runs by case.
 
-    Attributes
-    ----------
-    id, title : str
-        The experiment's.
-    windows : tuple of str
-        Its two averaging windows in words.
-    rows : tuple of TargetRow or ShapeRow
-        The paper's statements next to what was measured.
-    points : PointTable, optional
-        The figure's points.
-    curves : tuple of Curve
-        The figure's curves.
-    figures : tuple of Path
-        The files drawn.
-    cases : Mapping of str to tuple of RunCost
-        The experiment's runs of each case, one per seed; some may belong to others too.
+    Some runs may belong to other experiments, too.
     """
 
     id: str
@@ -111,29 +78,7 @@ def evaluate(
     runs: Mapping[str, Sequence[FinishedRun]],
     figures: Path,
 ) -> Outcome:
-    """Measure and draw an experiment whose runs are finished.
-
-    Parameters
-    ----------
-    paper : str
-        The paper that it is of.
-    experiment : Experiment
-        The experiment.
-    runs : Mapping
-        Its runs of each case, one per seed, by the case's label.
-    figures : Path
-        Folder of the figures; it must exist.
-
-    Returns
-    -------
-    Outcome
-        Everything that there is to show.
-
-    Raises
-    ------
-    OutputError
-        A run cannot be read, or a figure cannot be written.
-    """
+    """Measure and draw an experiment whose runs are finished."""
     results = {label: [Result.read(run.folder) for run in some] for label, some in runs.items()}
     points = experiment.tabulate(results) if experiment.tabulate else None
     return Outcome(
@@ -157,7 +102,7 @@ def evaluate(
 
 
 def stem(name: str, only: str) -> str:
-    """Name a file of a reproduction, such that a part never replaces the whole.
+    """Name a file of a reproduction; a part never replaces the whole.
 
     Examples
     --------
@@ -174,22 +119,7 @@ def all_costs(outcomes: Sequence[Outcome]) -> list[RunCost]:
 
 
 def claim_folder(plan: ReproductionPlan, figures: Path, *, overwrite: bool) -> None:
-    """Make sure that figures of different versions or changes do not get mixed in a folder.
-
-    Parameters
-    ----------
-    plan : ReproductionPlan
-        Plan of the reproduction.
-    figures : Path
-        Folder of its figures, reports and manifests.
-    overwrite : bool
-        Whether to remove what other reproductions have written instead of refusing.
-
-    Raises
-    ------
-    OutputError
-        The folder holds another reproduction, or cannot be written.
-    """
+    """Prevent a mixture of figures of different versions or changes in a folder."""
     wanted = {
         "paper": plan.paper,
         "version": _silvan.version(),
@@ -221,22 +151,7 @@ def claim_folder(plan: ReproductionPlan, figures: Path, *, overwrite: bool) -> N
 
 
 def manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome], figures: Path) -> dict[str, Any]:
-    """Say what a reproduction consists of: simulator, numbers, curves, runs and files.
-
-    Parameters
-    ----------
-    plan : ReproductionPlan
-        Plan of the runs.
-    outcomes : sequence of Outcome
-        Outcome of each experiment.
-    figures : Path
-        The folder that the folders of runs are relative to.
-
-    Returns
-    -------
-    dict
-        Plain values, for JSON.
-    """
+    """Describe a reproduction in plain values: simulator, numbers, curves, runs and files."""
     costs = all_costs(outcomes)
     places = {one.key: place for place, one in enumerate(costs)}
     return {
@@ -277,7 +192,6 @@ def manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome], figures: Path)
 
 
 def _plain(points: PointTable) -> dict[str, Any]:
-    """Give a table of points as plain values, for JSON; what is not finite is null."""
     rows = [
         [None if isinstance(one, float) and not math.isfinite(one) else one for one in row]
         for row in points.rows
@@ -286,13 +200,7 @@ def _plain(points: PointTable) -> dict[str, Any]:
 
 
 def write_manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome], path: Path) -> Path:
-    """Write the manifest as JSON.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-    """
+    """Write the manifest as JSON."""
     values = manifest(plan, outcomes, path.parent)
     write_text(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
     return path

@@ -11,40 +11,19 @@ import numpy as np
 from silvan.reproduce.experiment import ClauseResult, Verdict
 
 Curve = Mapping[int, float]
-"""A value per point, in the order of the points."""
+"""A value per point, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A condition of a shape.
-
-    Attributes
-    ----------
-    rule : str
-        The rule.
-    check : callable
-        Tells whether it does in window 0 (whole) or 1 (steady), and what was found.
-    """
+    """A condition of a shape, checked in window 0 (paper) or 1 (steady)."""
 
     rule: str
     check: Callable[[int], ClauseResult]
 
 
 def judge(target: str, clauses: Sequence[Clause]) -> Verdict:
-    """Judge a shape: it holds where all of its clauses do.
-
-    Parameters
-    ----------
-    target : str
-        Id of the target that states the shape.
-    clauses : sequence of Clause
-        Conditions of the shape.
-
-    Returns
-    -------
-    Verdict
-        Rules and findings, numbered if there are several.
-    """
+    """Judge a shape by all of its clauses."""
 
     def find(window: int) -> ClauseResult:
         found = [clause.check(window) for clause in clauses]

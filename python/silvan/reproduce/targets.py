@@ -11,20 +11,8 @@ from importlib.resources.abc import Traversable
 class Target:
     """A number, or the shape of a curve, that a paper states.
 
-    Attributes
-    ----------
-    id : str
-        Experiment, case and quantity, joined by dots.
-    what : str
-        Description of the number, with its unit.
-    value : float, optional
-        The number. None where the paper only draws it.
-    tol : float, optional
-        Relative difference that is within the tolerance.
-    shape : str, optional
-        Rule for a drawn curve without a number.
-    calibrate : bool
-        True if the model's free parameters were fitted to this number.
+    Ids join experiment, case and quantity. ``tol`` is a relative difference. ``calibrate`` if free
+    parameters were fitted to it.
     """
 
     id: str
@@ -37,17 +25,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Unmeasured:
-    """A number that a paper states and no simulation gives.
-
-    Attributes
-    ----------
-    id : str
-        Experiment and quantity, joined by dots.
-    what : str
-        The statement, with its number.
-    why : str
-        Why no run measures it.
-    """
+    """A number that a paper states and no simulation gives, with the reason."""
 
     id: str
     what: str
@@ -55,35 +33,13 @@ class Unmeasured:
 
 
 def read_unmeasured(file: Traversable) -> tuple[Unmeasured, ...]:
-    """Read the statements without a measurement, a table ``[[unmeasured]]`` for each.
-
-    Parameters
-    ----------
-    file : Traversable
-        The file of the targets.
-
-    Returns
-    -------
-    tuple of Unmeasured
-        The statements in the order of the file.
-    """
+    """Read the statements without a measurement, a table ``[[unmeasured]]`` for each."""
     entries = tomllib.loads(file.read_text("utf-8")).get("unmeasured", [])
     return tuple(Unmeasured(**entry) for entry in entries)
 
 
 def read_targets(file: Traversable) -> dict[str, Target]:
-    """Read the targets of a paper from a TOML file with a table ``[[target]]`` for each.
-
-    Parameters
-    ----------
-    file : Traversable
-        The file.
-
-    Returns
-    -------
-    dict of str to Target
-        Targets by id, in the order of the file.
-    """
+    """Read the targets of a paper from a TOML file with a table ``[[target]]`` for each."""
     entries = tomllib.loads(file.read_text("utf-8"))["target"]
     targets = [Target(**entry) for entry in entries]
     return {target.id: target for target in targets}

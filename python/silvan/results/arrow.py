@@ -10,8 +10,9 @@ import pyarrow as pa
 from silvan._silvan import Column, latency_percentile_resolution
 
 Values = tuple[str, Column] | tuple[str, Column, Column]
-"""A type name and values (truth values as bits); a type name, validity bits and values, where some
-values are missing; or ``"str"``, offsets and UTF-8 bytes."""
+"""Type name and values (truth values as bits), with validity bits before them if some are missing;
+or ``"str"``, offsets and UTF-8 bytes.
+"""
 
 Columns = Mapping[str, Values]
 """Columns by name, of one length."""
@@ -26,18 +27,7 @@ _TYPES = {
 
 
 def table_from_columns(columns: Columns) -> pa.Table:
-    """Wrap columns as an Arrow table over the same memory.
-
-    Parameters
-    ----------
-    columns : Mapping
-        Columns by name; all of one length.
-
-    Returns
-    -------
-    pyarrow.Table
-        A table whose buffers keep the columns alive.
-    """
+    """Wrap columns as an Arrow table over the same memory."""
     arrays = {name: _array(values, columns) for name, values in columns.items()}
     fields = [
         pa.field(name, array.type, metadata=_metadata(name)) for name, array in arrays.items()
@@ -46,7 +36,7 @@ def table_from_columns(columns: Columns) -> pa.Table:
 
 
 def _metadata(name: str) -> dict[str, str] | None:
-    """Give the resolution of columns that are not exact."""
+    """Resolution of inexact columns."""
     if not name.startswith("latency_p"):
         return None
     return {"relative_resolution": str(latency_percentile_resolution())}
@@ -58,7 +48,7 @@ def _array(column: Values, columns: Columns) -> Any:
     if name == "str":
         return pa.Array.from_buffers(pa.utf8(), _rows(column), [None, *buffers])
     if name == "bool":
-        # Eight values in a byte: only another column tells how many there are.
+        # Bytes hold eight bits: another column has the length.
         rows = next(_rows(other) for other in columns.values() if other[0] != "bool")
         return pa.Array.from_buffers(pa.bool_(), rows, [None, *buffers])
     validity = [] if others else [None]

@@ -1,8 +1,7 @@
-"""Packets of a port as a capture file that Wireshark and tshark open.
+"""Packets of a port as a capture file for Wireshark and tshark.
 
-The file is a classic pcap file with nanosecond timestamps and link type 197 (Endace ERF), of which
-every record is of type InfiniBand: a local route header (LRH), a base transport header (BTH) with
-FECN and BECN, and a payload of zeros. Check sums are zeros, too.
+A pcap file with nanosecond timestamps and link type 197 (Endace ERF) of InfiniBand records: LRH,
+BTH with FECN and BECN, payload and check sums of zeros.
 """
 
 from __future__ import annotations
@@ -35,36 +34,14 @@ _LOCAL_TRANSPORT = 2
 _DEFAULT_P_KEY = 0xFFFF
 _LRH_LEN, _BTH_LEN, _CRC_LEN = 8, 12, 6
 _SEND = {(True, False): 0x00, (False, False): 0x01, (False, True): 0x02, (True, True): 0x04}
-"""Operation codes of a reliable connection, by whether a packet is the first and the last."""
+"""Operation codes of a reliable connection by (is first, is last)."""
 _OTHERS = {"cnp": 0x80, "ack": 0x11, "grant": 0xC0}
-"""Congestion notification, acknowledgement; a grant has a code of a manufacturer."""
+"""A grant has a manufacturer's code."""
 _FIRST_QP = 2
 
 
 def write_pcap(result: Result, port: str, path: Path) -> int:
-    """Write the packets that have left a port.
-
-    Parameters
-    ----------
-    result : Result
-        A run with the port in ``probe.packets.ports``.
-    port : str
-        The port: ``SWITCH:NUMBER``, or the name of a host.
-    path : Path
-        The file.
-
-    Returns
-    -------
-    int
-        The number of packets.
-
-    Raises
-    ------
-    SilvanError
-        The run has not recorded the packets, there is no such port, or the fabric has no LIDs.
-    OutputError
-        The file cannot be written.
-    """
+    """Write the packets of a recorded port (``SWITCH:NUMBER`` or a host); return their number."""
     if "packet_hops" not in result.tables:
         raise SilvanError("the run has recorded no packets", hint="set probe.packets.ports")
     hops = packets_of(result, port)
@@ -89,7 +66,7 @@ def packets_of(result: Result, port: str) -> pa.Table:
 
 
 def _row_of(result: Result, port: str) -> int:
-    """Find a port as the scenario does: the name of a host first, and numbers by their value."""
+    """Names of hosts come first, numbers by value."""
     nodes: list[str] = result.ports["node"].to_pylist()
     numbers: list[int] = result.ports["port"].to_pylist()
     if port in result.hosts["name"].to_pylist() and port in nodes:
@@ -106,7 +83,6 @@ def _row_of(result: Result, port: str) -> int:
 
 
 def _numbered(hops: pa.Table) -> Iterator[tuple[Mapping[str, Any], int, int]]:
-    """Add the operation code and the sequence number of each packet in its flow."""
     sequences: dict[tuple[int, int, int], int] = {}
     ends: dict[tuple[int, int, int], bool] = {}
     for batch in hops.to_batches(max_chunksize=65536):
@@ -123,7 +99,7 @@ def _numbered(hops: pa.Table) -> Iterator[tuple[Mapping[str, Any], int, int]]:
 
 
 def _packet(hop: Mapping[str, Any], lids: list[int], opcode: int, sequence: int) -> bytes:
-    """Write a packet as it is on the wire (volume 1 of the specification, sections 7.7 and 9.2)."""
+    """Write a packet (volume 1 of the specification, sections 7.7 and 9.2)."""
     least = _LRH_LEN + _BTH_LEN + _CRC_LEN + (4 if opcode == _OTHERS["ack"] else 0)
     payload = max(0, hop["wire_bytes"] - least)
     pad = -payload % 4
@@ -150,7 +126,7 @@ def _packet(hop: Mapping[str, Any], lids: list[int], opcode: int, sequence: int)
 
 
 def _record(time_ps: int, packet: bytes) -> bytes:
-    """Write a record: pcap's header, ERF's header, and the packet."""
+    """Headers of pcap and ERF, and the packet."""
     seconds, rest_ps = divmod(time_ps, _PS_PER_S)
     nanoseconds = rest_ps // 1000
     length = _ERF_LEN + len(packet)

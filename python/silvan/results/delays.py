@@ -10,7 +10,7 @@ from silvan.errors import SilvanError, checked_argument
 from silvan.results.result import Result
 
 OTHER = "other traffic"
-"""Name of hosts without a rank."""
+"""Hosts without a rank."""
 
 
 def delays(result: Result) -> pa.Table:
@@ -72,7 +72,6 @@ def delays(result: Result) -> pa.Table:
 
 
 def _owners(result: Result) -> dict[int, str]:
-    """Name the program of each host that has one."""
     names = result.programs["name"].to_pylist()
     owners: dict[int, str] = {}
     for rank in result.ranks.to_pylist():

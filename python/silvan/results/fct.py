@@ -1,8 +1,7 @@
-"""Completion times of flows as ns-3's ``fct.txt``.
+"""Completion times of flows as ns-3's ``fct.txt``, for scripts of HPCC's artifact.
 
-The format is that of HPCC's artifact and its descendants, whose scripts read it: a line for each
-finished flow with sender and receiver as hexadecimal addresses, ports, bytes, and start, completion
-time and ideal completion time in nanoseconds.
+A line per finished flow: sender and receiver as hexadecimal addresses, ports, bytes, and start,
+completion time and ideal completion time in nanoseconds.
 """
 
 from __future__ import annotations
@@ -15,31 +14,15 @@ from silvan.folders import written_file
 from silvan.results.result import Result
 
 _FIRST_ADDRESS = 0x0B000001
-"""Address of node 0, 11.0.0.1; the node's number is in the two bytes in the middle."""
+"""11.0.0.1 of node 0; the node's number is in the two bytes in the middle."""
 _FIRST_PORT = 10_000
-"""Source port of the first flow of a host."""
+"""Of the first flow of a host."""
 _DESTINATION_PORT = 100
-"""The scripts of HPCC's artifact take flows to this port for the traffic that they measure."""
+"""Scripts of HPCC's artifact measure flows to this port."""
 
 
 def fct_text(result: Result) -> str:
-    """Write the finished flows of a run as ns-3 does, by the instants at which they end.
-
-    Parameters
-    ----------
-    result : Result
-        A run with flows that have a number of bytes.
-
-    Returns
-    -------
-    str
-        The text of ``fct.txt``. A flow that has not finished has no line.
-
-    Raises
-    ------
-    SilvanError
-        The run has no such flows.
-    """
+    """Write the finished flows of a run as ns-3 does, by end."""
     places = {name: place for place, name in enumerate(result.hosts["name"].to_pylist())}
     entries = result.scenario.tables["traffic"].get("flow-file", ())
     files = {entry["name"]: (entry["first-host"], entry["origin"].ps) for entry in entries}
@@ -59,20 +42,7 @@ def fct_text(result: Result) -> str:
 
 
 def write_fct(result: Result, path: Path) -> int:
-    """Write :func:`fct_text` of a run to a file.
-
-    Parameters
-    ----------
-    result : Result
-        A run with flows that have a number of bytes.
-    path : Path
-        The file.
-
-    Returns
-    -------
-    int
-        The number of flows.
-    """
+    """Write :func:`fct_text` of a run to a file."""
     text = fct_text(result)
     with written_file(path) as file:
         file.write(text.encode())

@@ -15,7 +15,7 @@ from silvan.results.receive_rates import PS_PER_MS
 from silvan.results.result import Result
 
 Columns = Mapping[str, npt.NDArray[np.generic]]
-"""Columns of a table by name; all of one length."""
+"""Columns by name, of one length."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,11 @@ from silvan.results.result import Result
 
 _PS_PER_US = 1e6
 _MIB = float(1 << 20)
-# Messages of a bandwidth test in progress at once, to each of two neighbours.
+# Concurrent messages of a bandwidth test to each of two neighbours.
 _OUTSTANDING = 8
-# Tests that measure times; the others measure rates.
+# Tests of times; others measure rates.
 _TIMES: Final = frozenset({"rr-latency", "rr-get-latency", "allreduce"})
-# Tests that all ranks of a slice do together, once per iteration.
+# Tests without rings: all ranks of a slice together, once per iteration.
 _WITHOUT_RINGS: Final = frozenset({"allreduce", "alltoall"})
 
 Part = Literal["isolated", "congestors", "congested"]
@@ -41,16 +41,10 @@ _CONGESTORS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Measurements of a test over all ranks and iterations.
+    """Measurements of a test.
 
-    Attributes
-    ----------
-    smallest, largest, mean : float
-        Over the means of every rank in every ring.
-    worst : float
-        Mean over the rings of the worst rank's mean.
-    p99, p999 : float
-        Values that 99 and 99.9 per cent of single iterations reach or improve on.
+    ``smallest``, ``largest`` and ``mean`` are over the means of every rank in every ring, ``worst``
+    is the mean over rings of the worst rank. Percentiles are of iterations.
     """
 
     smallest: float
@@ -63,17 +57,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test of the benchmark.
-
-    Attributes
-    ----------
-    label : str
-        Its label in the table ``program_marks``.
-    title : str
-        Its name in the benchmark's table.
-    unit : str
-        Unit of its values: ``usec`` (small is good) or ``MiB/s/rank`` (large is good).
-    """
+    """A test of the benchmark, in ``usec`` (small is good) or ``MiB/s/rank``."""
 
     label: str
     title: str
@@ -87,20 +71,10 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Measurements of all parts of the benchmark.
+    """Measurements of all parts of the benchmark, by label of the test.
 
-    Attributes
-    ----------
-    tests : sequence of Test
-        The tests, in the order of the table.
-    isolated, congested : mapping of str to Statistics
-        By label of the test.
-    congestors_alone, congestors_beside : mapping of str to float
-        Mean rate of each congestor, alone and together with the tests, in MiB/s/rank.
-    hosts : tuple of int
-        Hosts that measure and hosts that congest.
-    ranks : int
-        Ranks of all hosts.
+    Congestors are mean rates in MiB/s/rank. ``hosts`` are the numbers that measure and that
+    congest.
     """
 
     tests: Sequence[Test]
@@ -147,13 +121,7 @@ class Report:
 
 
 def section_of(scenario: Scenario) -> Table:
-    """Return the table ``traffic.gpcnet`` of a scenario.
-
-    Raises
-    ------
-    SilvanError
-        If the scenario does not have the benchmark.
-    """
+    """Return the table ``traffic.gpcnet`` of a scenario."""
     section = scenario.traffic.get("gpcnet")
     if not isinstance(section, Table):
         raise SilvanError(
@@ -170,13 +138,7 @@ def tests(scenario: Scenario) -> list[Test]:
 
 
 def test(scenario: Scenario, label: str) -> Test:
-    """Give the test with a label.
-
-    Raises
-    ------
-    SilvanError
-        If the scenario's benchmark does not have it.
-    """
+    """Give the test with a label."""
     section = section_of(scenario)
     if label not in section.tests:
         raise SilvanError(
@@ -203,22 +165,7 @@ def _test(label: str, section: Table) -> Test:
 
 
 def values(result: Result, test: Test) -> tuple[FloatArray, FloatArray]:
-    """Give every iteration of a test, and the mean of every rank in every ring.
-
-    Parameters
-    ----------
-    result : Result
-        A run with the tests.
-    test : Test
-        The test.
-
-    Returns
-    -------
-    iterations : ndarray
-        In the test's unit.
-    means : ndarray
-        One row per ring and one column per rank, in the test's unit.
-    """
+    """Return every iteration of a test, and the mean of every rank (column) in every ring (row)."""
     marks = result.tables["program_marks"]
     chosen = np.array(marks["label"].to_pylist()) == test.label
     column = {name: marks[name].to_numpy()[chosen] for name in ("rank", "index")}
@@ -242,7 +189,6 @@ def values(result: Result, test: Test) -> tuple[FloatArray, FloatArray]:
 
 
 def _moved_mib(test: Test, section: Table, ranks: int) -> float:
-    """Count what a rank sends in an iteration."""
     if test.label == "alltoall":
         others = ranks // int(section.ranks_per_host) - 1
         return float(others * section.alltoall_bytes.bytes / _MIB)
@@ -282,15 +228,7 @@ def congestor_rates(result: Result) -> dict[str, float]:
 
 
 def report(scenario: Scenario, results: Mapping[Part, Result]) -> Report:
-    """Join the three parts.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        The scenario of which they are parts.
-    results : mapping of str to Result
-        All three parts.
-    """
+    """Join the three parts."""
     chosen = tests(scenario)
     jobs = results["congested"].tables["programs"].to_pylist()
     per_host = int(section_of(scenario).ranks_per_host)
@@ -308,15 +246,7 @@ def report(scenario: Scenario, results: Mapping[Part, Result]) -> Report:
 
 
 def text(done: Report, *, verbose: bool = False) -> str:
-    """Lay a report out as the benchmark prints it.
-
-    Parameters
-    ----------
-    done : Report
-        Report to print.
-    verbose : bool
-        All columns and the congestors too, as the benchmark compiled with ``-DVERBOSE``.
-    """
+    """Write a report as the benchmark prints it; ``verbose`` as with ``-DVERBOSE``."""
     measuring, congesting = done.hosts
     lines = [
         "NetworkLoad Tests v1.2",

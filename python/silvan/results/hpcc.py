@@ -10,7 +10,7 @@ import pyarrow as pa
 from silvan.results.receive_rates import FloatArray
 from silvan.results.result import Result
 
-# Iterations of one measurement, and measurements of which the shortest counts (bench_lat_bw).
+# Iterations per measurement, of which the shortest counts (bench_lat_bw).
 _LOOPS = {"latency": 5, "bandwidth": 2}
 _MEASUREMENTS = {"latency": 8, "bandwidth": 3}
 _SMALL = 8
@@ -60,7 +60,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """Measurements under one label: who, which, and how long in seconds."""
+    """Measurements of one label, in seconds."""
 
     rank: FloatArray
     index: FloatArray
@@ -77,7 +77,7 @@ def _marks(table: pa.Table, label: str) -> _Marks:
 
 
 def _ping_pongs(table: pa.Table, kind: str, ranks: int) -> FloatArray:
-    """Give the time of one message between each pair, in seconds: the shortest measurement."""
+    """Shortest time of one message between each pair, in seconds."""
     marks = _marks(table, f"ping-pong-{kind}")
     pairs = marks.index % ranks**2
     times = marks.seconds / (2 * _LOOPS[kind])
@@ -85,10 +85,9 @@ def _ping_pongs(table: pa.Table, kind: str, ranks: int) -> FloatArray:
 
 
 def _rings(table: pa.Table, kind: str) -> FloatArray:
-    """Give the time of one message in each ring, the natural one first, in seconds.
+    """Time of one message in each ring, the natural one first, in seconds.
 
-    Of the two ways to exchange, each rank's better one counts; of all ranks the slowest; of all
-    measurements the shortest.
+    The better way of each rank counts, the slowest rank, and the shortest measurement.
     """
     marks = _marks(table, f"ring-{kind}")
     shape = (-1, _MEASUREMENTS[kind], 2)
@@ -103,13 +102,7 @@ def _slowest(table: pa.Table, label: str) -> float:
 
 
 def numbers(result: Result) -> Numbers:
-    """Compute the report of a run with the benchmark.
-
-    Parameters
-    ----------
-    result : Result
-        A run whose scenario has a table ``traffic.hpcc``.
-    """
+    """Compute the report of a run with the benchmark."""
     section = result.scenario.traffic.hpcc
     table = result.tables["program_marks"]
     ranks = next(
@@ -143,7 +136,7 @@ def numbers(result: Result) -> Numbers:
 
 
 def _hpl(table: pa.Table, rows: int) -> float:
-    """Divide the operations, as HPL counts them, by their time."""
+    """Operations as HPL counts them, over their time."""
     if rows == 0:
         return float("nan")
     return (2 / 3 * rows**3 + 3 / 2 * rows**2) / _slowest(table, "hpl") / 1e9

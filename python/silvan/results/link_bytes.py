@@ -69,7 +69,6 @@ def link_bytes(result: Result) -> pa.Table:
 
 
 def _pairs(result: Result) -> dict[tuple[int, int, int], int]:
-    """Add up the bytes of messages by program, sending host and receiving host."""
     ranks = result.ranks.select(["program", "rank", "host"]).to_pylist()
     hosts = {(rank["program"], rank["rank"]): rank["host"] for rank in ranks}
     keys = ["program", "from_rank", "to_rank"]
@@ -85,8 +84,6 @@ def _pairs(result: Result) -> dict[tuple[int, int, int], int]:
 
 
 class _Routes:
-    """The ports that packets of a scenario leave by."""
-
     def __init__(
         self, scenario: Scenario, peers: dict[tuple[str, int], str], hosts: list[str]
     ) -> None:
@@ -95,7 +92,6 @@ class _Routes:
         self._hosts = hosts
 
     def path(self, source: int, target: int) -> list[tuple[str, int]]:
-        """List the ports from one host to another, the host's own first."""
         node, port = self._hosts[source], 1
         ports = [(node, port)]
         while (node := self._peers[node, port].rpartition(":")[0]) in self._egress:

@@ -31,10 +31,9 @@ if TYPE_CHECKING:
 PS_PER_US = 1_000_000
 
 _NARROW = 12
-"""Letters of a line of a heading."""
 
 Values = Mapping[str, float]
-"""Values by name of the measure; infinite where a flow that counts has not finished."""
+"""By name; infinite if a flow that counts is unfinished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def _rates(result: Result) -> Values:
 
 
 def _sink_gbps(result: Result) -> FloatArray:
-    """Compute the payload that each host can receive: that of its cable, or its sink's rate."""
+    """By cable or sink rate, the smaller."""
     scenario = result.scenario
     mtu, header = scenario.packet.mtu.bytes, scenario.packet.header.bytes
     cables = dict(
@@ -144,7 +143,7 @@ def _flows(result: Result) -> Values:
     ends = table["end_ps"].to_numpy(zero_copy_only=False).astype(np.float64)
     completion = table["completion_ps"].to_numpy(zero_copy_only=False).astype(np.float64)
     slowdown = table["slowdown"].to_numpy(zero_copy_only=False).astype(np.float64)
-    # A finished flow has no slowdown where its time on an empty fabric is unknown.
+    # A slowdown needs the flow's time on an empty fabric.
     is_known = ~finished | np.isfinite(slowdown)
     return {
         "flows_finished": float(finished.mean()),
@@ -155,7 +154,7 @@ def _flows(result: Result) -> Values:
 
 
 def _statistics(name: str, unit: str, values: FloatArray, finished: BoolArray) -> Values:
-    """Compute the mean of finished flows, and percentiles in which the others are infinite."""
+    """Mean of finished flows, and percentiles in which others are infinite."""
     if not finished.any():
         return {}
     every = np.sort(np.where(finished, values, np.inf))
@@ -234,7 +233,7 @@ def _deliveries(result: Result) -> Values:
 
 
 def _control_packets(result: Result) -> float:
-    """Count notifications, acknowledgements, grants and management datagrams."""
+    """Notifications, acknowledgements, grants and management datagrams."""
     hosts = result.hosts
     keys = result.scenario.to_dict()["control"]
     if keys["feedback"]["carrier"] == "ack-per-packet" and keys["scheme"] != "none":
@@ -293,7 +292,7 @@ def _programs(result: Result) -> Values:
     if table is None:
         return {}
     rows = [row for row in table.to_pylist() if not row["background"]]
-    # A run without an end of a program that it waits for has no result.
+    # A run without an end of an awaited program has no result.
     ends = [row["end_ps"] for row in rows if row["end_ps"] is not None]
     found = {"programs_end_ms": max(ends) / PS_PER_MS} if ends else {}
     for name, column, scale in (
@@ -334,7 +333,6 @@ def _run(result: Result) -> Values:
 def _percentiles(
     name: str, heading: str, unit: str, of: str, digits: int = 2
 ) -> tuple[Measure, ...]:
-    """Make the measures of a distribution."""
     end = {"µs": "_us"}.get(unit, "")
     texts = [
         ("mean", "mean", f"Mean {of}."),
@@ -669,7 +667,6 @@ GROUPS: tuple[Group, ...] = (
         _run,
     ),
 )
-"""All measures of a run, in the order of tables and of the reference."""
 
 CLEARED = Measure(
     "cleared_ms",
@@ -680,24 +677,21 @@ CLEARED = Measure(
     "less",
     1,
 )
-"""A measure that needs the run without control, too."""
+"""Also needs the run without control."""
 
 MEASURES: Mapping[str, Measure] = {one.name: one for group in GROUPS for one in group.measures}
-"""All measures of a run by name."""
 
 OF_COMPARISONS: Mapping[str, Measure] = {**MEASURES, CLEARED.name: CLEARED}
-"""All measures of a run in a comparison by name."""
 
 _FINISHED: Mapping[str, str] = {
     "flows_end_ms": "flows_finished",
     **{f"fct_{part}_us": "fct_mean_us" for part in ("p50", "p99", "p999", "max")},
     **{f"slowdown_{part}": "slowdown_mean" for part in ("p50", "p99", "p999", "max")},
 }
-"""Measures that an unfinished flow makes infinite, each with a finite one that all such runs have.
-"""
+"""Measures that an unfinished flow makes infinite, each with a finite one of all such runs."""
 
 RATES = ("hotspots_gbps", "other_receivers_gbps", "total_gbps")
-"""Receive rates that tables of runs show first."""
+"""First receive rates in tables."""
 
 
 SUITED = (
@@ -707,7 +701,7 @@ SUITED = (
     *("hotspots_gbps", "other_receivers_gbps", "total_gbps", "fairness"),
     *("latency_mean_us", "latency_p99_us", "link_utilisation_mean"),
 )
-"""Measures by which runs are judged, those of benchmarks and finite traffic first."""
+"""Judging measures, those of benchmarks and finite traffic first."""
 
 
 def narrow_title(one: Measure) -> str:
@@ -723,13 +717,6 @@ def narrow_title(one: Measure) -> str:
 
 def measure(result: Result, groups: Iterable[Group] = GROUPS) -> dict[str, float]:
     """Compute the measures that a run has.
-
-    Parameters
-    ----------
-    result : Result
-        A run.
-    groups : iterable of Group, optional
-        Groups of measures; by default all.
 
     Returns
     -------
@@ -751,13 +738,6 @@ def finite(values: Values) -> dict[str, float | None]:
 
 def value_of(values: Mapping[str, float | None], name: str) -> float | None:
     """Read a measure from JSON or a table, where infinite measures are null.
-
-    Parameters
-    ----------
-    values : Mapping
-        All measures of a run by name, as :func:`finite` returns them.
-    name : str
-        Name of the measure.
 
     Returns
     -------
@@ -781,22 +761,7 @@ def row_measures(result: Result) -> dict[str, float | None]:
 
 
 def require_measure(name: str, where: str, known: Sequence[str] = tuple(MEASURES)) -> None:
-    """Refuse a name that no run measures.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-    where : str
-        Place of the value, for the error.
-    known : sequence of str, optional
-        Names to choose from; by default all measures.
-
-    Raises
-    ------
-    ScenarioError
-        There is no such measure.
-    """
+    """Refuse a name that no run measures."""
     if name in known:
         return
     close = get_close_matches(name, known, n=3)

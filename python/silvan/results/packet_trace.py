@@ -17,15 +17,7 @@ Hop = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """The packets to trace.
-
-    Attributes
-    ----------
-    source, destination : str
-        Sending and receiving host.
-    number : int or None
-        The packet of the flow, counted from 1; all of them without.
-    """
+    """Packets to trace: one of a flow, counted from 1, or all."""
 
     source: str
     destination: str
@@ -34,11 +26,6 @@ class Traced:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read ``SOURCE,DESTINATION`` or ``SOURCE,DESTINATION,NUMBER``.
-
-        Raises
-        ------
-        SilvanError
-            It is neither.
 
         Examples
         --------
@@ -57,20 +44,7 @@ class Traced:
 
 
 def packets_of_flow(result: Result, traced: Traced) -> list[list[Hop]]:
-    """Return the hops of each data packet of a flow, in the order of injection.
-
-    Parameters
-    ----------
-    result : Result
-        A run with the flow in ``probe.packets.flows``.
-    traced : Traced
-        The flow.
-
-    Returns
-    -------
-    list
-        For each packet its rows of ``packet_hops``, in the order of its way.
-    """
+    """Return the hops of each data packet of a flow, in the order of injection."""
     names = result.hosts["name"].to_pylist()
     ends = names.index(traced.source), names.index(traced.destination)
     packets: dict[int, list[Hop]] = {}
@@ -112,13 +86,7 @@ def port_name(result: Result, row: int) -> str:
 
 
 def describe_packet(result: Result, hops: Sequence[Hop]) -> list[tuple[str, str, str, str]]:
-    """List the way of a packet.
-
-    Returns
-    -------
-    list of tuple
-        Time in microseconds, port, waiting time in nanoseconds, and reasons.
-    """
+    """List time in us, port, wait in ns, and reasons of a packet's path."""
     rows = [
         (
             f"{hop['time_ps'] / 1e6:.6f}",
@@ -143,13 +111,9 @@ def describe_packet(result: Result, hops: Sequence[Hop]) -> list[tuple[str, str,
 
 
 def packet_report(result: Result, hops: Sequence[Hop]) -> dict[str, Any]:
-    """Return the way of a packet in plain values.
+    """Return a packet's path in plain values.
 
-    Returns
-    -------
-    dict
-        Size, SL, VL, when it started and arrived (``None`` if it did not within the run), and for
-        each port when it left, how long it waited there, for what, and whether it left with FECN.
+    ``None`` as arrival if it did not arrive within the run.
     """
     first, last = hops[0], hops[-1]
     return {
@@ -181,13 +145,7 @@ def _reasons(hop: Hop) -> str:
 def describe_flow(
     result: Result, packets: Iterable[Sequence[Hop]]
 ) -> list[tuple[str, str, str, str, str]]:
-    """List what the packets of a flow have waited for at each port.
-
-    Returns
-    -------
-    list of tuple
-        Port, packets, mean and longest waiting time in nanoseconds, and the mean by reason.
-    """
+    """List port, packets, mean and longest wait in ns, and mean by reason of a flow."""
     by_port: dict[int, list[Hop]] = {}
     for hops in packets:
         for hop in hops:

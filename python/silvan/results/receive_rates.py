@@ -19,13 +19,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of simulated time, its start included and its end not.
-
-    Attributes
-    ----------
-    start_ps, end_ps : int
-        Simulated time in picoseconds.
-    """
+    """A stretch of simulated time, its start included and its end not."""
 
     start_ps: int
     end_ps: int
@@ -81,7 +75,6 @@ def other_receivers(result: Result) -> BoolArray:
 
 
 def _ranks(result: Result) -> Iterator[tuple[dict[str, Any], str | None, dict[str, Any]]]:
-    """Yield each rank with its program, and the kind of a program that the scenario states."""
     if "programs" not in result.tables:
         return
     stated = result.scenario.to_dict()["traffic"].get("program", [])
@@ -113,7 +106,7 @@ def measured_ps(result: Result) -> int:
 
 
 def _last_end_ps(result: Result) -> int | None:
-    """Find the last end of flows, sequences and programs; None where some traffic goes on."""
+    """None if some traffic continues."""
     import pyarrow.compute as pc
 
     names = result.classes["name"].to_pylist()

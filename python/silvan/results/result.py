@@ -24,7 +24,7 @@ from silvan.folders import (
 from silvan.inputs.scenario import Scenario
 from silvan.results.result_check import digest, require_undamaged
 
-# Arrow takes more memory than many a simulation: it is imported only where tables are read.
+# Arrow takes more memory than many a simulation: import it only to read tables.
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
@@ -107,7 +107,6 @@ class Result:
         )
 
     def _set(self, **attributes: object) -> None:
-        """Set attributes of a result that is being made."""
         self.__dict__.update(attributes)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -151,7 +150,7 @@ class Result:
         return MappingProxyType(measure(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The compiled module's columns stay in the process that made them; Arrow's can travel.
+        # The compiled module's columns stay in their process; Arrow's can be pickled.
         mappings = dict(self.tables), dict(self.summary)
         return Result, (self.scenario, self.seed, *mappings, self.version)
 
@@ -481,7 +480,6 @@ class Result:
 
 
 def _newer_version(manifest: Any) -> str | None:
-    """Return the version that has written a manifest, if it is newer than this one."""
     found = manifest.get("version") if isinstance(manifest, dict) else None
     if not isinstance(found, str) or not re.fullmatch(r"\d{1,9}(\.\d{1,9}){2}", found):
         return None
@@ -492,16 +490,11 @@ def _newer_version(manifest: Any) -> str | None:
 
 
 def _shape(table: pa.Table) -> dict[str, Any]:
-    """Give what tells a table from another one."""
     return {"rows": table.num_rows, "columns": table.column_names}
 
 
 def _read_table(file: Path, noted: Mapping[str, Any]) -> pa.Table:
-    """Read a table if its file is the one that the manifest notes.
-
-    A damaged file can take thousands of times its size in memory: nothing of it is decoded before
-    its digest has been compared.
-    """
+    """Read a table if its digest matches; a damaged file could need much memory."""
     import pyarrow.parquet as pq
 
     another = ValueError(f"its {file.name} is not the one that {MANIFEST} tells of")

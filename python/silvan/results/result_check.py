@@ -15,10 +15,10 @@ _NEEDED = {
     "classes": ("name", "delivered_bytes"),
     "ports": ("node", "port", "peer", "link_gbps", "xmit_bytes", "xmit_wait_ps"),
 }
-"""Tables that every run has, and columns that they cannot do without."""
+"""Columns required of the tables of every run."""
 
 _PLACES = {"ports_row": "ports", "root_row": "ports", "host": "hosts"}
-"""Columns that are places in other tables."""
+"""Columns with row numbers of other tables."""
 
 _PLACES_OF = {
     "class_series": {"class": "classes"},
@@ -27,10 +27,10 @@ _PLACES_OF = {
     "tree_ports": {"tree": "tree_lifetimes", "parent_row": "ports"},
     "tree_hosts": {"tree": "tree_lifetimes"},
 }
-"""Places in the rows of single tables."""
+"""Row numbers in single tables."""
 
 _NULLABLE = ("destination",)
-"""Places that rows may lack: a limit can be of all flows of a host."""
+"""Nullable: a limit can apply to all flows of a host."""
 
 _COUNTS = ("_bytes", "_ps", "_ns", "_pkts", "_packets", "_gbps", "_marked")
 """Suffixes of columns of numbers."""
@@ -44,22 +44,7 @@ def digest(file: BufferedReader) -> str:
 
 
 def require_undamaged(seed: object, tables: Mapping[str, pa.Table], summary: Any) -> None:
-    """Make sure that a result has what every run writes.
-
-    Parameters
-    ----------
-    seed : object
-        Seed of the run.
-    tables : Mapping of str to pyarrow.Table
-        Its tables by name.
-    summary : Any
-        Numbers about the run itself.
-
-    Raises
-    ------
-    ValueError
-        Something is missing, of another type, or out of its range.
-    """
+    """Check that a result has what every run writes."""
     _require_number("seed", seed, least=0)
     if not isinstance(summary, Mapping):
         raise ValueError("its summary is no table")
@@ -92,7 +77,6 @@ def _require_number(name: str, value: object, *, least: int) -> None:
 
 
 def _require_counts(name: str, table: pa.Table) -> None:
-    """Make sure that columns with a unit are numbers."""
     import pyarrow as pa
 
     for field in table.schema:
@@ -102,7 +86,6 @@ def _require_counts(name: str, table: pa.Table) -> None:
 
 
 def _require_places(table: str, column: str, values: pa.ChunkedArray, rows: int) -> None:
-    """Make sure that all values are numbers of rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -117,7 +100,6 @@ def _require_places(table: str, column: str, values: pa.ChunkedArray, rows: int)
 
 
 def _require_hosts(hosts: pa.Table) -> None:
-    """Make sure that hosts are numbered by row, and have unique names and valid amounts."""
     import pyarrow as pa
 
     where = "its hosts.parquet"
@@ -131,7 +113,6 @@ def _require_hosts(hosts: pa.Table) -> None:
 
 
 def _require_ports(ports: pa.Table) -> None:
-    """Make sure that each port is there once, and that the ports of a cable name each other."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -162,7 +143,6 @@ def _require_ports(ports: pa.Table) -> None:
 
 
 def _require_kind(where: str, table: pa.Table, kinds: Mapping[str, Any]) -> None:
-    """Make sure that columns have values of a kind, and none is missing."""
     for column, is_kind in kinds.items():
         values = table[column]
         if not is_kind(values.type) and table.num_rows:
@@ -181,7 +161,7 @@ def _require_unique(where: str, column: str, values: pa.Array | pa.ChunkedArray)
 
 
 def _require_amounts(where: str, table: pa.Table) -> None:
-    """Make sure that amounts are numbers that are not negative; latencies may be missing."""
+    """Amounts are not negative; latencies may be missing."""
     import pyarrow.compute as pc
 
     for column in table.column_names:

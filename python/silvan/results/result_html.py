@@ -63,12 +63,11 @@ def _with_unit(measure: Measure) -> str:
 
 
 def _rates_figure(result: Result) -> str:
-    """Draw the mean receive rates of hotspots and of the other receivers over time."""
     if "host_series" not in result.tables or not result.tables["host_series"].num_rows:
         return ""
     times_ps, matrix = delivered(result)
     edges = np.concatenate(([0.0], times_ps.astype(np.float64)))
-    # A picture of a few hundred points in width shows no more steps.
+    # A picture of a few hundred points shows no more steps.
     kept = np.unique(
         np.append(np.arange(0, len(edges), -(-len(edges) // _MOST_STEPS)), len(times_ps))
     )

@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from silvan.results.result import Result
 
 _UNNAMED = ("name", "description", "control.scheme", "run.seed", "run.threads", "probe.")
-"""Prefixes of keys that a label has without their names, or that change no packet."""
+"""Prefixes of keys that labels omit, or that change no packet."""
 
 _MOST_KEYS = 2
 """Other keys in a label."""
 
 _MOST_ENTRIES = 16
-"""Tables of a list, such as flows, that are compared key by key; of more, the list as a whole."""
+"""Longest list of tables that is compared by key."""
 
 _MOST_LETTERS = 300
-"""Letters of a value that tells scenarios apart."""
+"""Letters of a value that distinguish scenarios."""
 
 _NOTIFICATIONS = "feedback"
-"""The section of the control that is of no scheme, but of the notifications of all."""
+"""The section of all schemes' notifications."""
 
 
 def run_labels(results: Sequence[Result]) -> list[str]:
@@ -45,10 +45,10 @@ def run_labels(results: Sequence[Result]) -> list[str]:
         return names
     varied = differences([result.scenario.to_dict() for result in results])
     keys = [key for key in varied[0] if not key.startswith(_UNNAMED)][:_MOST_KEYS]
-    # A key that a run does not have says nothing.
+    # A missing key tells nothing.
     telling += [[f"{key} {one[key]}" if one[key] else "" for one in varied] for key in keys]
     names = _joined(telling or parts[:1])
-    # A run without any of these keys has the name of its scenario.
+    # A run without these keys has its scenario's name.
     names = [name or result.scenario.name for name, result in zip(names, results, strict=True)]
     if len(set(names)) == len(names):
         return names
@@ -63,16 +63,6 @@ def differences(scenarios: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Find the keys in which scenarios differ.
 
     Keys of a congestion-control scheme count only among the scenarios in which it is in effect.
-
-    Parameters
-    ----------
-    scenarios : sequence of Mapping
-        Scenarios as :meth:`silvan.Scenario.to_dict` returns them.
-
-    Returns
-    -------
-    list of dict
-        For each scenario the values of those keys as text, by dotted key.
 
     Examples
     --------
@@ -95,7 +85,7 @@ def differences(scenarios: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
 
 
 def _idle(scenario: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return how keys begin that have no effect: those of schemes that are not in effect."""
+    """Prefixes of keys of schemes without effect."""
     control = scenario.get("control", {})
     scheme = control.get("scheme")
     sections = [name for name, keys in control.items() if isinstance(keys, Mapping)]
@@ -126,7 +116,6 @@ def _is_short_list_of_tables(value: object) -> bool:
 
 
 def _brief(value: object) -> str:
-    """Return a value as text, a long one as its size with a digest that tells it from others."""
     text = value if isinstance(value, str) else json.dumps(value)
     if len(text) <= _MOST_LETTERS:
         return text

@@ -96,7 +96,6 @@ Callbacks.__doc__ = f"""{(Callbacks.__doc__ or "").rstrip()}
 
 @lru_cache(_FUNCTIONS_KEPT)
 def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...]) -> Any:
-    """Compile a function for the C calling convention, with the state as an array of its shape."""
     require_extra("schemes", "schemes in Python")
     import numba
     from numba import types
@@ -136,7 +135,7 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
 
 
 def _require_64_bits(name: str, function: Callable[..., object]) -> None:
-    """Refuse whole numbers in a function and its helpers that numba would cut off."""
+    """Refuse whole numbers that numba would truncate, also in helpers."""
     for code in _codes(function):
         for number, line in _constants(code):
             if not -(2**63) <= number < 2**64:
@@ -149,7 +148,6 @@ def _require_64_bits(name: str, function: Callable[..., object]) -> None:
 
 
 def _codes(function: Callable[..., object]) -> Iterator[CodeType]:
-    """Walk the code of a function, and of the functions of its file that it calls."""
     waiting: list[Any] = [function]
     seen: list[CodeType] = []
     while waiting:
@@ -165,7 +163,7 @@ def _codes(function: Callable[..., object]) -> Iterator[CodeType]:
 
 
 def _constants(code: CodeType) -> Iterator[tuple[int, int | None]]:
-    """Walk the whole numbers that a code has or computes from others, each with its line."""
+    """Yield whole numbers of a code, also computed ones, with their lines."""
     known: list[int] = []
     for step in dis.get_instructions(code):
         line = step.positions.lineno if step.positions else None
@@ -202,7 +200,7 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
 
 
 def _whole_numbers(constant: object) -> Iterator[int]:
-    """Walk the whole numbers of a constant, which may be a tuple or a set."""
+    """Constants may be tuples or sets."""
     if isinstance(constant, int):
         yield constant
     elif isinstance(constant, tuple | frozenset):
@@ -211,7 +209,7 @@ def _whole_numbers(constant: object) -> Iterator[int]:
 
 
 def _compile_inner(function: Callable[..., object], arguments: tuple[Any, ...]) -> Any:
-    """Compile a function for these types, with checks of its indices and conversions."""
+    """Compile for these types, with checks of indices and conversions."""
     import numba
 
     from silvan.schemes.checked_int import with_checked_int
@@ -225,14 +223,13 @@ def _compile_inner(function: Callable[..., object], arguments: tuple[Any, ...]) 
         checked = numba.njit(boundscheck=True)(with_checked_int(function))
         checked.compile(arguments)
         return checked
-    # If int means the type, such as in isinstance, it must be Python's int.
+    # If int means the type, as in isinstance, it must be Python's int.
     plain = numba.njit(boundscheck=True)(function)
     plain.compile(arguments)
     return plain
 
 
 def _arguments(hook: Hook) -> str:
-    """Give the start of the function that reads the arguments, and calls the one of the scheme."""
     count = len(hook.arguments)
     lines = [f"number = carray(words, ({count},))", f"after = {count}"]
     values = []
@@ -240,7 +237,7 @@ def _arguments(hook: Hook) -> str:
         if not argument.columns:
             values.append(f"number[{place}]")
             continue
-        # The rows are behind all numbers.
+        # The rows follow all numbers.
         end = f"after + {len(argument.columns)} * number[{place}]"
         lines += [
             f"end = {end}",
@@ -252,8 +249,8 @@ def _arguments(hook: Hook) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-# A compiled function returns the complement of its value, which is negative; 1 means a value
-# that is not valid. An exception in it makes numba return 0.
+# A compiled function returns the negative complement of its value, 1 for an invalid value. An
+# exception makes numba return 0.
 _BODIES = {
     (Value.NONE, False): "    return -1\n",
     (Value.FLAG, False): "    return -2 if value else -1\n",
@@ -280,7 +277,6 @@ _BODIES = {
 
 
 def _body(hook: Hook, returned: Any, function: Callable[..., object]) -> str:
-    """Give the end of the function that checks a value of this type of numba's."""
     from numba import types
 
     if hook.value is Value.NONE:
@@ -299,11 +295,10 @@ def _body(hook: Hook, returned: Any, function: Callable[..., object]) -> str:
 
 
 def _place(function: Callable[..., object], report: str = "") -> tuple[str | None, int | None]:
-    """Say where a function stands, or the line of it that numba's report names first."""
     code = getattr(source_of(function), "__code__", None)
     if code is None:
         return None, None
-    # numba names the file relative to the current folder where it shows the line.
+    # numba names files relative to the current folder.
     file, near = re.escape(code.co_filename), re.escape(os.path.relpath(code.co_filename))
     found = re.search(rf" at {file} \((\d+)\)", report)
     found = found or re.search(rf'File "(?:{file}|{near})", line (\d+)', report)
@@ -311,7 +306,7 @@ def _place(function: Callable[..., object], report: str = "") -> tuple[str | Non
 
 
 def _only_return(function: Callable[..., object]) -> int | None:
-    """Return the line of the only statement that a function returns at, if there is only one."""
+    """None if there are several."""
     code = getattr(source_of(function), "__code__", None)
     steps = dis.get_instructions(code) if code else ()
     returns = {

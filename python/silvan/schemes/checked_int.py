@@ -1,4 +1,4 @@
-"""``int`` for compiled functions: a number that is no integer of 64 bits raises an exception.
+"""``int`` for compiled functions: a number that is no 64-bit integer raises an exception.
 
 numba's own conversion of NaN, infinity or 1e30 gives any number.
 """

@@ -1,9 +1,8 @@
 """Code of a scheme file in a worker process, which a signal may end at once.
 
-A worker notices in a thread that its caller is gone. Code that never releases the interpreter's
-lock keeps all other threads from running. While code of a scheme file runs, the caller's signal
-therefore ends the process; at all other times the worker ignores the signal, so that it can finish
-what it writes.
+A thread of the worker notices the end of its caller, unless the code never releases the
+interpreter's lock. So the caller's signal ends the process while such code runs; at other times it
+is ignored, so that writes are finished.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 END_NOW = signal.SIGUSR1
-"""Signal of the caller to a worker that does not end by itself."""
 
 _ignores = False
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PS_PER_US = 1_000_000
 
 _MOST_LINES = 1_000_000
-"""Lines after which the second execution of a function is given up."""
+"""Lines after which the second execution stops."""
 
 _COMPILER = ("numba", "llvmlite")
 """Packages whose lines do not count: a helper may be compiled again."""
@@ -54,11 +54,6 @@ def compiled_exceptions() -> Iterator[list[BaseException]]:
     """Collect the exceptions of compiled functions that this thread calls.
 
     numba reports an exception that no caller in Python can catch to ``sys.unraisablehook``.
-
-    Yields
-    ------
-    list of BaseException
-        The exceptions so far.
     """
     mine: list[BaseException] = []
     _collectors.add(mine)
@@ -69,7 +64,7 @@ def compiled_exceptions() -> Iterator[list[BaseException]]:
 
 
 class _Collectors:
-    """Collectors, a list for each thread, and the process's hook while any exists."""
+    """Collectors by thread, and the process's hook while any exists."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -114,22 +109,6 @@ def explain(
     The interpreter executes the function once more with the same arguments, to find the line and
     the value. The call that failed may have changed the state. If the function does not fail the
     second time, and numba does not know the line, the error names the function's first line.
-
-    Parameters
-    ----------
-    function : callable
-        The function as it was before it was compiled.
-    failure : HookFailure
-        The call.
-    state : ndarray
-        The state after the call.
-    raised : sequence of BaseException
-        Exceptions of the compiled function.
-
-    Returns
-    -------
-    SchemeError
-        With file, line, hook and simulated time.
     """
     python = source_of(function)
     line, value = _execute(python, failure, state)
@@ -186,10 +165,7 @@ class _TooLong(Exception):
 def _execute(
     python: Any, failure: HookFailure, state: npt.NDArray[np.float64]
 ) -> tuple[int | None, object]:
-    """Execute a function again; give the last line, and its value or the exception.
-
-    The line is None if the function does not fail now.
-    """
+    """Execute a function again; return last line (None after success), and value or exception."""
     code = python.__code__
     last: int | None = None
     count = 0

@@ -1,8 +1,4 @@
-"""The hooks of a scheme in Python, as the compiled module describes them.
-
-Each hook is declared once, in ``crates/silvan-cc/src/hooks/list.rs``. Names, arguments, results and
-documentation come from there.
-"""
+"""The hooks of a scheme in Python, from ``crates/silvan-cc/src/hooks/list.rs``."""
 
 from __future__ import annotations
 
@@ -30,16 +26,9 @@ class Value(Enum):
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a function after the state.
+    """An argument after the state: a whole number, or an array of records with columns.
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    columns : tuple of str
-        Names of the columns if it is an array of records; else it is a whole number.
-    output_rows : int
-        Number of records that the function may fill in; 0 if it only reads them.
+    ``output_rows`` is the number of records that the function may fill in.
     """
 
     name: str
@@ -54,21 +43,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Hook:
-    """A function that a scheme may have.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    about : str
-        Time of the call, and the result.
-    arguments : tuple of Argument
-        Its arguments after the state.
-    value : Value
-        Kind of the result.
-    most : int
-        The largest value that it may return.
-    """
+    """A function that a scheme may have."""
 
     name: str
     about: str
@@ -117,7 +92,7 @@ def _described() -> dict[str, Hook]:
 
 
 HOOKS = _described()
-"""All hooks by name, first those at the switches."""
+"""First those at the switches."""
 
 
 def parameters_text() -> str:

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario
 
 MIN_RATE = 1 / 256
-"""Rmin as a fraction of Rmax: the lowest rate of an inter-packet delay of 8 bits."""
+"""Rmin over Rmax: the lowest rate of an 8-bit inter-packet delay."""
 
-# The conditions without which a function is not to be used: rates stay in range, marks relieve
-# congestion, and flows become equal. The others say whether it could recover faster.
+# A usable function stays in range, relieves congestion, and equalises flows.
 _REQUIRED = ("range", "condition 1", "condition 2")
 
 

@@ -22,7 +22,7 @@ _TEXTS_KEPT = 16
 _MODULE = "silvan_scheme"
 _CARRIER = "CARRIER"
 _BY_ACKNOWLEDGEMENT = "ack-per-packet"
-"""Transport that calls ``on_ack``."""
+"""Calls ``on_ack``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +54,6 @@ def scheme_of(scenario: Scenario, seed: int) -> Callbacks | None:
     """Make the scheme of a scenario, if it is in a Python file.
 
     The file's text is run once in a process, its function once for every run.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        The scenario; its text has the file's text.
-    seed : int
-        Seed of the run.
-
-    Returns
-    -------
-    Callbacks or None
-        None if the scheme is another one.
-
-    Raises
-    ------
-    SchemeError
-        The text is no Python, fails, or its function does not give a scheme.
     """
     scheme = scenario._native.python_scheme()
     if scheme is None:
@@ -119,17 +102,6 @@ def _checked(made: object, name: str, function: str) -> Callbacks:
 def needed_carrier(text: str) -> str | None:
     """Find out which carrier of feedback the scheme in a file needs, without running the file.
 
-    Parameters
-    ----------
-    text : str
-        The text of the file.
-
-    Returns
-    -------
-    str, optional
-        The text that the file assigns to ``CARRIER``, else ``"ack-per-packet"`` for a scheme with
-        ``on_ack``. None if there is neither, or if the file is no Python.
-
     Examples
     --------
     >>> needed_carrier('CARRIER = "ack-per-message"')
@@ -153,7 +125,6 @@ def needed_carrier(text: str) -> str | None:
 
 @lru_cache(_TEXTS_KEPT)
 def _run(source: str, name: str) -> dict[str, Any]:
-    """Run a text as a separate module."""
     code: CodeType = compile(source, name, "exec")
     module = ModuleType(_MODULE)
     module.__file__ = name
@@ -164,7 +135,6 @@ def _run(source: str, name: str) -> dict[str, Any]:
 
 
 def _located(error: BaseException, name: str) -> SchemeError:
-    """Say where in the file an exception comes from."""
     if isinstance(error, SchemeError):
         return error
     if isinstance(error, SyntaxError) and error.filename == name:

@@ -21,35 +21,18 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 ANSWER_S = 60
-"""Seconds within which a scheduler must answer."""
+"""Seconds for a scheduler's answer."""
 
-# Tasks that wait at the scheduler for each thread of a worker. They are enough that no worker is
-# idle, and few enough that a hundred thousand points do not fill the scheduler's memory.
+# Waiting tasks per thread: no worker is idle, and a hundred thousand points do not fill the
+# scheduler's memory.
 _AHEAD = 4
 
 
 def run_on_cluster(address: str, tasks: Sequence[Task]) -> Iterator[Outcome]:
-    """Run tasks on a Dask cluster.
+    """Run tasks on a Dask cluster, and yield outcomes as they end.
 
-    A task whose worker dies is tried again as often as the cluster's configuration says
-    (``distributed.scheduler.allowed-failures``, three times by default).
-
-    Parameters
-    ----------
-    address : str
-        The scheduler, such as ``tcp://login1:8786``.
-    tasks : sequence of Task
-        Tasks to run.
-
-    Yields
-    ------
-    Outcome
-        Outcome of each task, in the order of their ends.
-
-    Raises
-    ------
-    SchedulerError
-        The scheduler does not answer or is gone, or its workers have another build of silvan.
+    A task whose worker dies is repeated (``distributed.scheduler.allowed-failures``, by default
+    three times).
     """
     from distributed import as_completed
 
@@ -87,7 +70,7 @@ def _connected(address: str) -> Iterator[Client]:
     from distributed.comm.addressing import get_address_host_port
 
     try:
-        # A client of an address that means nothing would take minutes to close.
+        # A client of a meaningless address would take minutes to close.
         get_address_host_port(address, strict=True)
         client = Client(address, timeout=ANSWER_S, set_as_default=False, name="silvan-sweep")
     except (OSError, ValueError, TypeError) as error:
@@ -100,7 +83,7 @@ def _connected(address: str) -> Iterator[Client]:
 
 
 def _require_same_build(client: Client) -> None:
-    """Make sure that all workers of this moment would give the results that this machine gives."""
+    """All present workers must give the results of this machine."""
     builds: dict[str, Any] = client.run(build_id, on_error="return")
     for worker, build in builds.items():
         if isinstance(build, Exception):
@@ -136,31 +119,15 @@ def _outcome(index: int, future: Future[Finished]) -> Outcome:
 
 @contextmanager
 def slurm_scheduler(jobs: int | None = None) -> Iterator[str]:
-    """Run workers that are jobs of Slurm until the block ends.
+    """Run Slurm jobs as workers during the block; yield the address of their scheduler.
 
-    Queue, account, cores, memory and time limit of a job come from the configuration of
-    dask-jobqueue, ``jobqueue.slurm``.
-
-    Parameters
-    ----------
-    jobs : int, optional
-        Jobs at once; by default one.
-
-    Yields
-    ------
-    str
-        The address of their scheduler, for :func:`run_on_cluster`.
-
-    Raises
-    ------
-    SchedulerError
-        Slurm is missing, or takes no jobs.
+    Queue, account, cores, memory and time limit are those of ``jobqueue.slurm`` (dask-jobqueue).
     """
     cluster = slurm_cluster()
 
     async def submit() -> None:
         cluster.scale(jobs=jobs or 1)
-        # Waits until the jobs are submitted, and raises an exception where one is refused.
+        # Waits until the jobs are submitted; raises an exception if one is refused.
         await cluster
 
     try:
@@ -181,25 +148,19 @@ def _close(cluster: SLURMCluster) -> None:
     try:
         cluster.close()
     except AssertionError:
-        # Dask asserts that every job has started, also where Slurm has refused it, and stops there.
+        # Dask asserts that every job has started, also after a refusal.
         if (scheduler := cluster.scheduler) is not None:
             cluster.sync(scheduler.close)
         cluster.status = Status.closed
 
 
 def slurm_cluster() -> SLURMCluster:
-    """Make a cluster of Slurm jobs, none of which is submitted yet.
-
-    Raises
-    ------
-    SchedulerError
-        Slurm is missing, or the configuration is wrong.
-    """
+    """Make a cluster of Slurm jobs, none of which is submitted yet."""
     interrupts = signal.getsignal(signal.SIGINT)
     import dask.config
     from dask_jobqueue import SLURMCluster
 
-    # Being imported, dask-jobqueue makes Ctrl-C end the process as if all were well.
+    # Importing dask-jobqueue makes Ctrl-C end the process successfully.
     if signal.getsignal(signal.SIGINT) is not interrupts:
         signal.signal(signal.SIGINT, interrupts)
     if shutil.which("sbatch") is None:
@@ -207,7 +168,7 @@ def slurm_cluster() -> SLURMCluster:
             "there is no Slurm here: sbatch is not found",
             hint="start the sweep where jobs are submitted, or name another --scheduler",
         )
-    # Each run uses one core; what the site's configuration says goes before.
+    # Each run uses one core; the site's configuration wins.
     defaults: dict[str, Any] = {"cores": 1, "memory": "4 GiB"}
     missing = {
         key: value
@@ -215,7 +176,7 @@ def slurm_cluster() -> SLURMCluster:
         if dask.config.get(f"jobqueue.slurm.{key}", None) is None
     }
     try:
-        # Several sweeps on one machine: each takes a port that is free.
+        # A free port allows several sweeps on one machine.
         return SLURMCluster(scheduler_options={"dashboard_address": ":0"}, **missing)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise SchedulerError(

@@ -18,23 +18,10 @@ ATTEMPTS = 3
 
 
 def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outcome]:
-    """Run tasks in processes of this machine.
+    """Run tasks in processes, and yield outcomes as they end.
 
-    If several processes may run at once, each simulates with one thread, independent of
-    ``run.threads``; the last few, for which there are more cores than tasks, may use several. If
-    one process runs at a time, it uses ``run.threads``.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        Tasks to run.
-    workers : int, optional
-        Processes at once; by default one per core.
-
-    Yields
-    ------
-    Outcome
-        Outcome of each task, in the order of their ends.
+    Concurrent processes use one thread each, the last few tasks may use several; a single process
+    uses ``run.threads``.
     """
     waiting = deque(range(len(tasks)))
     deaths = [0] * len(tasks)
@@ -77,7 +64,7 @@ def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outc
 
 
 def _left(deadlines: Mapping[int, float]) -> float | None:
-    """Give the time until the first deadline."""
+    """Seconds until the first deadline."""
     if not deadlines:
         return None
     return max(min(deadlines.values()) - time.monotonic(), 0)

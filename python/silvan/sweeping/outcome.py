@@ -10,15 +10,7 @@ from silvan.sweeping.work import Finished
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """A task is done.
-
-    Attributes
-    ----------
-    index : int
-        The task.
-    finished : Finished
-        Output of the worker.
-    """
+    """A task is done."""
 
     index: int
     finished: Finished
@@ -26,17 +18,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A task cannot be done.
-
-    Attributes
-    ----------
-    index : int
-        The task.
-    error : str
-        Why, in one line.
-    attempts : int
-        Number of attempts.
-    """
+    """A task cannot be done."""
 
     index: int
     error: str
@@ -44,4 +26,3 @@ class Failed:
 
 
 Outcome: TypeAlias = Succeeded | Failed
-"""Outcome of a task."""

@@ -22,29 +22,16 @@ from silvan.inputs.scenario import (
 from silvan.inputs.toml_text import SupportsToList, TomlValue, literal, parse_value
 
 Grid: TypeAlias = Mapping[str, Sequence[object] | SupportsToList]
-"""Values to vary, by dotted key."""
+"""Values by dotted key."""
 
 MOST_POINTS = 100_000
-"""Runs of one sweep, or of one command."""
 
 _SEED = "run.seed"
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A run of a sweep.
-
-    Attributes
-    ----------
-    values : dict
-        Values of the point, by dotted key.
-    seed : int
-        Seed of the run.
-    hash : str
-        Digest of the run's effective scenario, its seed included: the point's identity.
-    text : str
-        The effective scenario in TOML, but for the seed.
-    """
+    """A run of a sweep. The hash of its effective scenario with seed identifies it."""
 
     values: dict[str, TomlValue]
     seed: int
@@ -63,17 +50,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """All runs of a sweep.
-
-    Attributes
-    ----------
-    scenario : Scenario
-        Scenario to vary.
-    axes : dict
-        Values by key, those of the scenario and of the grid together.
-    points : tuple of Point
-        The runs, the last key varying slower than the seed only.
-    """
+    """All runs of a sweep; the seed varies fastest, then the last key."""
 
     scenario: Scenario
     axes: dict[str, list[TomlValue]]
@@ -92,23 +69,7 @@ def plain(value: TomlValue) -> str:
 
 
 def seed_count(whole: Scenario, seeds: int | None, seed: int | None) -> int:
-    """Tell how many seeds each combination of a sweep's values is run with.
-
-    Parameters
-    ----------
-    whole : Scenario
-        The scenario with its sweep.
-    seeds : int, optional
-        Number of seeds that is asked for; by default the sweep's, or one.
-    seed : int, optional
-        The first seed that is asked for.
-
-    Raises
-    ------
-    ScenarioError
-        The sweep varies the seed, and one is given as well; there are no such seeds; or there are
-        too many runs.
-    """
+    """Return the number of seeds per combination: the given one, the sweep's, or one."""
     sweep = whole.to_dict().get("sweep", {})
     axes = sweep.get("vary", {})
     if seed is not None and _SEED in axes:
@@ -134,13 +95,7 @@ def seed_count(whole: Scenario, seeds: int | None, seed: int | None) -> int:
 
 
 def require_few(runs: int, hint: str = "use fewer seeds") -> None:
-    """Refuse more runs than a command holds in memory.
-
-    Raises
-    ------
-    ScenarioError
-        There are more than :data:`MOST_POINTS`.
-    """
+    """Refuse more runs than a command holds in memory."""
     if runs > MOST_POINTS:
         raise ScenarioError(f"{runs} runs; at most {MOST_POINTS} are supported", hint=hint)
 
@@ -158,30 +113,7 @@ def plan(
     seeds: int | None = None,
     seed: int | None = None,
 ) -> SweepPlan:
-    """List the runs of a sweep; every one is built and checked.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Scenario to vary, with or without a sweep of its own.
-    grid : Mapping, optional
-        Further values by dotted key.
-    seeds : int, optional
-        Seeds per combination; by default the sweep's, or one.
-    seed : int, optional
-        The first seed; by default the scenario's.
-
-    Returns
-    -------
-    SweepPlan
-        The runs.
-
-    Raises
-    ------
-    ScenarioError
-        A key is unknown, a value or a combination impossible, a point there twice, or there are
-        far too many.
-    """
+    """List the runs of a sweep; every one is built and checked."""
     whole = checked_scenario(scenario).varying({} if grid is None else grid)
     axes = whole.axes()
     per_combination = seed_count(whole, seeds, seed)
@@ -200,7 +132,7 @@ def plan(
 
     executor = ThreadPoolExecutor(cores())
     try:
-        # Building a large fabric takes a while and does not need the interpreter's lock.
+        # Building a large fabric takes a while without the interpreter's lock.
         points = [one for few in executor.map(build, whole.sweep_values()) for one in few]
     finally:
         executor.shutdown(cancel_futures=True)
@@ -230,22 +162,8 @@ _ITEM = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|[^,])+""")
 def parse_grid(words: Sequence[str]) -> dict[str, list[TomlValue]]:
     """Read ``key=v1,v2,...`` words.
 
-    Parameters
-    ----------
-    words : sequence of str
-        A value may be any TOML literal; what is none is taken as text, so that quantities need no
-        quotes of their own. ``FIRST..LAST:STEP`` means evenly spaced numbers, both ends
-        included, the step being one by default; a unit behind it belongs to each.
-
-    Returns
-    -------
-    dict
-        Values by dotted key.
-
-    Raises
-    ------
-    ScenarioError
-        A word has no ``=``, no key or no values, a key comes twice, or a range is empty.
+    Values are TOML literals, or text without quotes. ``FIRST..LAST:STEP`` means evenly spaced
+    numbers, both ends included, the step being one by default; a unit behind it belongs to each.
 
     Examples
     --------
@@ -277,7 +195,7 @@ def _expand(word: str, item: str) -> list[TomlValue]:
     found = _RANGE.fullmatch(item)
     if not found:
         return [parse_value(item)]
-    # Decimal numbers, so that 0..1:0.1 means what it says.
+    # Decimal numbers make 0..1:0.1 exact.
     first, last, step = (Decimal(part or 1) for part in found.group(1, 2, 3))
     if step <= 0 or last < first:
         raise _wrong(word, f"holds the range {item!r}, which is empty")

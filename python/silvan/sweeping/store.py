@@ -1,8 +1,8 @@
 """The folder of a sweep; finished points survive any failure.
 
-``sweep.json`` says what is swept. Every finished point is a file of its own in ``points`` from the
-moment it is there; when the sweep ends, or goes on after it was killed, these files become rows of
-``points.parquet``. Each file appears whole, in one step.
+``sweep.json`` describes the sweep. Every finished point is a file in ``points``; at the end, or
+when a killed sweep continues, these become rows of ``points.parquet``. Each file appears in one
+step.
 """
 
 from __future__ import annotations
@@ -36,42 +36,23 @@ from silvan.sweeping.plan import Point, SweepPlan
 from silvan.sweeping.table import SweepRow, from_table, to_table
 
 MANIFEST = "sweep.json"
-"""File that says what a folder sweeps."""
 
 POINTS = "points.parquet"
-"""File of all finished points."""
 
 DIGESTS = "points_sha256"
-"""Key of the manifest for the digests of this file: two while it is replaced."""
+"""Key of the digests of this file: two while it is replaced."""
 
 _PARTS = "points"
 _FAILED = "failed"
 _TABLES = "tables"
 
-# Keys that may change between two starts of a sweep: names for people, and the seed, which differs
-# between points.
+# Keys that may change between two starts: names, and the seed, which differs by point.
 _FREE = ("description", "run.seed")
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A point that could not be finished.
-
-    Attributes
-    ----------
-    hash : str
-        The point's identity.
-    seed : int
-        Seed of the run.
-    values : dict
-        Values of the point, by dotted key.
-    error : str
-        The error, in one line.
-    attempts : int
-        Number of attempts.
-    scenario : str
-        File within the sweep's folder that ``silvan run`` takes to run the point again.
-    """
+    """A failed point; ``silvan run`` takes its ``scenario`` file."""
 
     hash: str
     seed: int
@@ -82,21 +63,7 @@ class Failure:
 
 
 class SweepFolder:
-    """A sweep's folder, locked against other sweeps.
-
-    Made by :meth:`open`.
-
-    Attributes
-    ----------
-    path : Path
-        The folder.
-    rows : dict
-        Finished points by hash.
-    failures : dict
-        Failed points by hash.
-    tables : bool
-        True if all tables of every point are kept.
-    """
+    """A sweep's folder, locked against other sweeps, with points by hash. Made by :meth:`open`."""
 
     def __init__(
         self,
@@ -128,34 +95,11 @@ class SweepFolder:
         overwrite: bool = False,
         changes: Sequence[str] = (),
     ) -> Iterator[SweepFolder]:
-        """Begin a sweep in a folder, or go on with the one that is there.
+        """Begin or continue a sweep in a folder.
 
-        Parameters
-        ----------
-        path : Path
-            The folder; made if it is missing.
-        plan : SweepPlan
-            Plan of the sweep.
-        simulator : str
-            The build that is to run it.
-        tables : bool
-            Whether to keep all tables of every point.
-        overwrite : bool, optional
-            Whether to remove another sweep in the folder instead of refusing.
-        changes : sequence of str, optional
-            Words of a command line that made the scenario from its file.
-
-        Yields
-        ------
-        SweepFolder
-            The folder with what was finished before. When the block ends, however it ends, what
-            is finished is gathered in one file.
-
-        Raises
-        ------
-        OutputError
-            The folder cannot be written, is in use, or holds something else: another sweep,
-            another simulator's results, or no sweep at all.
+        At the end of the block, finished points are gathered in one file. Refuses other sweeps and
+        results of other simulators, unless ``overwrite``. ``changes`` are words of the command
+        line.
         """
         folder = cls(path, plan, simulator, tables=tables, changes=changes)
         _require_free(path)
@@ -188,13 +132,7 @@ class SweepFolder:
         return not self.tables or self._tables_of(point.hash).exists()
 
     def finish(self, point: Point, row: SweepRow, result: Result | None) -> None:
-        """Keep a finished point.
-
-        Raises
-        ------
-        OutputError
-            It cannot be written; what was finished before is kept.
-        """
+        """Store a finished point."""
         if result is not None:
             result.write(self._tables_of(point.hash))
         part = self.path / _PARTS / f"{point.hash}.json"
@@ -267,7 +205,7 @@ class SweepFolder:
     def _ordered(self) -> list[SweepRow]:
         planned = [point.hash for point in self._plan.points]
         known = set(planned)
-        # Points of an earlier, larger grid stay behind those of this one.
+        # Points of an earlier, larger grid follow those of this one.
         others = sorted(digest for digest in self.rows if digest not in known)
         return [self.rows[one] for one in (*planned, *others) if one in self.rows]
 
@@ -294,7 +232,7 @@ class SweepFolder:
         write_text(self.path / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
     def _gather(self) -> None:
-        """Make one file of all points, and remove the single files afterwards."""
+        """Make one file of all points, then remove the single files."""
         sink = pa.BufferOutputStream()
         pq.write_table(self.to_arrow(), sink)
         data = sink.getvalue().to_pybytes()
@@ -310,29 +248,9 @@ class SweepFolder:
 
 
 def read_rows(path: Path, keys: Sequence[str], digests: Sequence[str] = ()) -> dict[str, SweepRow]:
-    """Read the finished points of a sweep's folder.
+    """Read the finished points of a sweep's folder, by hash.
 
-    A damaged file of all points can take thousands of times its size in memory: nothing of it is
-    decoded before its digest has been compared.
-
-    Parameters
-    ----------
-    path : Path
-        The folder; the sweep may be going on, or have been killed.
-    keys : sequence of str
-        The keys that it varies.
-    digests : sequence of str
-        SHA-256 digests of the file of all points, of which it has one; by default any.
-
-    Returns
-    -------
-    dict
-        Rows by hash.
-
-    Raises
-    ------
-    OutputError
-        A file is damaged.
+    The digest is checked first, because a damaged file could need much memory.
     """
     rows: dict[str, SweepRow] = {}
     file = path / POINTS
@@ -357,10 +275,10 @@ def read_rows(path: Path, keys: Sequence[str], digests: Sequence[str] = ()) -> d
 
 
 def _require_free(path: Path) -> None:
-    """Make sure that a folder is a sweep's, or unused."""
+    """Refuse a folder that is neither a sweep's nor unused."""
     if (path / MANIFEST).exists() or not path.exists():
         return
-    # A sweep that was killed while it wrote its first manifest leaves the unfinished file.
+    # A sweep killed during its first manifest leaves this file.
     unfinished = f".{MANIFEST}."
     if not path.is_dir() or any(
         one.name != LOCK and not one.name.startswith(unfinished) for one in path.iterdir()
@@ -372,7 +290,6 @@ def _require_free(path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Remove a sweep from its folder."""
     try:
         for name in (_PARTS, _FAILED, _TABLES):
             if (path / name).exists():
@@ -384,13 +301,7 @@ def _clear(path: Path) -> None:
 
 
 def digests_of(manifest: Mapping[str, Any]) -> list[str]:
-    """Return the digests that a manifest has of the file of all points.
-
-    Raises
-    ------
-    TypeError
-        They are no texts.
-    """
+    """Return the manifest's digests of the file of all points."""
     digests = manifest.get(DIGESTS, [])
     if not isinstance(digests, list) or not all(isinstance(one, str) for one in digests):
         raise TypeError(f"{DIGESTS} is no list of texts")
@@ -399,8 +310,6 @@ def digests_of(manifest: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """Facts of ``sweep.json`` on the previous start of the sweep."""
-
     simulator: str
     grid: Mapping[str, object]
     base: Mapping[str, TomlValue]
@@ -437,7 +346,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _base(plan: SweepPlan) -> dict[str, TomlValue]:
-    """Give all values of the scenario that must stay while a sweep goes on, by dotted key."""
+    """Values of the scenario that must stay while a sweep continues, by dotted key."""
     tables = plan.scenario.settings()
     tables.pop("sweep", None)
     varied = (*_FREE, *plan.axes)
@@ -450,7 +359,6 @@ def _base(plan: SweepPlan) -> dict[str, TomlValue]:
 
 
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, TomlValue]]:
-    """Walk tables and lists of tables down to plain values."""
     inner: Iterable[tuple[str, Any]]
     if isinstance(value, Mapping):
         inner = value.items()

@@ -34,12 +34,11 @@ if TYPE_CHECKING:
 
 
 SLURM_JOBS = 4
-"""Slurm jobs of a sweep that asks for no number."""
 
 LAST_PORT = 65535
 
 SCHEME_LIMIT_S = 60.0
-"""Seconds on the wall clock in which the scheme of the first point is checked."""
+"""Seconds for the check of the first point's scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +239,6 @@ def sweep(
 
 
 def _show(update: Update, state: SweepProgress) -> None:
-    """Tell a progress bar how far a sweep has come."""
     ended = state.kept + state.done + state.failed
     failed = f", {state.failed} failed" if state.failed else ""
     update(ended / max(state.total, 1), f"{ended} of {state.total} points{failed}")
@@ -249,7 +247,6 @@ def _show(update: Update, state: SweepProgress) -> None:
 def _check_arguments(
     seeds: object, seed: object, out: object, workers: object, limit: object, progress: object
 ) -> None:
-    """Make sure that the arguments that may be None are of their types otherwise."""
     for name, value, kind, wanted in (
         ("seeds", seeds, Integral, "a whole number"),
         ("seed", seed, Integral, "a whole number"),
@@ -267,9 +264,9 @@ def _check_arguments(
 
 
 def _require_scheme(planned: SweepPlan, point_timeout_s: float | None) -> None:
-    """Make the scheme in Python of the first point that has one: it would fail at all others.
+    """Build the Python scheme of the first point: it would fail at all others.
 
-    A file that takes too long may do so at this point only, so the sweep goes on.
+    A timeout is no error, because it may concern this point only.
     """
     limit_s = min(SCHEME_LIMIT_S, point_timeout_s or SCHEME_LIMIT_S)
     own = "python" if planned.scenario.has_python_scheme else None
@@ -280,15 +277,7 @@ def _require_scheme(planned: SweepPlan, point_timeout_s: float | None) -> None:
 
 
 def require_scheduler(scheduler: str) -> None:
-    """Make sure that a word names a scheduler that can be used.
-
-    Raises
-    ------
-    SchedulerError
-        It does not.
-    MissingExtraError
-        Dask is not installed.
-    """
+    """Make sure that a word names a scheduler that can be used."""
     checked_argument("scheduler", scheduler, str, "local, slurm, or an address")
     if scheduler not in ("local", "slurm") and "://" not in scheduler:
         raise SchedulerError(
@@ -305,7 +294,6 @@ def require_scheduler(scheduler: str) -> None:
 
 
 def _has_port(address: str) -> bool:
-    """Tell whether an address names a host and a port; Dask waits for minutes where it does not."""
     place = address.partition("://")[2].partition("/")[0]
     found = re.fullmatch(r".+:([0-9]{1,5})", place)
     return found is not None and 0 < int(found[1]) <= LAST_PORT
@@ -313,24 +301,9 @@ def _has_port(address: str) -> bool:
 
 @contextmanager
 def scheduler_of(scheduler: str, jobs: int | None) -> Iterator[str]:
-    """Hold a scheduler for several lists of tasks, so that jobs of Slurm are submitted once.
+    """Hold a scheduler for several lists of tasks, so that Slurm jobs are submitted once.
 
-    Parameters
-    ----------
-    scheduler : str
-        ``"local"``, ``"slurm"``, or the address of a Dask scheduler.
-    jobs : int, optional
-        Jobs of Slurm at once.
-
-    Yields
-    ------
-    str
-        ``"local"``, or the address of a Dask scheduler, for :func:`outcomes`.
-
-    Raises
-    ------
-    SchedulerError
-        Slurm takes no jobs.
+    Yields ``"local"``, or the address of a Dask scheduler, for :func:`outcomes`.
     """
     if scheduler != "slurm":
         yield scheduler

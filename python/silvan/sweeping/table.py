@@ -15,21 +15,7 @@ from silvan.sweeping.plan import plain
 
 @dataclass(frozen=True, slots=True)
 class SweepRow:
-    """A finished point.
-
-    Attributes
-    ----------
-    hash : str
-        The point's identity.
-    seed : int
-        Seed of the run.
-    values : dict
-        Values of the point, by dotted key.
-    measures : dict
-        The run in numbers, by name of the measure.
-    wall_s : float
-        Time that the simulation took, in seconds.
-    """
+    """A finished point: values by dotted key, measures by name."""
 
     hash: str
     seed: int
@@ -48,18 +34,8 @@ _LAST = ("seed", "wall_s", "hash")
 def to_table(rows: Sequence[SweepRow], keys: Sequence[str]) -> pa.Table:
     """Make one table of all rows.
 
-    Parameters
-    ----------
-    rows : sequence of SweepRow
-        Finished points.
-    keys : sequence of str
-        The keys that the sweep varies.
-
-    Returns
-    -------
-    pyarrow.Table
-        A column per key, then the seed, a column per measure, the time and the hash. A column of
-        numbers only is one of numbers; quantities are text as they were given.
+    Columns are keys, seed, measures, time and hash. Columns of numbers only are numbers; quantities
+    are text.
     """
     known = {name for row in rows for name in row.measures}
     measures = [name for name in MEASURES if name in known]

@@ -28,22 +28,8 @@ def too_long(limit_s: float) -> str:
 class Task:
     """Input of a worker.
 
-    Attributes
-    ----------
-    text : str
-        The scenario in TOML.
-    seed : int
-        Seed of the run.
-    tables : bool
-        Whether to give back all tables of the result.
-    limit_s : float, optional
-        Seconds that it may take, the start of its process included; by default any time.
-    measure : str, optional
-        ``MODULE:FUNCTION`` of what measures the result, in the worker; by default what a sweep
-        measures. It must return numbers, or lists of them, by name.
-    threads : int, optional
-        Most threads that simulate it, fewer if its fabric is small; by default as many as the
-        scenario says.
+    ``limit_s`` includes the start of its process. ``measure`` is ``MODULE:FUNCTION``, by default a
+    sweep's; it returns numbers or lists by name. ``threads`` is a maximum.
     """
 
     text: str
@@ -58,19 +44,8 @@ class Task:
 class Finished:
     """Output of a worker.
 
-    Attributes
-    ----------
-    measures : dict
-        The run in a few numbers, by name with unit; equal for equal scenarios, up to ``events``,
-        which threads change a little. Measures of another function than a sweep's may be lists.
-    wall_s : float
-        Time that the simulation took, in seconds.
-    processor_s : float
-        Processor time of the process from the scenario's text to its measures, in seconds.
-    simulator : str
-        The build that made it.
-    result : Result, optional
-        All tables, if they are wanted.
+    Measures are equal for equal scenarios, up to ``events``. ``processor_s`` is from the scenario's
+    text to its measures. ``simulator`` is the build.
     """
 
     measures: dict[str, Any]
@@ -81,25 +56,7 @@ class Finished:
 
 
 def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> Finished:
-    """Do one point.
-
-    Parameters
-    ----------
-    task : Task
-        Task to run.
-    report : callable, optional
-        Takes reports of progress; an exception that it raises stops the run.
-
-    Returns
-    -------
-    Finished
-        The run in numbers.
-
-    Raises
-    ------
-    SilvanError
-        The run failed.
-    """
+    """Do one point; an exception of ``report`` stops the run."""
     from silvan.execution.cache import build_id
 
     # Before the clock starts: imports are no part of the point.
@@ -118,25 +75,7 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
 
 
 def run_apart(task: Task) -> Finished:
-    """Do a point on a cluster's worker, in a separate process that can be ended.
-
-    Only a task with a time limit needs that.
-
-    Parameters
-    ----------
-    task : Task
-        Task to run.
-
-    Returns
-    -------
-    Finished
-        The run in numbers.
-
-    Raises
-    ------
-    SilvanError
-        The run failed, or was not finished in time.
-    """
+    """Do a point on a cluster's worker, in a process that ends at its time limit."""
     if task.limit_s is None:
         return run_task(task)
     from silvan.execution.processes import Died, Raised, Returned
@@ -160,7 +99,6 @@ def run_apart(task: Task) -> Finished:
 
 
 def _pool() -> Pool:
-    """Give the process of this thread, which is kept from task to task."""
     if not hasattr(_threads, "pool"):
         from silvan.execution.processes import Pool
 

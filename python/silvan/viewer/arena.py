@@ -24,7 +24,6 @@ from silvan.viewer.report import Report, ReportRun, Section, Table, write_report
 _LINK_TITLES = {"credits": "credits (InfiniBand)", "pfc": "PFC (Ethernet)"}
 
 PAGE, ROWS, FACTS = "arena.html", "arena.csv", "arena.json"
-"""Files of an arena."""
 
 _INTERVAL = "half of the 95 % confidence interval"
 
@@ -42,26 +41,7 @@ def write_arena(
 ) -> list[Path]:
     """Write the page of an arena, and its numbers.
 
-    Parameters
-    ----------
-    result : ArenaResult
-        Result of the arena.
-    folder : Path
-        Folder to write into.
-    command : sequence of str
-        The words of the command that makes it, without those that choose cases.
-    chosen : sequence of str
-        The words that choose cases; by default the command runs all.
-
-    Returns
-    -------
-    list of Path
-        The files, the page first.
-
-    Raises
-    ------
-    OutputError
-        A file cannot be written.
+    ``command`` makes it, without the words ``chosen`` that choose cases.
     """
     facts = {
         "arena": result.arena.name,
@@ -109,22 +89,9 @@ def untuned_cases(arena: Arena) -> list[str]:
 
 
 def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], str]]:
-    """Find the share of the best of each scheme in each case, and where it loses most.
+    """List schemes with settings, their share of the best by case, and the case of the smallest.
 
-    Tuned settings are the published ones in cases for which tuning has found nothing better.
-
-    Parameters
-    ----------
-    result : ArenaResult
-        Result of the arena.
-    link : str
-        Kind of links of the cases.
-
-    Returns
-    -------
-    list of tuple of str, dict and str
-        Scheme with settings, its share by case, and the case of the smallest share; nothing if it
-        is the best everywhere.
+    Tuned settings are the published ones where tuning found nothing better.
     """
     entries = [one for one in result.entries if one.link == link]
     rows = []
@@ -155,7 +122,6 @@ def link_title(link: str) -> str:
 
 
 def _csv(entries: Sequence[Entry]) -> str:
-    """Write a row for each entry and quantity that it has."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["case", "link", "scheme", "settings", "quantity", "mean", "ci95", "seeds"])
@@ -213,7 +179,6 @@ def _report(result: ArenaResult, command: Sequence[str], chosen: Sequence[str]) 
 
 
 def _of_case(result: ArenaResult, case: Case, command: Sequence[str]) -> str:
-    """Write the command that makes a case, together with the one that its settings are tuned on."""
     needed = [one.name for one in (result.arena.tuned_on(case.group), case) if one is not None]
     return shlex.join([*command, "--cases", ",".join(dict.fromkeys(needed))])
 
@@ -249,7 +214,7 @@ def _summary(result: ArenaResult, command: Sequence[str]) -> Section:
 
 
 def _shares(result: ArenaResult, link: str) -> Table:
-    """Set the schemes side by side, the best mean over the cases that all take part in first."""
+    """Set the schemes side by side, the best mean over common cases first."""
     names = [one.name for one in result.arena.cases if one.link == link]
     found = losses(result, link)
     common = common_cases([shares for _, shares, _ in found])
@@ -269,7 +234,7 @@ def _shares(result: ArenaResult, link: str) -> Table:
 
 
 def _by_links(result: ArenaResult) -> Table:
-    """Put the objectives with PFC next to those with credits, case by case."""
+    """Put objectives with PFC next to those with credits."""
     reached = {
         (one.case, one.label): (one.objective, one.objective_interval) for one in result.entries
     }

@@ -27,7 +27,6 @@ from silvan.viewer.shapes import DAMAGED, read_json, readable
 Courses = Mapping[tuple[str, str], tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
 
 COMPARISON = "compare.json"
-"""The file that says what a comparison consists of."""
 
 
 def write_comparison(
@@ -38,28 +37,9 @@ def write_comparison(
     folder: Path,
     measures: Sequence[Measure] = (),
 ) -> Path:
-    """Write what a comparison has brought, and where its runs are.
+    """Write the results of a comparison, and the folders of its runs.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        Scenario that was simulated with each scheme.
-    ranking : sequence of RankingRow
-        Results of the schemes.
-    schemes : str, optional
-        The value of ``--schemes``; by default all.
-    changes : sequence of str
-        Words of the command line that made the scenario from its file.
-    folder : Path
-        The folder of the comparison.
-    measures : sequence of Measure, optional
-        Measures of the report's table; by default those of
-        :func:`silvan.comparing.comparison.compared`.
-
-    Returns
-    -------
-    Path
-        The file.
+    ``schemes`` and ``changes`` are words of the command line.
     """
     rows = [
         row.to_dict() | {"folders": [os.path.relpath(path, folder) for path in row.folders]}
@@ -86,23 +66,7 @@ def write_comparison(
 
 
 def comparison_report(manifest: Path) -> Report:
-    """Make the report of a comparison.
-
-    Parameters
-    ----------
-    manifest : Path
-        The file ``compare.json``; the drawing is next to it, and runs where it says.
-
-    Returns
-    -------
-    Report
-        A table of the schemes, their rates and trees over time, and the runs behind them.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be read, or is not that of a comparison.
-    """
+    """Make the report of a comparison; the drawing is next to the manifest."""
     try:
         read = read_json(manifest)
         return _report(read, manifest.parent)
@@ -206,7 +170,6 @@ def _run(scheme: str, result: Result, folder: Path) -> ReportRun:
 def _curves(
     scheme: str, courses_of_seeds: Sequence[Courses], places: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
-    """Average over the seeds what is drawn over time."""
     for (chart, unit), (times, _) in courses_of_seeds[0].items() if courses_of_seeds else ():
         series = [of_seed[chart, unit][1] for of_seed in courses_of_seeds]
         length = min(map(len, series))

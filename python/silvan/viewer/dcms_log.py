@@ -12,7 +12,7 @@ from silvan.folders import require_regular
 from silvan.live.dcms_state import port_name
 
 _MOST_READ = 1 << 20
-"""Bytes that are read at once; the rest comes with the next sample."""
+"""Bytes per read; the rest comes with the next sample."""
 
 _CHANGES = {
     "lowered": "Marking_Rate {before} lowered to {now}",
@@ -51,22 +51,11 @@ class DcmsLines:
 
 
 class DcmsLog:
-    """The log that ``silvan dcms --log json`` writes, from now on.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    SilvanError
-        The file cannot be read.
-    """
+    """The log of ``silvan dcms --log json``, from now on."""
 
     def __init__(self, path: Path) -> None:
         try:
-            # A pipe would wait for its writer; devices have no end, or nothing.
+            # A pipe would wait for its writer; devices have no end.
             require_regular(path)
             self._file = path.open("rb")
             self._file.seek(0, 2)
@@ -81,7 +70,7 @@ class DcmsLog:
     def take(self) -> list[str]:
         """Return what has been decided and changed since the last call, in words."""
         *lines, rest = (self._rest + self._file.read(_MOST_READ)).split(b"\n")
-        # No event is so long: what has no end of a line is no log.
+        # No event is so long: this is no log.
         self._rest = rest if len(rest) < _MOST_READ else b""
         return [text for line in lines if (text := _words(line))]
 
@@ -91,7 +80,7 @@ class DcmsLog:
 
 
 def _words(line: bytes) -> str:
-    """Say what a line states; empty for what is no decision and no change."""
+    """Empty for lines that are neither decision nor change."""
     try:
         read: dict[str, Any] = json.loads(line)
         kind = read["event"]
@@ -101,6 +90,6 @@ def _words(line: bytes) -> str:
         if kind in _CHANGES:
             return f"{port_name(read['port'])}: {_CHANGES[kind].format(**read)}"
     except (ValueError, KeyError, TypeError, AttributeError):
-        # The file is another program's: what is no event is not shown.
+        # The file is another program's: other lines are not shown.
         pass
     return ""

@@ -1,7 +1,7 @@
-"""The page of a diagnosed subnet: a moment, the moments of a ring file, or those to come.
+"""The page of a diagnosed subnet: a moment, moments of a ring file, or those to come.
 
-The page has the tables that it has of a run. Amounts in trees are Gbit/s instead of bytes: what a
-port loses by waiting, and what contributors and victims send.
+Tables are those of a run, with Gbit/s instead of bytes in trees: lost by waiting, and sent by
+contributors and victims.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from silvan.viewer.samples import NO_LIMITS, packed
 from silvan.viewer.tables import MOST_CELLS, NO_ROW
 
 MOST_MOMENTS = 2000
-"""Moments in a page; of more, neighbours are merged."""
+"""Moments in a page; more are merged with neighbours."""
 
 _MOST_UNEXPLAINED = 20
 _SHOWN = ("ports", "unknown_ports", "trees", "health", "manager")
@@ -38,18 +38,10 @@ Column = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class TreeRows:
-    """The trees of a moment by rows of the subnet's tables.
+    """A tree by rows of the subnet's tables.
 
-    Attributes
-    ----------
-    root : int
-        Port of the root.
-    destination : int or None
-        The host behind it, if there is one.
-    ports : list of tuple
-        Port, depth, port that it waits for, Gbit/s lost; the root first.
-    hosts : list of tuple
-        Host, Gbit/s sent through the root, Gbit/s sent past it.
+    ``ports`` are port, depth, port that it waits for, Gbit/s lost, root first. ``hosts`` are host,
+    Gbit/s sent through and past the root.
     """
 
     root: int
@@ -59,21 +51,9 @@ class TreeRows:
 
 
 def write_diagnosis(moments: Sequence[Moment], path: Path, title: str) -> Path:
-    """Write the page of one or more moments, which needs no other file.
+    """Write the page of moments, which needs no other file.
 
-    Parameters
-    ----------
-    moments : sequence of Moment
-        The moments by time. The page shows the last one's subnet; what others lack is not known.
-    path : Path
-        The file to write.
-    title : str
-        Title of the page.
-
-    Returns
-    -------
-    Path
-        The file.
+    It shows the last one's subnet; data that others lack is unknown.
     """
     write_text(path, diagnosis_html(moments, title))
     return path
@@ -167,7 +147,6 @@ def _facts(subnet: Subnet, title: str, start_ns: int) -> dict[str, Any]:
 
 
 def _shown(report: Report) -> str:
-    """Write the part of a report that the page shows as text."""
     shown = {name: report[name] for name in _SHOWN if name in report}
     shown["trees"] = [
         {name: value for name, value in tree.items() if name != "branches"}
@@ -178,7 +157,6 @@ def _shown(report: Report) -> str:
 
 
 def _loads(subnet: Subnet, moment: Moment) -> npt.NDArray[np.float64]:
-    """Return the loads of a moment, in the rows of a subnet; not a number where it lacks a port."""
     own = moment.loads.astype(np.float64)
     if moment.subnet.text == subnet.text:
         return own
@@ -192,7 +170,6 @@ def _loads(subnet: Subnet, moment: Moment) -> npt.NDArray[np.float64]:
 def _series(
     subnet: Subnet, groups: Sequence[Sequence[Moment]], lengths_ns: npt.NDArray[np.float64]
 ) -> dict[str, pa.Table]:
-    """Lay out what ports have sent and waited, port by port, and what hosts have received."""
     means = np.stack([_mean([_loads(subnet, one) for one in group]) for group in groups])
     load, wait, congested = means.transpose(1, 2, 0)
     rates = subnet.ports[:, 3:4]
@@ -213,7 +190,6 @@ def _series(
 
 
 def _mean(loads: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-    """Average what is known."""
     values = np.stack(loads)
     known = ~np.isnan(values)
     count = known.sum(axis=0)
@@ -222,7 +198,6 @@ def _mean(loads: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
 
 
 def _to_hosts(subnet: Subnet) -> npt.NDArray[np.bool_]:
-    """Mark the ports at whose other end a host is."""
     peers = subnet.ports[:, 2]
     ends = np.full(len(peers), NO_ROW, np.int64)
     ends[peers < len(peers)] = subnet.ports[peers[peers < len(peers)].astype(int), 0]
@@ -263,7 +238,7 @@ def _tree(subnet: Subnet, tree: dict[str, Any]) -> TreeRows | None:
 def _tree_tables(
     subnet: Subnet, moments: Sequence[Moment], ends: Sequence[float]
 ) -> dict[str, pa.Table]:
-    """Lay out the trees. One with the same root as a tree of the moment before is that tree."""
+    """Lay out the trees. A tree with the root of an earlier one is that tree."""
     names = [node["name"] for node in subnet.nodes]
     lives: list[dict[str, Any]] = []
     trees: list[dict[str, Any]] = []
@@ -347,7 +322,7 @@ def _grow(life: dict[str, Any], row: dict[str, Any], at: float) -> None:
 
 
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> pa.Table:
-    """Write numbers as floats, but those of samples and trees, and texts as they are."""
+    """Numbers become floats, except samples and trees."""
 
     def column(name: str) -> pa.Array:
         values = [row[name] for row in rows]
@@ -370,17 +345,7 @@ def _columns(
 
 
 class LiveDiagnosis:
-    """A watched subnet, as the live page sees it. Moments come from another thread.
-
-    Parameters
-    ----------
-    first : Moment
-        The first moment.
-    title : str
-        Title of the page.
-    dcms : EventSource, optional
-        Source of the decisions of a DCMS that manages the subnet.
-    """
+    """A watched subnet, as the live page sees it. Moments come from another thread."""
 
     most_messages = 300
 

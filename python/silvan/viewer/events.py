@@ -14,26 +14,15 @@ from silvan.results.result import Result
 
 _PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 _TIME = re.compile(r"(\d+(?:\.\d+)?) (ps|ns|us|ms|s)")
-# Keys of a change that say when and where, and not what.
+# Keys that tell when and where.
 _WHERE = ("at", "switch", "port", "sl")
 
 Event = tuple[float, str, str]
-"""Time in picoseconds, kind, and what happens."""
+"""Time in picoseconds, kind, and text."""
 
 
 def events_table(result: Result) -> pa.Table:
-    """List the events of a run by time.
-
-    Parameters
-    ----------
-    result : Result
-        The run.
-
-    Returns
-    -------
-    pyarrow.Table
-        ``time_ps``, ``kind`` and ``text``.
-    """
+    """List the events of a run: ``time_ps``, ``kind`` and ``text``."""
     end_ps = float(result.summary.get("simulated_ps", result.scenario.duration_ps))
     events = sorted(event for event in _events(result) if event[0] <= end_ps)
     times, kinds, texts = zip(*events, strict=True) if events else ((), (), ())
@@ -66,13 +55,11 @@ def _events(result: Result) -> Iterator[Event]:
 
 
 def _changes(control: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """List the changes of settings of the scheme in effect."""
     for name in scheme_tables(control["scheme"]):
         yield from control.get(name, {}).get("change", ())
 
 
 def _traffic(traffic: dict[str, Any]) -> Iterator[Event]:
-    """List the starts and ends of traffic entries, but for what starts with the run."""
     for entries in traffic.values():
         for entry in entries if isinstance(entries, list) else ():
             for key, verb in {"start": "starts", "end": "ends"}.items():
@@ -82,6 +69,6 @@ def _traffic(traffic: dict[str, Any]) -> Iterator[Event]:
 
 
 def _ps(text: str) -> float:
-    """Read a time as scenarios write it; 0 for what is no time."""
+    """0 if it is no time."""
     match = _TIME.fullmatch(text)
     return float(Decimal(match[1]) * _PS[match[2]]) if match else 0.0

@@ -9,32 +9,20 @@ import pyarrow as pa
 from silvan.results.result import Result
 
 MOST_LIMITS = 400_000
-"""Rows of ``flow_limits`` in a page; beyond that the flows with the strictest limits are kept."""
+"""Rows of ``flow_limits`` in a page; more keep the flows with the strictest limits."""
 
 NO_HOST = 2**32 - 1
-"""The destination of a limit that is of all flows of a service level."""
+"""Destination of a limit of a whole service level."""
 
 
 def limit_tables(
     result: Result, times: npt.NDArray[np.float64], *, most: int = MOST_LIMITS
 ) -> dict[str, pa.Table]:
-    """Return the flows with limits, and their limits at the samples of a page.
+    """Return flows with limits, and their limits at a page's samples.
 
-    Parameters
-    ----------
-    result : Result
-        The run, with the table ``flow_limits``.
-    times : numpy.ndarray
-        Times of the samples, in picoseconds.
-    most : int
-        Largest number of rows.
-
-    Returns
-    -------
-    dict of str to pyarrow.Table
-        ``limited_flows``: ``source``, ``destination``, ``sl``, and ``rows``, the number of rows of
-        each flow in the other table. ``flow_limits``, flow by flow: ``sample``, and ``ccti`` or
-        ``rate_percent``, which has 32 bits: with 64, a page of DCQCN would be a third larger.
+    ``limited_flows`` has ``source``, ``destination``, ``sl``, and ``rows`` in ``flow_limits``. That
+    has, flow by flow, ``sample`` and ``ccti`` or ``rate_percent``, in 32 bits, because 64 would
+    make a page of DCQCN a third larger.
     """
     table = result.tables["flow_limits"]
     at = np.searchsorted(times, table["time_ps"].to_numpy())
@@ -72,18 +60,7 @@ def limit_tables(
 
 
 def count_limited_flows(result: Result) -> int:
-    """Count the flows that were limited at some sample, with those whose limits a page leaves out.
-
-    Parameters
-    ----------
-    result : Result
-        The run, with the table ``flow_limits``.
-
-    Returns
-    -------
-    int
-        The flows, by source, destination and service level.
-    """
+    """Count the limited flows, by source, destination and service level."""
     flows = result.tables["flow_limits"].select(["source", "destination", "sl"])
     return int(flows.group_by(flows.column_names).aggregate([]).num_rows)
 
@@ -91,7 +68,6 @@ def count_limited_flows(result: Result) -> int:
 def _strictest(
     strictness: npt.NDArray[np.float64], rows: npt.NDArray[np.int64], most: int
 ) -> npt.NDArray[np.bool_]:
-    """Choose flows, the strictest first, as long as they have no more than so many rows."""
     chosen = np.zeros(len(rows), np.bool_)
     ranked = np.argsort(-strictness, kind="stable")
     chosen[ranked[np.cumsum(rows[ranked]) <= most]] = True

@@ -1,7 +1,6 @@
-"""The server of the live page: the page over HTTP, and samples over a WebSocket.
+"""The server of the live page: HTTP, and samples over a WebSocket.
 
-The address holds a random token, so that other users of the machine cannot read along. Nothing
-that a browser sends has an effect.
+A random token in the address keeps out other users. Data from browsers has no effect.
 """
 
 from __future__ import annotations
@@ -29,24 +28,23 @@ from websockets.protocol import State
 from silvan.viewer.page import live_html
 
 SAMPLES = "samples"
-"""Address of the samples, below that of the page."""
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-# A page that reads more slowly misses samples, so that they do not pile up.
+# A slow page misses samples, so that they do not pile up.
 _MOST_UNREAD = 4 << 20
-# A client that reads nothing and requests answers is cut off.
+# A client that requests answers without reading them is disconnected.
 _MOST_OWED = 64 << 20
 _MOST_PAGES = 16
 _REST_S = 1.0
-"""Seconds between two checks of the fabric by a server without pages."""
+"""Seconds between two checks of the fabric without pages."""
 
 # Errors of clients are no output of the command.
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
-# Nor what asyncio says of answers to a client that has gone before it read them.
+# asyncio reports answers to ended clients.
 logging.getLogger("asyncio").addFilter(lambda record: record.msg != _GONE)
 _GONE = "socket.send() raised exception."
-# So long samples go on after the last page has been closed: one that is loaded again lacks none.
+# Seconds of samples after the last page has closed, so that a reload lacks none.
 _LINGER_S = 30.0
 _ENDED = 1001
 _NOT_ALLOWED = 1008
@@ -55,14 +53,7 @@ _NOT_ALLOWED = 1008
 class LiveSource(Protocol):
     """Contents of a live page.
 
-    Attributes
-    ----------
-    name : str
-        Title of the page.
-    version : str
-        Digest whose change makes a new page necessary.
-    kept : int
-        Messages that a page gets when it is opened.
+    A change of ``version`` requires a new page. ``kept`` are the messages for a new page.
     """
 
     @property
@@ -84,34 +75,14 @@ class LiveSource(Protocol):
         """Return nodes and ports."""
 
     def rest(self) -> bool:
-        """Note that no page is open, and return whether what was sent is to be forgotten.
-
-        Raises
-        ------
-        EmulationError
-            The fabric has ended.
-        """
+        """Note that no page is open; return true to discard sent messages."""
 
     def updates(self) -> list[bytes]:
         """Return the messages since the last call."""
 
 
 class LiveServer:
-    """Serves the page of a live fabric, inside a running event loop.
-
-    Parameters
-    ----------
-    source : LiveSource
-        Source of the page's contents.
-    host : str
-        Address to listen at.
-    port : int
-        Port to listen at; 0 for a free one.
-    interval_s : float
-        Time between two samples.
-    linger_s : float
-        Seconds that samples continue after the last page has been closed.
-    """
+    """Serves the page of a live fabric, inside a running event loop."""
 
     def __init__(
         self,
@@ -130,7 +101,7 @@ class LiveServer:
         self._token = secrets.token_urlsafe(16)
         self._pages: set[ServerConnection] = set()
         self._watched = asyncio.Event()
-        # When the last page was closed, on the clock of the event loop.
+        # Closing time of the last page, on the event loop's clock.
         self._left_s: float | None = None
         self._server: Server | None = None
         self._sent: deque[bytes] = deque(maxlen=source.most_messages)
@@ -192,7 +163,7 @@ class LiveServer:
             await self._server.wait_closed()
 
     def _follow(self) -> None:
-        """Make the page of another fabric; pages that are open then load themselves again."""
+        """Make the page of another fabric; open pages reload."""
         if self._version != self._source.version:
             self._version, self._html = self._source.version, self._made()
             self._sent.clear()
@@ -209,7 +180,6 @@ class LiveServer:
                 page.send_data()
 
     def _newest(self) -> list[bytes]:
-        """Return the messages that are kept, the last ones of many bytes."""
         sizes = accumulate(len(data) for data in reversed(self._sent))
         count = sum(size <= _MOST_OWED // 2 for size in sizes)
         return list(self._sent)[len(self._sent) - count :]
@@ -232,7 +202,7 @@ class LiveServer:
             self._left_s = asyncio.get_running_loop().time()
 
     def _respond(self, _page: ServerConnection, request: Request) -> Response | None:
-        """Answer a request; ``None`` lets a WebSocket be opened."""
+        """``None`` opens a WebSocket."""
         path = request.path.partition("?")[0]
         token, slash, name = path.removeprefix("/").partition("/")
         is_known = hmac.compare_digest(_bytes(token), _bytes(self._token))
@@ -250,13 +220,13 @@ class LiveServer:
             return _response(HTTPStatus.OK, "text/html; charset=utf-8", self._html)
         if name != SAMPLES:
             return _text(HTTPStatus.NOT_FOUND, "there is no such page\n")
-        # Browsers name the page that opens a connection; another one is not to read along.
+        # Browsers name the page that opens a connection; others must not read along.
         if _only(request.headers, "Origin") != f"http://{host}":
             return _text(HTTPStatus.FORBIDDEN, "another page opened the connection\n")
         return None
 
     def _is_own_host(self, host: str) -> bool:
-        """Refuse names of this machine that another site has made up (DNS rebinding)."""
+        """Refuse names of this machine from another site (DNS rebinding)."""
         try:
             name = urlsplit(f"//{host}").hostname
         except ValueError:
@@ -265,18 +235,17 @@ class LiveServer:
 
 
 def _is_open(page: ServerConnection) -> bool:
-    """Tell whether a page takes messages: one that closes stays connected for a while."""
+    """Return false for a closing page, which stays connected for a while."""
     return page.state is State.OPEN and not page.transport.is_closing()
 
 
 def _only(headers: Headers, name: str) -> str | None:
-    """Return the value of a header that a request has once."""
+    """None unless the header occurs once."""
     values = headers.get_all(name)
     return values[0] if len(values) == 1 else None
 
 
 def _bytes(text: str) -> bytes:
-    """Return the bytes of a path, which need not be text."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -301,26 +270,7 @@ def _text(status: HTTPStatus, text: str) -> Response:
 
 
 def serve_live(source: LiveSource, host: str, port: int, show: Callable[[str], None]) -> None:
-    """Serve the page of a fabric until the fabric ends or Ctrl-C.
-
-    Parameters
-    ----------
-    source : LiveSource
-        Source of the page's contents.
-    host : str
-        Address to listen at.
-    port : int
-        Port to listen at; 0 for a free one.
-    show : callable
-        Called with the address of the page, when it can be opened.
-
-    Raises
-    ------
-    EmulationError
-        The fabric has ended.
-    OSError
-        The address is in use, or not of this machine.
-    """
+    """Serve the page of a fabric until the fabric ends or Ctrl-C. Port 0 is a free one."""
 
     async def served() -> None:
         async with LiveServer(source, host=host, port=port) as server:

@@ -1,7 +1,7 @@
 """The sweeps of the congestion manager as moments of the live page.
 
-Its trees are those that the manager knows: a port whose Marking_Rate is low, and the ports that
-wait for it. The manager reads no counters of hosts and no forwarding tables.
+Its trees are ports with a low Marking_Rate and the ports that wait for them. The manager reads no
+counters of hosts and no forwarding tables.
 """
 
 from __future__ import annotations
@@ -20,19 +20,13 @@ if TYPE_CHECKING:
 
 
 class ManagedMoments:
-    """Reads what managers show; one may follow another that was reloaded.
-
-    Parameters
-    ----------
-    clock : FabricClock, optional
-        The clock of an emulated fabric.
-    """
+    """Reads the reports of a manager, or of its successor after a reload."""
 
     def __init__(self, clock: FabricClock | None = None) -> None:
         self.events = DcmsLines()
         self._clock = clock
         self._read: tuple[float, float] | None = None
-        # Simulated seconds per second, once they are known.
+        # Simulated seconds per second, once known.
         self._scale: float | None = 1.0 if clock is None else None
         self._subnet: Subnet | None = None
 
@@ -60,7 +54,7 @@ class ManagedMoments:
         try:
             read = self._clock.seconds(), now
         except EmulationError:
-            # The fabric has ended; the manager will say so.
+            # The manager will report the end of the fabric.
             return
         before, self._read = self._read, read
         if before is not None and read[0] > before[0]:

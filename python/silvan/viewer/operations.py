@@ -16,15 +16,7 @@ _CONNECTION = re.compile(r"(\d+)->(\d+)\s.*?\bsize\s+(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of a rank.
-
-    Attributes
-    ----------
-    name : str
-        In words.
-    facts : Mapping
-        Bytes, partner and the like.
-    """
+    """An operation of a rank, with facts such as bytes and partner."""
 
     name: str
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -32,15 +24,10 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """The operations of a trace.
+    """The operations of a trace, by rank and line.
 
-    Attributes
-    ----------
-    at : callable
-        Returns the operation of a rank and a line.
-    are_whole : bool
-        True if all that a rank does for a line is one operation. A line of SimAI is a layer, which
-        a step passes forwards and backwards.
+    Unless ``are_whole``, a line is several operations, as a layer of SimAI is passed forwards and
+    backwards.
     """
 
     at: Callable[[int, int], Operation]
@@ -48,13 +35,7 @@ class Operations:
 
 
 def operations_of(program: Mapping[str, Any]) -> Operations:
-    """Read the operations of a program of a scenario.
-
-    Parameters
-    ----------
-    program : Mapping
-        Its keys. Without a trace that can be read, operations are named by their lines.
-    """
+    """Read the operations of a program; without a readable trace, they are named by line."""
     text = program.get("trace")
     if not isinstance(text, str):
         return Operations(_by_line)
@@ -120,7 +101,6 @@ def _connection(text: str) -> Operation | None:
 
 
 def _node(node: Mapping[str, Any]) -> Operation:
-    """Name a node of a Chakra trace."""
     work = node["work"]
     if isinstance(work, str):
         return Operation(node["name"], {"kind": work})
@@ -137,7 +117,6 @@ def _node(node: Mapping[str, Any]) -> Operation:
 
 
 def _rows(lines: list[str]) -> Iterator[tuple[int, Operation]]:
-    """Name the lines of a list of AICB, in which each section has names of the columns."""
     columns: list[str] = []
     for line, text in enumerate(lines, 1):
         cells = [cell.strip() for cell in text.split(",")]
@@ -159,7 +138,6 @@ def _rows(lines: list[str]) -> Iterator[tuple[int, Operation]]:
 
 
 def _layers(lines: list[str]) -> Iterator[tuple[int, Operation]]:
-    """Name the lines of SimAI's form, each a layer below the number of layers."""
     for line, text in enumerate(lines[2:], 3):
         if words := text.split():
             yield line, Operation(f"layer {words[0]}")

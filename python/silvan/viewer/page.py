@@ -23,17 +23,17 @@ from silvan.viewer.shapes import readable
 from silvan.viewer.tables import LARGEST_LATENCY, MOST_CELLS, PageTables, page_tables
 
 FORMAT = 2
-"""Version of the page's data; the program in the page reads this one only."""
+"""Version of the page's data, which the page's program requires."""
 
 PAGE_START = """<!doctype html>
 <html lang="en">
 <head>
 <meta name="generator" content="silvan">
 """
-"""First part of every page; no other file begins so."""
+"""First part of every page."""
 
 _LEVEL = 9
-"""Level of zstd: 19 would save a fifth, and take 25 times as long."""
+"""zstd: level 19 would save a fifth, and take 25 times as long."""
 
 _ARROW = "application/vnd.apache.arrow.file"
 _FABRIC_KEYS = ("generator", "sizes", "children", "parents", "k", "n", "switches")
@@ -46,23 +46,10 @@ def write_page(
     title: str | None = None,
     labels: Sequence[str] = (),
 ) -> Path:
-    """Write the page of one or more runs.
+    """Write the page of one or more runs; two are compared.
 
-    Parameters
-    ----------
-    results : sequence of Result
-        The runs. With two, the page compares them.
-    path : Path
-        The file to write.
-    title : str, optional
-        Title of the page; by default the name of the first run's scenario.
-    labels : sequence of str, optional
-        Names of the runs; by default scenario, scheme and seed, as far as they differ.
-
-    Returns
-    -------
-    Path
-        The file.
+    The default title is the first scenario's name; labels are the differing scenario, scheme and
+    seed.
     """
     write_text(path, page_html(results, title=title, labels=labels))
     return path
@@ -86,17 +73,7 @@ def page_html(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Data in an element of the page that no browser runs.
-
-    Attributes
-    ----------
-    name : str
-        Id of the element.
-    kind : str
-        Media type of the text.
-    text : str
-        The data.
-    """
+    """Data in an element of the page that no browser runs."""
 
     name: str
     kind: str
@@ -111,13 +88,7 @@ class Block:
 def embedded(
     result: Result, place: int, *, label: str, most_cells: int
 ) -> tuple[dict[str, Any], list[Block]]:
-    """Return facts and data of a run that is in a page at some place.
-
-    Raises
-    ------
-    OutputError
-        The tables of the run are damaged.
-    """
+    """Return facts and data of a run at a place of the page."""
     with readable(label):
         page = page_tables(result, most_cells=most_cells)
         blocks = [table_block(f"run{place}-{name}", table) for name, table in page.tables.items()]
@@ -153,27 +124,14 @@ def facts_block(
 def live_html(
     title: str, facts: Mapping[str, Any], tables: Mapping[str, pa.Table], live: Mapping[str, Any]
 ) -> str:
-    """Return the page of a live fabric, whose samples its server sends.
-
-    Parameters
-    ----------
-    title : str
-        Title of the page.
-    facts : Mapping
-        Facts of the run, as :func:`write_page` writes them for each run.
-    tables : Mapping of str to pyarrow.Table
-        The tables ``nodes`` and ``ports``.
-    live : Mapping
-        ``path``, where the page finds the samples, relative to its own address.
-    """
+    """Return the page of a live fabric; ``live`` has the relative path of the samples."""
     blocks = [table_block(f"run0-{name}", table) for name, table in tables.items()]
     page = facts_block(title, [facts], live=live)
-    # The page connects to the server that it comes from, and to no other.
+    # The page connects to its own server only.
     return document(title, [page, *blocks], connect="'self'")
 
 
 def _run_facts(result: Result, label: str, page: PageTables) -> dict[str, Any]:
-    """Say what was simulated, and what the page holds of it."""
     scenario = result.scenario
     tables = scenario.to_dict()
     return {
@@ -209,7 +167,6 @@ def _largest_latency_ns(result: Result) -> float | None:
 
 
 def _encoded(table: pa.Table) -> str:
-    """Write a table as a compressed Arrow file, in base64."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", _LEVEL))
     plain = table.combine_chunks().replace_schema_metadata(None)
@@ -219,7 +176,7 @@ def _encoded(table: pa.Table) -> str:
 
 
 def _script_json(value: Mapping[str, Any]) -> str:
-    """Write JSON that no HTML parser sees a tag in."""
+    """Escaped so that no HTML parser sees a tag."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
 
@@ -258,5 +215,5 @@ def document(title: str, blocks: Sequence[Block], *, connect: str = "'none'") ->
 
 
 def _digest(text: str) -> str:
-    """Name a text as a Content-Security-Policy does."""
+    """As in a Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()

@@ -1,8 +1,7 @@
-"""A run as a trace that ui.perfetto.dev and chrome://tracing load: JSON trace events.
+"""A run as JSON trace events for ui.perfetto.dev and chrome://tracing.
 
-The format is that of "Trace Event Format" (the Chromium project). A process of the trace is a kind
-of thing (programs, flows, congestion trees, ports, hosts), a thread one of them. Times are in
-microseconds.
+The format is "Trace Event Format" (the Chromium project). A process is a kind of thing (programs,
+flows, trees, ports, hosts), a thread one of them. Times are in microseconds.
 """
 
 from __future__ import annotations
@@ -27,37 +26,16 @@ from silvan.viewer.operations import operations_of
 from silvan.viewer.shapes import readable
 
 MOST_PORTS = 32
-"""Ports whose queues are in a trace: those with the longest ones."""
 
 TraceEvent = dict[str, Any]
 
 TRACE_START = '{"displayTimeUnit": "ns", "traceEvents": ['
-"""First part of every trace."""
 
 _PS_PER_US = 1e6
 
 
 def write_trace(result: Result, path: Path) -> Path:
-    """Write the trace of a run.
-
-    Parameters
-    ----------
-    result : Result
-        The run. Data that it did not record is absent: jobs need programs, trees ``[probe.trees]``,
-        queues ``probe.ports``, messages ``probe.messages`` (of programs) or ``[probe.packets]``.
-    path : Path
-        The file to write.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    OutputError
-        The tables of the run are damaged, or the file cannot be written.
-    """
+    """Write the trace of a run, without data that it did not record."""
     with readable(result.scenario.name):
         events = list(trace_events(result))
         text = json.dumps({"displayTimeUnit": "ns", "traceEvents": events}, allow_nan=False)
@@ -85,7 +63,6 @@ def trace_events(result: Result) -> Iterator[TraceEvent]:
 
 
 def _named(process: int, name: str, thread: int | None = None) -> TraceEvent:
-    """Name a process, or a thread of it."""
     if thread is None:
         place = {"ph": "M", "name": "process_name", "pid": process, "tid": 0}
         return place | {"args": {"name": name}}
@@ -110,7 +87,6 @@ def _us(ps: float | None, otherwise: float) -> float:
 
 
 def _programs(result: Result, processes: Iterator[int], end_us: float) -> Iterator[TraceEvent]:
-    """Return a process for each program, with a thread for the whole and one for each rank."""
     hosts = result.hosts["name"].to_pylist()
     pids: dict[int, tuple[int, float]] = {}
     keys = _keys(result)
@@ -136,10 +112,10 @@ def _programs(result: Result, processes: Iterator[int], end_us: float) -> Iterat
 def _phases(
     result: Result, pids: dict[int, tuple[int, float]], keys: list[Mapping[str, Any]]
 ) -> Iterator[TraceEvent]:
-    """Return what the ranks do: measured operations with their steps, GOAL's, and messages.
+    """Return measured operations with their steps, GOAL's operations, and messages.
 
-    A rank's measured operations follow each other, and so do their steps: slices. Operations of
-    schedules and messages overlap: asynchronous events, which have numbers of their own.
+    Measured operations and steps of a rank follow each other: slices. Operations of schedules and
+    messages overlap: asynchronous events with numbers.
     """
     messages = count()
     yield from _measured(result, pids, keys)
@@ -165,7 +141,6 @@ def _phases(
 
 
 def _keys(result: Result) -> list[Mapping[str, Any]]:
-    """Return the keys of each program in the scenario; of others, as of GPCNeT, the name alone."""
     programs = result.scenario.to_dict()["traffic"].get("program", ())
     by_name = {one["name"]: one for one in programs}
     names = result.programs["name"].to_pylist()
@@ -175,7 +150,6 @@ def _keys(result: Result) -> list[Mapping[str, Any]]:
 def _measured(
     result: Result, pids: dict[int, tuple[int, float]], keys: list[Mapping[str, Any]]
 ) -> Iterator[TraceEvent]:
-    """Return what ranks have measured: iterations, and in between the time that they compute."""
     before: dict[tuple[int, int], float] = {}
     for row in sorted(_rows(result, "program_marks"), key=lambda row: row["begin_ps"]):
         job, rank, index = row["program"], row["rank"], row["index"]
@@ -197,7 +171,6 @@ def _measured(
 
 
 def _sent(result: Result) -> dict[tuple[int, int], list[tuple[int, int, int]]]:
-    """Return start, receiver and bytes of the messages of each rank, by their start."""
     sent: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
     for row in _rows(result, "program_messages"):
         message = row["begin_ps"], row["to_rank"], row["bytes"]
@@ -208,7 +181,6 @@ def _sent(result: Result) -> dict[tuple[int, int], list[tuple[int, int, int]]]:
 
 
 def _sends(sent: list[tuple[int, int, int]], begin_ps: int, end_ps: int) -> dict[str, Any]:
-    """Say what a rank sends in a step."""
     first, last = (bisect_left(sent, (at, -1, 0)) for at in (begin_ps, end_ps))
     own = sent[first:last]
     if not own:
@@ -221,7 +193,7 @@ def _sends(sent: list[tuple[int, int, int]], begin_ps: int, end_ps: int) -> dict
 def _scheduled(
     result: Result, pids: dict[int, tuple[int, float]], keys: list[Mapping[str, Any]]
 ) -> Iterator[TraceEvent]:
-    """Return the operations of schedules and traces, from the first to the last of their parts."""
+    """Operations of schedules and traces, from first to last part."""
     traces = [operations_of(one) for one in keys]
     spans: dict[tuple[int, int, int, int], tuple[int, int]] = {}
     for part, row in enumerate(_rows(result, "program_ops")):
@@ -256,10 +228,9 @@ def _flows(result: Result, pid: int, end_us: float) -> Iterator[TraceEvent]:
 
 
 def _messages(result: Result, pid: int) -> Iterator[TraceEvent]:
-    """Return the messages whose packets were recorded up to the last link, and were received.
+    """Return received messages whose packets were recorded up to the last link.
 
-    Messages of a flow overlap: the first packet of one starts before the last of another has
-    arrived. So they are asynchronous events, which have a number of their own.
+    Messages of a flow overlap, so they are asynchronous events with numbers.
     """
     yield _named(pid, "messages")
     hops = result.packet_hops
@@ -284,7 +255,6 @@ def _messages(result: Result, pid: int) -> Iterator[TraceEvent]:
 
 
 def _trees(result: Result, pid: int) -> Iterator[TraceEvent]:
-    """Return the life of each tree as a slice, and bytes and numbers as counters."""
     yield _named(pid, "congestion trees")
     ports = _port_names(result)
     for row in result.tree_lifetimes.to_pylist():
@@ -306,7 +276,7 @@ def _port_names(result: Result) -> list[str]:
 
 
 def _queues(result: Result, pid: int) -> Iterator[TraceEvent]:
-    """Return the queues of the ports that had the longest ones."""
+    """Only the ports with the longest queues."""
     yield _named(pid, "queues")
     series, names = result.tables["port_series"], _port_names(result)
     queued = series["queued_bytes"].to_numpy().reshape(-1, len(names))

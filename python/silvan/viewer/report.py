@@ -1,7 +1,6 @@
-"""Reports as the page shows them: what was measured, curves, and the runs behind every number.
+"""Reports of the page: measurements, curves, and the runs behind them.
 
-A report is the page with another first view; of the runs whose results are there, as many as fit
-are in the page with their maps.
+As many runs as fit are in the page with their maps.
 """
 
 from __future__ import annotations
@@ -24,13 +23,12 @@ from silvan.viewer.page import Block, document, embedded, facts_block, table_blo
 from silvan.viewer.shapes import Curve, Target, require_fields, require_places, require_shape
 
 MOST_RUN_BYTES = 12_000_000
-"""Size of the runs in a report, as they are in the file; the others have their command only."""
+"""Bytes of runs in a report; others have their command only."""
 
 MOST_CELLS_OF_RUN = 1_000_000
-"""Samples of all ports of a run in a report."""
 
 MOST_UNREADABLE = 20
-"""Runs that a report names because their tables cannot be read; of more, it says how many."""
+"""Named unreadable runs; more are counted."""
 
 _RECORDED = ("forest", "port_series")
 
@@ -39,24 +37,7 @@ _RECORDED = ("forest", "port_series")
 class ReportRun:
     """A run behind the numbers of a report.
 
-    Attributes
-    ----------
-    label : str
-        Description for people.
-    seed : int
-        Its seed.
-    hash : str
-        Digest of its effective scenario.
-    scenario : str
-        A scenario in TOML that its command runs.
-    name : str
-        Name of the scenario, and of its file in the command.
-    settings : Mapping of str to str
-        Keys that the command sets, with their values.
-    facts : Mapping of str to str or float
-        Further facts, by name with unit.
-    folder : Path, optional
-        The folder of its result, if it was kept.
+    Its command runs ``scenario`` with ``settings``; ``facts`` are by name with unit.
     """
 
     label: str
@@ -88,23 +69,10 @@ class ReportRun:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a report.
+    """A table of a report; None is no value.
 
-    Attributes
-    ----------
-    title : str
-        Title.
-    columns : sequence of str
-        Names of its columns, with units.
-    rows : sequence
-        Its values; None where there is none.
-    runs : sequence of sequence of int
-        For each row the places of the runs behind it; may be empty.
-    deviations : Mapping of int to int
-        The place of the column with the standard deviations, or confidence intervals, of each
-        column of means that has one: the page shows both in the column of the means.
-    file_only : sequence of int
-        Places of the columns that only CSV has.
+    ``runs`` are indexes by row. ``deviations`` maps a column of means to its deviations or
+    intervals, which the page shows together. Columns in ``file_only`` are in CSV only.
     """
 
     title: str
@@ -133,24 +101,8 @@ class Table:
 class Section:
     """A part of a report: an experiment, a comparison, a sweep.
 
-    Attributes
-    ----------
-    id, title : str
-        Its name, and its heading.
-    command : str
-        The command that makes it.
-    notes : sequence of str
-        Remarks below the heading.
-    targets : sequence of Mapping
-        Numbers of a paper next to the measured ones, as in ``reproduction.json``.
-    tables : sequence of Table
-        Tables of values.
-    curves : sequence of Mapping
-        Curves, as ``reproduction.json`` has them, with the places of the runs of each point.
-    figures : sequence of Path
-        Drawings in SVG.
-    cases : Mapping of str to sequence of int
-        Places of its runs by case.
+    ``targets`` and ``curves`` are as in ``reproduction.json``, with indexes of runs; figures are
+    SVG.
     """
 
     id: str
@@ -185,17 +137,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class SweepPoints:
-    """Points of a sweep, from which the page draws curves over a key that its reader chooses.
-
-    Attributes
-    ----------
-    keys : sequence of str
-        The keys that vary.
-    measures : sequence of str
-        Columns with numbers.
-    points : pyarrow.Table
-        A row for each run of the report, in the same order.
-    """
+    """Points of a sweep, in the order of the report's runs, for curves over a chosen key."""
 
     keys: Sequence[str]
     measures: Sequence[str]
@@ -206,20 +148,7 @@ class SweepPoints:
 class Report:
     """Result of a reproduction, a comparison or a sweep.
 
-    Attributes
-    ----------
-    title : str
-        Title of the page.
-    made_by : str
-        Version of silvan, and the command that makes all of it.
-    warnings, notes : sequence of str
-        Remarks above everything; warnings stand out.
-    sections : sequence of Section
-        Its parts.
-    runs : sequence of ReportRun
-        All runs, each once.
-    sweep : SweepPoints, optional
-        The points of a sweep.
+    ``made_by`` is silvan's version, and the command.
     """
 
     title: str
@@ -238,25 +167,7 @@ class Report:
 
 
 def write_report(report: Report, path: Path) -> Path:
-    """Write the page of a report.
-
-    Parameters
-    ----------
-    report : Report
-        The report.
-    path : Path
-        The file.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    OutputError
-        A drawing cannot be read, or the file cannot be written.
-    """
+    """Write the page of a report."""
     places, runs, blocks, unreadable = _runs_that_fit(report.runs)
     blocks.append(table_block("report-runs", _run_table(report.runs, places)))
     facts: dict[str, Any] = {
@@ -291,13 +202,9 @@ def _places(point: Mapping[str, Any], cases: Mapping[str, Sequence[int]]) -> lis
 def _runs_that_fit(
     runs: Sequence[ReportRun],
 ) -> tuple[dict[int, int], list[dict[str, Any]], list[Block], list[str]]:
-    """Put runs in the page until it is full: those first that a map shows most of.
+    """Put runs in the page until it is full, those with most to show first.
 
-    Returns
-    -------
-    tuple
-        Place in the page by place in the report, facts and data of the runs in the page, and which
-        runs have tables that cannot be read, and why.
+    Returns place in the page by place in the report, facts, data, and reasons of unreadable runs.
     """
     kept = [
         (place, one.folder)
@@ -333,7 +240,7 @@ def _runs_that_fit(
 
 
 def _rank(runs: Sequence[ReportRun], kept: tuple[int, Path]) -> tuple[bool, int, int]:
-    """Order runs: with trees or samples of ports, then by seeds, so that each case has one."""
+    """Rank runs: trees or port samples first, then by seed, so that each case has one."""
     place, folder = kept
     is_bare = not any((folder / f"{name}.parquet").is_file() for name in _RECORDED)
     return is_bare, runs[place].seed, place
@@ -355,7 +262,7 @@ def _run_table(runs: Sequence[ReportRun], places: Mapping[int, int]) -> pa.Table
 
 
 def _image(path: Path) -> str:
-    """Write an SVG as a data URL: the ids of separate images cannot clash."""
+    """As a data URL, because ids of separate images cannot clash."""
     try:
         data = path.read_bytes()
     except OSError as error:

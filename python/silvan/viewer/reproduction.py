@@ -15,32 +15,15 @@ from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
 from silvan.viewer.shapes import DAMAGED, read_json
 
 REPRODUCTIONS = "reproduction*.json"
-"""Files that say what a reproduction consists of: the whole, and parts."""
+"""Manifests of a whole reproduction, and of parts."""
 
 _STEADY = "_steady"
 
 _UNITS = {"gbps": "Gbit/s", "ms": "ms", "us": "µs", "ns": "ns", "s": "s", "bytes": "B"}
-"""Units by the ends of the names of columns."""
 
 
 def reproduction_report(manifest: Path) -> Report:
-    """Make the report of a reproduction.
-
-    Parameters
-    ----------
-    manifest : Path
-        The file ``reproduction.json``; figures are next to it, and runs where it says.
-
-    Returns
-    -------
-    Report
-        The paper's statements next to what was measured, curves, figures and runs.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be read, or is not that of a reproduction.
-    """
+    """Make the report of a reproduction; figures are next to the manifest."""
     try:
         read = read_json(manifest)
         return _report(read, manifest.parent)
@@ -70,7 +53,7 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
         )
     runs = [_run(one, folder) for one in read["runs"]]
     wall_s, hops = (sum(one[name] for one in read["runs"]) for name in ("wall_s", "packet_hops"))
-    # Runs take their time side by side, and those that are kept took it when they were made.
+    # Runs are concurrent; kept runs took their time earlier.
     cost = (
         f"{len(runs)} runs, {hops:,} packet-hops: {_seconds(wall_s)} of computing, the measured "
         "times of all runs added up. Runs side by side take less, and kept ones are not repeated."
@@ -122,7 +105,7 @@ def _section(one: Mapping[str, Any], command: Sequence[str], folder: Path) -> Se
 
 
 def _points(points: Mapping[str, Any]) -> Table:
-    """Show each mean with its standard deviation; only CSV has the steady-state window."""
+    """Only CSV has the steady-state window."""
     places = {name: place for place, name in enumerate(points["header"])}
     deviations = {
         places[name.removesuffix(SPREAD)]: place
@@ -144,7 +127,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _heading(name: str) -> str:
-    """Write the name of a column, such as ``all_off_gbps``, with its unit."""
+    """Write a column such as ``all_off_gbps`` with its unit."""
     mean = name.removesuffix(SPREAD)
     words = mean.removesuffix(_STEADY)
     end = next((end for end in _UNITS if words.endswith(f"_{end}")), None)
@@ -158,7 +141,6 @@ def _heading(name: str) -> str:
 
 
 def _tally(experiments: Sequence[Mapping[str, Any]]) -> str:
-    """Count the statements within their tolerance, and those that the model was fitted to."""
     rows = [row for one in experiments for row in one["targets"]]
     words = []
     for held_out in (True, False):

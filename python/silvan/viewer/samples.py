@@ -1,8 +1,7 @@
-"""Samples of a live fabric: read from the emulator, and written for the page.
+"""Samples of a live fabric, from the emulator to the page.
 
-A message for the page is a header in JSON and columns of numbers. It holds only the ports that have
-sent, waited or queued since the sample before, the congestion trees if they are not those of the
-message before, and the routes if a subnet manager has changed them.
+A message is a header in JSON and columns of numbers: ports that have sent, waited or queued since
+the sample before, and trees and routes if they have changed.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _COUNTED = {
     "xmit_cong_ps": ("xmit_cong_ns", 1e-3),
     "fecn_marked": ("fecn_marked", 1.0),
 }
-"""Columns of the emulator that grow, with their names and units in the page."""
+"""Growing columns of the emulator: name and unit in the page."""
 
 _TREES = (
     "root_row",
@@ -47,7 +46,6 @@ _TREES = (
 )
 _LIMITS = ("limit_source", "limit_destination", "limit_sl", "limit_ccti")
 NO_LIMITS = {name: np.empty(0, np.uint32) for name in _LIMITS}
-"""The columns of a message in which no flow is limited."""
 
 # Equal to those of viewer/src/live/history.ts.
 _LEAST_KEPT, _MOST_KEPT = 20, 300
@@ -62,19 +60,8 @@ Column = npt.NDArray[Any]
 class Sample:
     """Counters since the start, and congestion trees.
 
-    Attributes
-    ----------
-    time_ps : int
-        Simulated time.
-    trees_ps : int
-        Simulated time of the trees. It is earlier where a search takes long: the fabric searches so
-        seldom that it takes a hundredth of the time.
-    classes : tuple of str
-        Names of the traffic classes.
-    routes_version : int
-        Number of the switches' routing.
-    columns : Mapping of str to numpy.ndarray
-        Numbers by their names; ``routes`` only if they are new.
+    Trees may be earlier, because searches take at most a hundredth of the time. ``routes`` is
+    present only if new.
     """
 
     time_ps: int
@@ -85,21 +72,13 @@ class Sample:
 
 
 class LiveFabric:
-    """A running emulated fabric, as the page sees it.
-
-    Parameters
-    ----------
-    channel : ControlChannel
-        A connection to its control channel.
-    dcms : DcmsLog, optional
-        The log of a DCMS that manages the fabric.
-    """
+    """A running emulated fabric, as the page sees it."""
 
     def __init__(self, channel: ControlChannel, dcms: DcmsLog | None = None) -> None:
         self._channel = channel
         self._dcms = dcms
         self._before: Sample | None = None
-        # The trees read last and their time, and the time of those that pages have.
+        # Last read trees with their time, and the time of the pages' trees.
         self._trees: tuple[int, dict[str, Column]] | None = None
         self._shown_trees_ps: int | None = None
         described = channel.answer("fabric")
@@ -214,13 +193,7 @@ class LiveFabric:
         return Sample(header["time_ps"], trees_ps, tuple(header["classes"]), version, columns)
 
     def rest(self) -> bool:
-        """Forget the last sample: what happens from now on is no part of the next one.
-
-        Raises
-        ------
-        EmulationError
-            The fabric has ended.
-        """
+        """Discard the last sample: later events are no part of the next one."""
         self._before = self._shown_trees_ps = None
         self._channel.answer("status")
         return True
@@ -247,24 +220,10 @@ def message(
     *,
     shown_trees_ps: int | None = None,
 ) -> bytes:
-    """Write what the page needs of a sample.
+    """Write a sample for the page.
 
-    Parameters
-    ----------
-    before : Sample
-        The sample before.
-    after : Sample
-        The sample.
-    events : sequence of str
-        Actions of the DCMS in between.
-    shown_trees_ps : int, optional
-        Time of the trees that the page has; those of the same time are left out.
-
-    Returns
-    -------
-    bytes
-        The length of the header in 32 bits, the header, and from the next multiple of 8 bytes on
-        the columns, each from a multiple of 8 bytes on; all little-endian.
+    Trees of ``shown_trees_ps`` are omitted. The message is the header's length in 32 bits, the
+    header, and columns at multiples of 8 bytes; all little-endian.
     """
     grown = {
         name: (after.columns[name] - before.columns[name]).astype(np.float32) * np.float32(factor)
@@ -298,7 +257,7 @@ def message(
 
 
 def _since(before: Sample, after: Sample) -> npt.NDArray[np.uint64]:
-    """Return the growth by class; classes that are new start from zero."""
+    """Growth by class; new classes start from zero."""
     delivered: npt.NDArray[np.uint64] = after.columns["class_bytes"].astype(np.uint64)
     known = before.columns["class_bytes"]
     delivered[: len(known)] -= known

@@ -1,6 +1,6 @@
-"""Shapes of the data of a report: what the page takes, and checks of what was read from files.
+"""Shapes of a report's data (``viewer/src/data/report.ts``), and checks of files.
 
-The fields are those of ``viewer/src/data/report.ts``. Data may have further ones.
+Data may have further fields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DAMAGED = (
     *(AttributeError, IndexError, RecursionError),
     *(ArithmeticError, MemoryError, pa.ArrowException),
 )
-"""Exceptions of reading a file with malformed JSON or tables, or with another shape."""
+"""Exceptions for malformed JSON or tables."""
 
 _INTEGERS = 1 << 64
 _LONGEST = 60
@@ -126,13 +126,7 @@ class SweepManifest(_Changed):
 
 
 def read_json(path: Path) -> Any:
-    """Read a file of JSON whose numbers are finite.
-
-    Raises
-    ------
-    OSError or ValueError
-        It cannot be read, or holds something else.
-    """
+    """Read a file of JSON whose numbers are finite."""
     require_regular(path)
     text = path.read_text(encoding="utf-8")
     return json.loads(text, parse_constant=_no_number, parse_float=_finite)
@@ -150,21 +144,7 @@ def _finite(text: str) -> float:
 
 
 def require_shape(value: object, kind: Any, place: str) -> None:
-    """Make sure that data has the shape that a type describes.
-
-    Parameters
-    ----------
-    value : object
-        The data.
-    kind : type
-        A class, a :class:`~typing.TypedDict`, or what those are made of.
-    place : str
-        Name of the data in the error.
-
-    Raises
-    ------
-    ValueError
-        It has another shape.
+    """Check that data has the shape of a type.
 
     Examples
     --------
@@ -191,25 +171,13 @@ def require_shape(value: object, kind: Any, place: str) -> None:
 
 
 def require_fields(value: Any) -> None:
-    """Make sure that the fields of a dataclass have the types that it says.
-
-    Raises
-    ------
-    ValueError
-        One has not.
-    """
+    """Check the types of a dataclass's fields."""
     for name, kind in _fields(value.__class__).items():
         require_shape(getattr(value, name), kind, name)
 
 
 def require_places(places: Sequence[int], count: int, what: str) -> None:
-    """Make sure that places are those of runs.
-
-    Raises
-    ------
-    ValueError
-        One is not.
-    """
+    """Make sure that places are those of runs."""
     for place in places:
         if not 0 <= place < count:
             raise ValueError(f"{what}: there is no run {place}, but {count} runs from 0 on")
@@ -217,13 +185,7 @@ def require_places(places: Sequence[int], count: int, what: str) -> None:
 
 @contextmanager
 def readable(name: str) -> Iterator[None]:
-    """Say of which run the tables are that something cannot be made of.
-
-    Raises
-    ------
-    OutputError
-        The block has failed.
-    """
+    """Name the run of damaged tables in the error."""
     try:
         yield
     except DAMAGED as error:
@@ -234,7 +196,7 @@ def readable(name: str) -> Iterator[None]:
 
 
 def _parts(value: Any, kind: Any) -> Iterator[tuple[str, object, Any]]:
-    """Give the parts of a value with their types."""
+    """Yield the parts of a value with their types."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_typeddict(kind):
         for name, wanted in _fields(kind).items():
@@ -260,7 +222,7 @@ def _fields(kind: Any) -> dict[str, Any]:
 
 
 def _is_plain(value: object, kind: Any) -> bool:
-    """Tell whether a value is of a class; numbers are those that the page can hold."""
+    """Numbers are those that the page can hold."""
     if kind in (int, float):
         if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
             return False

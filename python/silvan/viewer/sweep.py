@@ -18,28 +18,12 @@ from silvan.sweeping.table import SweepRow, to_table
 from silvan.viewer.report import Report, ReportRun, Section, SweepPoints, Table
 from silvan.viewer.shapes import DAMAGED, SweepManifest, read_json, require_shape
 
-# Keys that identify a run or state its cost are no curves of a sweep.
+# Keys of identity and cost are no curves.
 _NO_MEASURES = ("seed", "hash", "wall_s", "simulated_ps", "events")
 
 
 def sweep_report(folder: Path) -> Report:
-    """Make the report of a sweep.
-
-    Parameters
-    ----------
-    folder : Path
-        The sweep's folder.
-
-    Returns
-    -------
-    Report
-        Points, and the runs behind them.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be read.
-    """
+    """Make the report of a sweep."""
     try:
         read = read_json(folder / MANIFEST)
         require_shape(read, SweepManifest, MANIFEST)
@@ -84,7 +68,7 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
 
 
 def _unfinished(read: Mapping[str, Any], rows: Sequence[SweepRow], command: str) -> list[str]:
-    """Say how much of a sweep that was interrupted is there, and what goes on with it."""
+    """Describe an interrupted sweep, and the command that continues it."""
     finished = sum(_is_planned(row, read) for row in rows)
     missing = read["points"] - len(read["failed"]) - finished
     if missing <= 0:
@@ -95,7 +79,7 @@ def _unfinished(read: Mapping[str, Any], rows: Sequence[SweepRow], command: str)
 
 
 def _is_planned(row: SweepRow, read: Mapping[str, Any]) -> bool:
-    """Tell points of the grid from those of an earlier one; a column of mixed values is text."""
+    """Distinguish points of an earlier grid; a column of mixed values is text."""
     return row.seed in read["seeds"] and all(
         (value := row.values.get(key)) is not None
         and (value in values or plain(value) in map(plain, values))
@@ -112,7 +96,6 @@ def _failed(count: int, points: int) -> str:
 
 
 def _failures(failures: Sequence[Failure]) -> Table:
-    """List the points that could not be finished."""
     columns = ["point", "error", "attempts", "scenario that runs it again"]
     rows: list[list[str | float | None]] = [
         [label(one.values, one.seed), one.error, float(one.attempts), one.scenario]
@@ -122,7 +105,7 @@ def _failures(failures: Sequence[Failure]) -> Table:
 
 
 def _place(failure: Failure) -> tuple[list[str], int]:
-    """Order failures by what they are, not by when they failed."""
+    """By content, not by time of failure."""
     return [plain(value) for value in failure.values.values()], failure.seed
 
 
@@ -145,7 +128,7 @@ def _run(row: SweepRow, name: str, base: str, folder: Path) -> ReportRun:
         seed=row.seed,
         hash=row.hash,
         scenario=base,
-        # Not the name of the sweep's own file, which varies the keys that the command sets.
+        # The sweep's own file varies the keys that the command sets.
         name=f"{name}-run",
         settings={key: _as_set(value) for key, value in row.values.items()},
         facts={key: value for key, value in row.measures.items() if value is not None},
@@ -168,7 +151,7 @@ def _measures(points: pa.Table, keys: list[str]) -> list[str]:
 
 
 def _floats(table: pa.Table) -> pa.Table:
-    """Replace integers of 64 bits by floats, which JavaScript reads."""
+    """JavaScript reads floats, not 64-bit integers."""
     columns = {
         name: table[name].cast(pa.float64()) if pa.types.is_integer(kind) else table[name]
         for name, kind in zip(table.column_names, table.schema.types, strict=True)

@@ -1,9 +1,8 @@
-"""The tables of the page: what a browser needs of a result, small and quick to read.
+"""The tables of the page: small, and quick to read in a browser.
 
-Every table is written as an Arrow IPC file whose buffers are compressed with zstd. JavaScript is
-slow with 64-bit integers, so times and totals are 64-bit floats (exact up to 2**53) and samples
-32-bit integers. Time series are stored port by port, and members of trees tree by tree:
-neighbouring values are then alike, which halves the size.
+Tables are Arrow IPC files with zstd. JavaScript is slow with 64-bit integers, so times and totals
+are 64-bit floats (exact up to 2**53), samples 32-bit integers. Series are stored port by port, and
+members tree by tree, which halves the size.
 """
 
 from __future__ import annotations
@@ -24,22 +23,20 @@ from silvan.viewer.events import events_table
 from silvan.viewer.limits import MOST_LIMITS, count_limited_flows, limit_tables
 
 MOST_CELLS = 8_000_000
-"""Values of each port counter in a page; beyond that neighbouring samples are merged."""
+"""Values of each port counter; more merge neighbouring samples."""
 
 MOST_MEMBERS = 2_000_000
-"""Rows of ``tree_ports`` in a page; beyond that only every k-th sample of the trees is kept."""
+"""Rows of ``tree_ports``; more keep every k-th sample of the trees."""
 
 MOST_ROWS = 100_000
-"""Rows of tables that are shown as they are: of flows the slowest, of others the first ones."""
+"""Rows of other tables: the slowest flows, or the first rows."""
 
 MOST_EVENTS = 2000
-"""Events in a page; beyond that the first ones are kept."""
+"""Events; only the first are kept."""
 
 LARGEST_LATENCY = "latency_max_ns"
-"""Column of the hosts of a run that recorded latencies."""
 
 NO_ROW = 2**32 - 1
-"""The peer of a port that is not connected."""
 
 Matrix = npt.NDArray[np.float64]
 
@@ -60,18 +57,8 @@ _AS_THEY_ARE = ("flows", "sequences", "programs", "ranks")
 class PageTables:
     """The tables of one run in a page.
 
-    Attributes
-    ----------
-    tables : Mapping of str to pyarrow.Table
-        The tables by name.
-    groups : tuple of str
-        Names of the groups of hosts in ``group_series``, in their order.
-    merged_samples : int
-        Samples of the run that one sample of the port series covers.
-    skipped_trees : int
-        Samples of the trees of which one is kept.
-    cut : Mapping of str to int
-        Rows that the run has of the tables of which the page has only a part.
+    A sample of the port series covers ``merged_samples``; one of ``skipped_trees`` samples of the
+    trees is kept. ``cut`` are full row counts of shortened tables.
     """
 
     tables: Mapping[str, pa.Table]
@@ -84,27 +71,7 @@ class PageTables:
 def page_tables(
     result: Result, *, most_cells: int = MOST_CELLS, most_members: int = MOST_MEMBERS
 ) -> PageTables:
-    """Make the tables of a page.
-
-    Parameters
-    ----------
-    result : Result
-        The run.
-    most_cells : int
-        Largest number of samples of all ports together.
-    most_members : int
-        Largest number of rows of ``tree_ports``.
-
-    Returns
-    -------
-    PageTables
-        The tables, without those that the run did not record.
-
-    Raises
-    ------
-    OutputError
-        The tables are those of another fabric than the scenario's.
-    """
+    """Make the tables of a page, without those that the run did not record."""
     tables = {"nodes": _nodes(result), "ports": _ports(result), "routes": _routes(result)}
     samples = _sample_count(result)
     merged = max(1, -(-samples * result.ports.num_rows // most_cells))
@@ -146,7 +113,6 @@ def page_tables(
 
 
 def _slowest(flows: pa.Table) -> pa.Table:
-    """Keep the flows that have not ended, and those with the largest slowdown, in their order."""
     if flows.num_rows <= MOST_ROWS:
         return flows
     slowdown = flows["slowdown"].cast(pa.float64()).fill_null(np.inf).to_numpy()
@@ -154,7 +120,7 @@ def _slowest(flows: pa.Table) -> pa.Table:
 
 
 def _nodes(result: Result) -> pa.Table:
-    """List the hosts, in the order of their numbers, and then the switches."""
+    """Hosts in the order of their numbers, then switches."""
     hosts = result.hosts
     switches = _switches(result)
     blank = [None] * len(switches)
@@ -178,13 +144,12 @@ def _switches(result: Result) -> list[str]:
 
 
 def _switch_lids(result: Result) -> dict[str, int | None]:
-    """Return the LIDs of the switches of the scenario; a fabric of too many nodes has none."""
+    """Return the switches' LIDs; a fabric of too many nodes has none."""
     nodes = json.loads(result.scenario._native.graph())["node"]
     return {node["name"]: node.get("lid") for node in nodes if "ports" in node}
 
 
 def _ports(result: Result) -> pa.Table:
-    """List the ports in the order of the table ``ports``, with numbers in place of names."""
     hosts = result.hosts["name"].to_pylist()
     numbers = {name: row for row, name in enumerate([*hosts, *_switches(result)])}
     ports = result.ports
@@ -203,7 +168,6 @@ def _ports(result: Result) -> pa.Table:
 
 
 def _routes(result: Result) -> pa.Table:
-    """List the port by which each switch sends packets for each host, switch by switch."""
     egress = result.scenario.egress_ports()
     switches = _switches(result)
     lengths = {len(ports) for ports in egress.values()}
@@ -215,13 +179,7 @@ def _routes(result: Result) -> pa.Table:
 
 
 def _require_cables(result: Result) -> None:
-    """Make sure that the cables, and LIDs, are those of the scenario.
-
-    Raises
-    ------
-    OutputError
-        They are others.
-    """
+    """Check that cables and LIDs are the scenario's."""
     graph = json.loads(result.scenario._native.graph())
     ends = [[f"{node}:{port}" for node, port in (one, other)] for one, other, *_ in graph["cable"]]
     peers = {one: other for pair in ends for one, other in (pair, pair[::-1])}
@@ -255,30 +213,27 @@ def _sample_count(result: Result) -> int:
 
 
 def _edges(samples: int, merged: int) -> npt.NDArray[np.int64]:
-    """Return the first sample of each group of samples that become one."""
+    """First sample of each merged group."""
     return np.arange(0, samples, merged)
 
 
 def _ends(samples: int, merged: int) -> npt.NDArray[np.int64]:
-    """Return the last sample of each group."""
+    """Last sample of each merged group."""
     return np.append(_edges(samples, merged)[1:], samples) - 1
 
 
 def _summed(matrix: npt.NDArray[Number], merged: int) -> npt.NDArray[Number]:
-    """Add up groups of samples; one row per sample."""
     if merged == 1:
         return matrix
     return np.add.reduceat(matrix, _edges(len(matrix), merged), axis=0)
 
 
 def _samples(result: Result, samples: int, merged: int) -> pa.Table:
-    """Return the end of each interval."""
     times = result.host_series["time_ps"].to_numpy().reshape(samples, -1)[:, 0]
     return pa.table({"time_ps": times[_ends(samples, merged)].astype(np.float64)})
 
 
 def _groups(result: Result, samples: int, merged: int) -> dict[str, Matrix]:
-    """Average the bytes delivered in each interval over the hotspots, and over other receivers."""
     matrix = result.host_series["delivered_bytes"].to_numpy().reshape(samples, -1)
     members = {"hotspots": hotspots(result), "other receivers": other_receivers(result)}
     return {
@@ -295,7 +250,7 @@ def _class_series(result: Result, samples: int, merged: int) -> pa.Table:
 
 
 def _port_series(result: Result, samples: int, merged: int) -> pa.Table:
-    """Lay the samples out port by port: what is sent is added up, what is queued is the last."""
+    """Port by port: sums of sent bytes, last queues."""
     series = result.tables["port_series"]
     columns = {}
     for name, (label, unit) in _SUMS.items():
@@ -314,7 +269,6 @@ def _in_unit(values: npt.NDArray[np.uint64], unit: int) -> npt.NDArray[np.uint64
 
 
 def _smallest(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.generic]:
-    """Store whole numbers in 32 bits where they fit, else as floats."""
     largest = int(values.max(initial=0))
     if largest < 2**16:
         return values.astype(np.uint16)
@@ -322,7 +276,7 @@ def _smallest(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.generic]:
 
 
 def _tree_tables(result: Result, skipped: int) -> dict[str, pa.Table]:
-    """Keep every k-th sample of the trees, with the number of the sample in place of its time."""
+    """Keep every k-th sample of the trees, with its number in place of its time."""
     times = result.forest["time_ps"].to_numpy()
     kept = times[::skipped]
     trees, trees_at = _at_samples(result.trees, kept)
@@ -345,7 +299,6 @@ def _tree_tables(result: Result, skipped: int) -> dict[str, pa.Table]:
 def _at_samples(
     table: pa.Table, kept: npt.NDArray[np.uint64]
 ) -> tuple[pa.Table, npt.NDArray[np.uint32]]:
-    """Take the rows at some instants, and the number of the instant of each row."""
     times = table["time_ps"].to_numpy()
     at = np.searchsorted(kept, times)
     inside = at < len(kept)
@@ -357,7 +310,7 @@ def _latencies(result: Result) -> pa.Table:
     table = result.tables["host_latencies"]
     whole = {name: table[name].to_numpy() for name in ("host", "from_ns", "to_ns", "packets")}
     columns = {name: _smallest(values.astype(np.uint64)) for name, values in whole.items()}
-    # Intervals hold whole nanoseconds; in that of the largest latency no packet took longer.
+    # Intervals hold whole nanoseconds; no packet took longer than the largest.
     if LARGEST_LATENCY in result.hosts.column_names:
         largest = result.hosts[LARGEST_LATENCY].to_numpy(zero_copy_only=False)[whole["host"]]
         columns["to_ns"] = np.where(whole["to_ns"] + 1 > largest, largest, whole["to_ns"])
@@ -365,7 +318,7 @@ def _latencies(result: Result) -> pa.Table:
 
 
 def _latency_series(result: Result, merged: int) -> pa.Table:
-    """Take the latencies of each sample; the smallest one of an interval implies the largest."""
+    """Return each sample's latencies; an interval's smallest implies its largest."""
     table = result.tables["latency_series"]
     times = np.unique(result.tables["host_series"]["time_ps"].to_numpy())
     sample = np.searchsorted(times, table["time_ps"].to_numpy()) // merged

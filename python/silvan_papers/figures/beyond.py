@@ -22,31 +22,14 @@ if TYPE_CHECKING:
 _RATE = "receive rate per host (Gbit/s)"
 _BAR_WIDTH = 0.36
 _PAPERS_SETTING = (150, 1)
-# CC off and on as everywhere, the third from the same palette.
+# CC off and on as elsewhere, the third from the same palette.
 _LEVEL_COLOURS = (style.CC_COLOURS["off"], style.CC_COLOURS["on"], style.SHADES[1])
 
 
 def draw_levels(
     levels: Mapping[str, Mapping[int, GroupRates]], *, window: str, table: PointTable, folder: Path
 ) -> list[Path]:
-    """Draw rates over p for each level of control.
-
-    Parameters
-    ----------
-    levels : Mapping
-        Rates by level, then by p in per cent.
-    window : str
-        The averaging window in words.
-    table : PointTable
-        The numbers behind the figure.
-    folder : Path
-        A folder that exists.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
-    """
+    """Draw rates by level of control and p in per cent."""
     stem = "beyond-sl"
     with style.styled(
         9.2, 3.5, "Throttling queue pairs or whole service levels: 120 B nodes, 2 hotspots"
@@ -87,24 +70,7 @@ def draw_levels(
 def draw_fabrics(
     fabrics: Mapping[str, Mapping[str, GroupRates]], *, window: str, table: PointTable, folder: Path
 ) -> list[Path]:
-    """Draw bars for each fabric, congestion control off and on.
-
-    Parameters
-    ----------
-    fabrics : Mapping
-        Rates by fabric, then ``off``, ``on``, and ``nohot`` without hotspots.
-    window : str
-        The averaging window in words.
-    table : PointTable
-        The numbers behind the figure.
-    folder : Path
-        A folder that exists.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
-    """
+    """Draw bars for each fabric: ``off``, ``on``, and ``nohot`` without hotspots."""
     stem = "beyond-torus"
     with style.styled(6.9, 3.4, "A silent forest of two trees on three fabrics") as figure:
         left, right = figure.subplots(1, 2)
@@ -122,24 +88,7 @@ def draw_routings(
     table: PointTable,
     folder: Path,
 ) -> list[Path]:
-    """Draw bars for each routing, congestion control off and on, and a panel for each traffic.
-
-    Parameters
-    ----------
-    traffics : Mapping
-        Rates by traffic, routing and control.
-    window : str
-        The averaging window in words.
-    table : PointTable
-        The numbers behind the figure.
-    folder : Path
-        A folder that exists.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
-    """
+    """Draw bars for each routing, control off and on, and a panel for each traffic."""
     stem = "beyond-adaptive"
     with style.styled(
         8.6, 3.4, "Adaptive routing alone and together with congestion control, 120-host fat tree"
@@ -161,10 +110,6 @@ def _bars(
     group: str,
     levels: Sequence[float] = (),
 ) -> None:
-    """Draw two bars for each of several groups, with their values and their range over seeds.
-
-    A level for each group is drawn as a line across its bars.
-    """
     axes.set_title(title)
     axes.set_ylabel(_RATE)
     axes.set_xticks(range(len(groups)), list(groups))
@@ -185,7 +130,7 @@ def _bars(
         axes.errorbar(at, mean, yerr=spread, fmt="none", ecolor=style.INK, elinewidth=1, capsize=2)
         tops = steady.max(axis=1)
         if levels:
-            # A value that would stand on the line is above it.
+            # A value on the line is written above it.
             on_line = np.abs(tops - levels) < 0.1 * np.array(levels)
             tops = np.where(on_line, np.maximum(tops, levels), tops)
         for x, value, top in zip(at, mean, tops, strict=True):
@@ -214,23 +159,9 @@ def _bars(
 def draw_space(
     shares: Mapping[Setting, tuple[float, float]], *, window: str, table: PointTable, folder: Path
 ) -> list[Path]:
-    """Draw a heat map over timer and increase for each threshold and marking rate.
+    """Draw heat maps over timer and increase, for each threshold and marking rate.
 
-    Parameters
-    ----------
-    shares : Mapping
-        Shares of what hotspots and others could receive, by setting.
-    window : str
-        The averaging window in words.
-    table : PointTable
-        The numbers behind the figure.
-    folder : Path
-        A folder that exists.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
+    ``shares`` are of what hotspots and others could receive, by setting.
     """
     stem = "beyond-space"
     thresholds = sorted({setting[0] for setting in shares}, reverse=True)
@@ -266,7 +197,7 @@ def draw_space(
 def _heat(
     axes: Axes, shares: Mapping[Setting, tuple[float, float]], threshold: int, marking_rate: int
 ) -> AxesImage:
-    """Draw one panel; a setting that was not run stays empty."""
+    """Draw one panel; missing settings stay empty."""
     cells = np.full((len(INCREASES), len(TIMERS)), np.nan)
     axes.grid(visible=False)
     for row, increase in enumerate(INCREASES):

@@ -15,22 +15,7 @@ _NAMES = {"none": "quiet", "A2A": "beside an all-to-all", "Inc": "beside an inca
 
 
 def draw_cells(found: Sequence[Cell], *, folder: Path, stem: str) -> list[Path]:
-    """Draw a dot for each cell: its slow-down as measured and as predicted.
-
-    Parameters
-    ----------
-    found : sequence of Cell
-        The cells.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-    """
+    """Draw a dot for each cell: its slow-down as measured and as predicted."""
     title = "Time of an iteration over that measured on quiet nodes: a dot for each cell"
     with style.styled(9.5, 4.6, title) as figure:
         panels = figure.subplots(1, 2, sharex=True, sharey=True)

@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
     from silvan_papers.mizero2017_runs import Actions, Course
 
-# The victim in the colour of what control is for; the contributors in three shades next to it.
+# The victim has the colour of control; the contributors have three shades.
 FLOW_COLOURS = {
     "X-Y": style.CC_COLOURS["on"],
     "B-D": style.SHADES[1],
     "C-D": style.SHADES[3],
     "A-D": style.SHADES[2],
 }
-"""Colours of the flows by their names."""
 
 
 def colours_of_timers(timers: Collection[int]) -> dict[int, str]:
@@ -65,19 +64,7 @@ def draw_throughputs(courses: Mapping[str, Course], *, folder: Path, stem: str) 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A value that the paper states for figure 4.
-
-    Attributes
-    ----------
-    column : str
-        Column of the table of points that it belongs to.
-    timer : int, optional
-        CCTI_Timer; None where the paper says the same of all.
-    rate : int
-        Marking_Rate.
-    value : float
-        The value.
-    """
+    """A value of figure 4; without a timer, the paper states it of all."""
 
     column: str
     timer: int | None
@@ -108,7 +95,6 @@ def draw_tradeoff(
 
 
 def _plot_tradeoff(axes: Axes, points: PointTable, column: str, stated: Sequence[Stated]) -> None:
-    """Draw one column by Marking_Rate, a curve per CCTI_Timer, with the paper's values."""
     timer_at, rate_at, value_at = map(points.header.index, ("ccti_timer", "marking_rate", column))
     rates = sorted({int(row[rate_at]) for row in points.rows})
     place = {rate: position for position, rate in enumerate(rates)}

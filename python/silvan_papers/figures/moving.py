@@ -18,8 +18,7 @@ _AXIS = "moves of the hotspots in 100 ms\n(below: hotspot lifetime, ms)"
 _TICKS = {moves: f"{moves}\n({lifetime_ms(moves):.2g})" for moves in (10, 20, 30, 50, 70, 100)}
 
 Stated = Mapping[str, Sequence[tuple[int, float]]]
-"""The paper's values by curve: numbers of moves and values. The curves are ``on``, ``off`` and
-``gain``."""
+"""Numbers of moves and values of the paper, by curve: ``on``, ``off`` and ``gain``."""
 
 
 def draw_moving(
@@ -32,30 +31,7 @@ def draw_moving(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw a column for each kind of traffic: rates above, what control gains below.
-
-    Parameters
-    ----------
-    storms : Mapping
-        Measured values, by the traffic's name.
-    stated : Mapping
-        The paper's values, if there is one kind of traffic.
-    windows : tuple of str
-        Both averaging windows in words.
-    title : str
-        Title of the figure.
-    table : PointTable
-        The numbers behind the figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
-    """
+    """Draw a column for each kind of traffic: rates above, gains below."""
     rates, gains = [], []
     for name, storm in storms.items():
         by_control = {"off": storm.off, "on": storm.on}
@@ -73,8 +49,7 @@ def draw_moving(
         gain = Line("CC on / CC off", style.INK, storm.gain())
         gains.append(Panel("What CC gains", "CC on / CC off (ratio)", [gain], gain_marks, level=1))
     return draw_panels(
-        # The rates of one kind of traffic are next to its gain; those of several kinds are above
-        # theirs.
+        # One kind of traffic has gains beside its rates, several have them below.
         [[*rates, *gains]] if len(storms) == 1 else [rates, gains],
         title=title,
         axis=_AXIS,

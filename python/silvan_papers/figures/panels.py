@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from silvan.results.receive_rates import FloatArray
 
 _MARK_NAME = "stated in the paper"
-# Letters of the caption's small type per inch.
+# Letters of the caption per inch.
 _LETTERS_PER_INCH = 16.5
 _LATE_DASHES = (0, (2.2, 1.6))
 
@@ -29,19 +29,8 @@ _LATE_DASHES = (0, (2.2, 1.6))
 class Line:
     """A curve, averaged over the seeds.
 
-    Attributes
-    ----------
-    name : str
-        Name in the legend.
-    colour : str
-        Its colour.
-    points : Mapping
-        For each point of the axis two rows, whole run and steady-state window, and one column per
-        seed. Points may have different numbers of seeds.
-    steady : bool
-        Whether to draw the steady-state window too, dashed.
-    marker : str
-        Matplotlib's name of the symbol at its points.
+    Each point has two rows, whole run and steady state, and one column per seed. ``steady`` draws
+    the latter, too, dashed.
     """
 
     name: str
@@ -53,17 +42,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A value that the paper states.
-
-    Attributes
-    ----------
-    at : int
-        Point of the axis.
-    value : float
-        The value.
-    colour : str
-        Colour of the curve that it belongs to.
-    """
+    """A value of the paper, at a point of the axis."""
 
     at: int
     value: float
@@ -72,21 +51,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A pair of axes.
-
-    Attributes
-    ----------
-    title : str
-        Title.
-    unit : str
-        Label of the vertical axis, with its unit.
-    lines : sequence of Line
-        The curves.
-    marks : sequence of Mark
-        The paper's values.
-    level : float, optional
-        Height of a thin horizontal line, such as 1 for a ratio.
-    """
+    """A pair of axes with curves, the paper's values, and a thin horizontal line."""
 
     title: str
     unit: str
@@ -106,32 +71,7 @@ def draw_panels(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw rows of panels that share their horizontal axis, with one legend for all.
-
-    Parameters
-    ----------
-    panels : sequence of sequence of Panel
-        Rows of panels, all of the same length.
-    title : str
-        Title of the figure.
-    axis : str
-        Label of the horizontal axes, with its unit.
-    ticks : Mapping
-        Labels of the points to be labelled.
-    caption : str
-        Note in small type below.
-    table : PointTable
-        The numbers behind the figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
-    """
+    """Draw rows of panels that share their horizontal axis, with one legend for all."""
     rows, columns = len(panels), len(panels[0])
     width = max(3.45 * columns, 6.9)
     with style.styled(width, 2.75 * rows + 1.05, title) as figure:
@@ -156,7 +96,6 @@ def line_styles(windows: tuple[str, str]) -> str:
 
 
 def _seeds(lines: Sequence[Line]) -> str:
-    """Explain the bars."""
     counts = sorted({values.shape[1] for one in lines for values in one.points.values()})
     if counts == [1]:
         return "One seed."
@@ -166,7 +105,6 @@ def _seeds(lines: Sequence[Line]) -> str:
 
 
 def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
-    """Draw a panel's curves and marks; give what a legend needs, by name."""
     legend: dict[str, Artist] = {}
     axes.set_title(panel.title)
     axes.set_ylabel(panel.unit)
@@ -185,7 +123,7 @@ def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
             axes.errorbar(
                 at[is_bar],
                 mean[is_bar],
-                # The mean of equal values may be off by a rounding error.
+                # The mean of equal values may have a rounding error.
                 yerr=np.maximum([mean - low, high - mean], 0)[:, is_bar],
                 fmt="none",
                 ecolor=line.colour,

@@ -27,20 +27,7 @@ def draw_injection(
 ) -> list[Path]:
     """Draw Fig. 1: injection rate over used credits, lines by the formula, dots simulated.
 
-    Parameters
-    ----------
-    fixed, chances : Mapping
-        With fixed and with random intervals: for each curve by its name the rate by used credits,
-        as a fraction of the link's, by the formula and simulated.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The files written.
+    Rates are fractions of the link's, for fixed and random intervals.
     """
     title = "What a throttled interface injects: lines by the formula, dots simulated"
     with style.styled(9.5, 4.2, title) as figure:
@@ -66,7 +53,7 @@ def _panel(axes: Axes, curves: Mapping[str, tuple[Curve, Curve]], drawn: str) ->
     colours = injection_colours(curves)
     for place, (name, (formula, simulated)) in enumerate(curves.items()):
         colour = colours[name]
-        # The second curve of a colour is dashed, and has other marks.
+        # The second curve of a colour is dashed, with other marks.
         is_second = place >= len(style.CURVES)
         (line,) = axes.plot(
             list(formula),
@@ -99,22 +86,7 @@ def distribution_colour(place: int) -> str:
 def draw_distributions(
     processes: Mapping[str, Processes], *, folder: Path, stem: str
 ) -> list[Path]:
-    """Draw Figs. 3 and 4: how many processes have which delay, and which bandwidth.
-
-    Parameters
-    ----------
-    processes : Mapping
-        Values of the processes, by configuration; without control first.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-    """
+    """Draw Figs. 3 and 4: how many processes have which delay, and which bandwidth."""
     import numpy as np
 
     with style.styled(9.5, 4.4) as figure:
@@ -146,24 +118,7 @@ def draw_distributions(
 def draw_factors(
     factors: Mapping[str, FloatArray], *, marked: str, folder: Path, stem: str
 ) -> list[Path]:
-    """Draw Fig. 5: the control factor of every configuration.
-
-    Parameters
-    ----------
-    factors : Mapping
-        F_C by configuration, one value per seed.
-    marked : str
-        The configuration that the paper found best.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-    """
+    """Draw Fig. 5: the control factor of every configuration."""
     names = list(factors)
     with style.styled(8.0, 0.9 + 0.21 * len(names)) as figure:
         axes = figure.subplots()

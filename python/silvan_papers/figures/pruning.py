@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from silvan.reproduce.experiment import PointTable
 
 Curve = tuple[tuple[Sequence[float], Sequence[float]], float]
-"""Times in milliseconds and MiB that wait in the tree then, and the lower bound in milliseconds."""
+"""Times in ms with waiting MiB, and the lower bound in ms."""
 
 
 def curve_colour(place: int) -> str:
@@ -21,22 +21,7 @@ def curve_colour(place: int) -> str:
 
 
 def draw_pruning(curves: Mapping[int, Curve], *, table: PointTable, folder: Path) -> list[Path]:
-    """Draw what waits in the tree over time for each number of contributors.
-
-    Parameters
-    ----------
-    curves : Mapping
-        Curve by number of contributors.
-    table : PointTable
-        The numbers behind the figure.
-    folder : Path
-        A folder that exists.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
-    """
+    """Draw what waits in the tree over time for each number of contributors."""
     with style.styled(7.2, 3.6, "A tree is removed the later the more hosts contribute") as figure:
         axes = figure.subplots()
         for place, (count, ((times, queued), bound_ms)) in enumerate(curves.items()):

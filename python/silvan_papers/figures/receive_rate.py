@@ -23,21 +23,13 @@ if TYPE_CHECKING:
     from silvan.results.result import Result
 
 
-# Share of the undisturbed rate from which on the victims count as recovered.
+# Share of the undisturbed rate of recovered victims.
 _RECOVERED = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A series with its range over the seeds.
-
-    Attributes
-    ----------
-    times_ms : ndarray of float
-        Middle of each interval, in milliseconds.
-    mean, low, high : ndarray of float
-        Receive rate per host in Gbit/s: mean, smallest and largest over the seeds.
-    """
+    """A series in Gbit/s per host, with its range over the seeds, at the middle of intervals."""
 
     times_ms: FloatArray
     mean: FloatArray
@@ -51,20 +43,7 @@ class Band:
 
 
 def band(runs: Sequence[Result], *, hotspots: bool | None) -> Band:
-    """Put the receive rates of several seeds together.
-
-    Parameters
-    ----------
-    runs : sequence of Result
-        Runs of one scenario with different seeds.
-    hotspots : bool, optional
-        Take the hotspots only (True), the others only (False), or all hosts (None).
-
-    Returns
-    -------
-    Band
-        The series.
-    """
+    """Join the receive rates of several seeds; ``hotspots`` None means all hosts."""
 
     def group(result: Result) -> BoolArray:
         hot = is_hotspot(result)
@@ -86,25 +65,7 @@ def draw_receive_rates(
 ) -> list[Path]:
     """Draw hotspots above their victims, with congestion control off and on.
 
-    Parameters
-    ----------
-    by_control : Mapping
-        Runs with hotspots under ``"off"`` and ``"on"``.
-    without_hotspots : sequence of Result
-        Runs of the victims alone, which show what the hotspots cost.
-    steady_ms : float
-        Length of the last part of the run that is averaged on its own, in milliseconds.
-    title : str
-        Title of the figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV of the numbers behind them.
+    Runs without hotspots show their cost. The last ``steady_ms`` are averaged.
     """
     bands = {
         (group, control): band(runs, hotspots=hotspots)
@@ -149,7 +110,6 @@ def draw_receive_rates(
 
 
 def _line(axes: Axes, one: Band, name: str, colour: str, steady_ms: float) -> None:
-    """Draw a series with its range, and write its name where it runs level, steady in the run."""
     shade = axes.fill_between(
         one.times_ms, one.low, one.high, color=colour, alpha=0.18, linewidth=0
     )
@@ -157,7 +117,7 @@ def _line(axes: Axes, one: Band, name: str, colour: str, steady_ms: float) -> No
     (line,) = axes.plot(one.times_ms, one.mean, color=colour)
     style.name_curve(line, name)
     at = round(len(one.times_ms) * 0.47)
-    # The line of CC on runs just below another one, in both panels.
+    # The line of CC on runs just below another, in both panels.
     below = name == style.CC_LABELS["on"]
     style.label_line(
         axes,
@@ -171,9 +131,8 @@ def _line(axes: Axes, one: Band, name: str, colour: str, steady_ms: float) -> No
 
 
 def _mark_recovery(axes: Axes, controlled: Band, reference: float) -> None:
-    """Mark when the victims have again nearly what they have without hotspots, if ever."""
     recovered = controlled.mean >= _RECOVERED * reference
-    # The instant after the last one at which they had less.
+    # The instant after the last lower one.
     first = int(np.flatnonzero(~recovered)[-1]) + 1 if not recovered.all() else 0
     if first == 0 or first >= len(recovered):
         return

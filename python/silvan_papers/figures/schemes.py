@@ -13,27 +13,7 @@ from silvan.reproduce.experiment import PointTable
 def draw_schemes(
     table: PointTable, *, panels: Sequence[str], title: str, folder: Path, stem: str
 ) -> list[Path]:
-    """Draw what hosts that are no hotspots receive, one panel per kind of traffic.
-
-    Parameters
-    ----------
-    table : PointTable
-        Rows of panel, scheme, receive rate per hotspot (not a number where they move) and per
-        other host in Gbit/s, and more.
-    panels : sequence of str
-        The panels, in order.
-    title : str
-        Title of the figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
-    """
+    """Draw what hosts that are no hotspots receive, one panel per kind of traffic."""
     with style.styled(9.6, 3.2, title) as figure:
         grid = figure.subplots(1, len(panels), sharey=True)
         for axes, panel in zip(grid, panels, strict=True):

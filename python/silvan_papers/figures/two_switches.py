@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from silvan.results.receive_rates import FloatArray
     from silvan_papers.santos2003_scene import Shares
 
-# On the page of a report, too, each has a separate colour: the two links dark, flows in colour.
+# Each has a separate colour, also on a report's page: links dark, flows in colour.
 _COLOURS = {
     "root link": "#000000",
     "inter-switch link": style.VIOLET,
@@ -33,7 +33,7 @@ _LOOKS: Mapping[str, Mapping[str, Any]] = {
     "root link": {"linewidth": 1.1},
     "Jain's index": {"linewidth": 1.2, "linestyle": "dotted"},
 }
-# Lines that a dashed twin accompanies: discrete rates, state that is lost.
+# Lines with a dashed twin: discrete rates, lost state.
 _DASHED = ("discrete", "not persistent")
 
 
@@ -41,15 +41,7 @@ _DASHED = ("discrete", "not persistent")
 class Panel:
     """A pair of axes.
 
-    Attributes
-    ----------
-    title : str
-        Title.
-    unit : str
-        Label of the vertical axis.
-    lines : Mapping
-        Values by place on the horizontal axis, for each line by its name. Names that start alike
-        have one colour; those that end with a variant such as ``discrete`` are dashed.
+    Lines whose names start alike share a colour; variants such as ``discrete`` are dashed.
     """
 
     title: str
@@ -69,24 +61,7 @@ def draw_series(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw what the links carry over time, and how fairly, one panel per case.
-
-    Parameters
-    ----------
-    panels : Mapping
-        Instants in milliseconds and shares of a link at these, by the case's title.
-    title : str
-        Title of the figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV of the numbers behind them.
-    """
+    """Draw shares of the links over time (ms), and fairness, one panel per case."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     table: list[tuple[object, ...]] = []
@@ -121,28 +96,7 @@ def draw_curves(
     stem: str,
     log: bool = False,
 ) -> list[Path]:
-    """Draw curves over a parameter, panels side by side with one legend.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-        Panels to draw.
-    title : str
-        Title of the figure.
-    axis : str
-        Label of the horizontal axes, with its unit.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-    log : bool
-        True if the horizontal axes are logarithmic.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV of the numbers behind them.
-    """
+    """Draw curves over a parameter, panels side by side with one legend."""
     table: list[tuple[object, ...]] = []
     with style.styled(max(3.4 * len(panels), 6.4), 3.9, title) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -180,22 +134,9 @@ def draw_recovery(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw how rates recover, formulas as lines and simulations as points.
+    """Draw the recovery of rates: formulas as lines, simulations as points.
 
-    Parameters
-    ----------
-    curves : Mapping
-        Times in milliseconds and rates as fractions of Rmax, first of the formula and then of the
-        simulation, by the response function's name.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV of the numbers behind them.
+    Curves are times in ms and fractions of Rmax, of the formula and of the simulation.
     """
     table: list[tuple[object, ...]] = []
     with style.styled(6.8, 4.0, "Figure 5: recovery from Rmin = Rmax/256 without marks") as figure:

@@ -17,8 +17,9 @@ _AXIS = "p (%)"
 _TICKS = {p: str(p) for p in range(0, 101, 20)}
 
 Stated = Mapping[str, Sequence[tuple[int, float]]]
-"""The paper's values by curve: points and values. The curves are ``others.on``, ``others.off``,
-``others.on/tmax`` (a factor of tmax), ``hotspots.on``, ``hotspots.off`` and ``gain``."""
+"""Points and values of the paper, by curve: ``others.on``, ``others.off``, ``others.on/tmax`` (a
+factor of tmax), ``hotspots.on``, ``hotspots.off`` and ``gain``.
+"""
 
 
 def gain_colours(shares: Collection[int]) -> dict[int, str]:
@@ -37,30 +38,7 @@ def draw_windy(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw one share of B nodes in the paper's three panels.
-
-    Parameters
-    ----------
-    forest : WindyForest
-        Measured values.
-    title : str
-        Title of the figure.
-    stated : Mapping
-        The paper's values.
-    windows : tuple of str
-        Both averaging windows in words.
-    table : PointTable
-        The numbers behind the figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
-    """
+    """Draw one share of B nodes in the paper's three panels."""
     by_control = {"off": forest.off, "on": forest.on}
     tmax = Line("tmax (computed)", style.REFERENCE, forest.tmax, steady=False, marker="")
     others = [
@@ -112,26 +90,7 @@ def draw_more_wind(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw several shares of B nodes together: tmax, what is reached of it, and the total gain.
-
-    Parameters
-    ----------
-    forests : Mapping
-        Measured values, by share of B nodes in per cent.
-    windows : tuple of str
-        Both averaging windows in words.
-    table : PointTable
-        The numbers behind the figure.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The PNG, the SVG and the CSV.
-    """
+    """Draw several shares of B nodes together: tmax, what is reached of it, and the total gain."""
     shades = gain_colours(forests)
 
     def lines(quantity: str, *, steady: bool = True) -> list[Line]:

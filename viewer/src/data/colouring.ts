@@ -1,16 +1,9 @@
-// Which lineage of trees has which colour.
-
 import type { Lifetime } from "./trees";
 
 /** Colours of trees; see `Theme.trees`. */
 export const MOST_COLOURS = 8;
 
-/**
- * Give colours to lineages, so that no two that stand at one time share one. An ended lineage frees its
- * colour; the one that has been free for longest is taken first.
- *
- * @param lineages The largest first: they have a colour where more stand at one time than there are.
- */
+/** Colours of lineages, the largest first; none that stand together share one, and the longest free one is next. */
 export function colourPlaces(
   lineages: readonly number[],
   lifetimes: readonly Lifetime[],

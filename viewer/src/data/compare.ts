@@ -1,10 +1,7 @@
-// What two runs have in common: whether their fabrics are the same, and which parts correspond.
-
 import { DESCRIBING } from "./parameters";
 import { NO_ROW, type Run } from "./run";
 import type { Selection } from "./selection";
 
-/** Whether two runs have the same nodes with the same cables. */
 export function isSameFabric(one: Run, other: Run): boolean {
   return (
     one.hosts === other.hosts &&
@@ -23,7 +20,7 @@ function isEqual(one: ArrayLike<number>, other: ArrayLike<number>): boolean {
   return true;
 }
 
-/** The port of a run that corresponds to one of another run: both ends of its cable have the same names. */
+/** Both ends of its cable have the same names. */
 export function portIn(run: Run, own: Run, row: number): number | undefined {
   if (run === own) return row;
   const found = run.findPort(own.portName(row));
@@ -45,7 +42,7 @@ export function nodeIn(run: Run, own: Run, node: number): number | undefined {
   return isAlike && ports.every((row) => portIn(run, own, row) !== undefined) ? found : undefined;
 }
 
-/** What is selected in one run, as another run numbers it. Trees of two runs do not correspond. */
+/** Trees of two runs do not correspond. */
 export function selectionIn(run: Run, own: Run, chosen: Selection | null): Selection | null {
   if (!chosen || run === own) return chosen;
   if (chosen.kind === "tree") return null;
@@ -64,10 +61,9 @@ export function selectionIn(run: Run, own: Run, chosen: Selection | null): Selec
   return { kind: "flow", source, destination };
 }
 
-/** Keys whose effect a comparison shows. */
 const COMPARED = /^control\./;
 
-/** Keys, other than those of the congestion control, in which the scenarios of two runs differ. */
+/** Keys of the scenarios that differ, without those of the congestion control. */
 export function otherKeys(one: Run): string[] {
   return Object.keys(one.facts.parameters).filter(
     (key) => !DESCRIBING.test(key) && !COMPARED.test(key),

@@ -1,4 +1,4 @@
-// A diagnosis as the page shows it: a part of what `silvan diagnose --json` prints.
+// Part of the output of `silvan diagnose --json`.
 
 export interface DiagnosedHost {
   host: string;
@@ -44,18 +44,16 @@ export interface Diagnosis {
   trees: DiagnosedTree[];
   unexplained: string[];
   health: Finding[];
-  /** What the congestion manager does, of a page that it serves itself. */
+  /** Of a page that the manager serves itself. */
   manager?: Manager;
 }
 
-/** What the manager does, in a sentence. */
 export function managed({ act, low }: Manager): string {
   const ports = `${low.length} port${low.length === 1 ? "" : "s"}`;
   if (act) return `Marking_Rate is low at ${ports}`;
   return `Dry run: Marking_Rate would be low at ${ports}`;
 }
 
-/** What was found, in a sentence. */
 export function verdict(diagnosis: Diagnosis): string {
   const { trees, unknown_ports: unknown, unexplained } = diagnosis;
   if (trees.length) return `Congestion: ${trees.length} tree${trees.length > 1 ? "s" : ""}`;

@@ -1,5 +1,3 @@
-// What happens at an instant: changes of settings, decisions of a manager, starts and ends.
-
 export interface Event {
   time: number;
   kind: string;
@@ -8,7 +6,6 @@ export interface Event {
 
 export interface NearEvents {
   events: Event[];
-  /** How many further ones are within reach. */
   more: number;
 }
 

@@ -1,5 +1,3 @@
-// What a text finds in a run: hosts and switches by name or LID, ports, trees, flows.
-
 import type { Run } from "./run";
 import type { Selection } from "./selection";
 
@@ -13,14 +11,11 @@ export interface Found {
   selection: Selection;
 }
 
-/** How well something fits a text, the best first. */
+/** Quality of a fit, the best first. */
 const FITS = ["name", "name in another case", "number", "LID", "beginning", "part"] as const;
 type Fit = (typeof FITS)[number];
 
-/**
- * Hosts and switches whose name or LID fits, ports (`leaf-01:3`), trees (`tree 7`), flows (`host-01 > host-02`),
- * those that fit best first.
- */
+/** Hosts, switches, ports (`leaf-01:3`), trees (`tree 7`) and flows (`host-01 > host-02`) that fit, the best first. */
 export function find(run: Run, text: string): Found[] {
   const wanted = text.trim();
   if (!wanted) return [];
@@ -60,7 +55,6 @@ function fitOf(name: string, wanted: string): Fit | null {
   return of.includes(small) ? "part" : null;
 }
 
-/** Ports of that name, in whatever case. */
 function portsNamed(run: Run, wanted: string): number[] {
   const parts = /^(.*):(\d+)$/.exec(wanted);
   if (!parts) return [];

@@ -1,11 +1,8 @@
-// Headings and units of measures: the page states them, from the registry of the package.
-
 /** Heading and unit by name; the unit of counts and ratios is empty. */
 export type Measures = Record<string, [heading: string, unit: string]>;
 
 const known = new Map<string, [heading: string, unit: string]>();
 
-/** Take the measures of the page. */
 export function readMeasures(measures: Measures): void {
   for (const [name, parts] of Object.entries(measures)) known.set(name, parts);
 }
@@ -44,7 +41,6 @@ export function measureParts(name: string): [name: string, unit: string] {
   return [words, SHOWN[unit]?.[0] ?? unit];
 }
 
-/** Name of a number and its unit. */
 export function measureName(name: string): string {
   const [words, unit] = measureParts(name);
   return unit ? `${words}, ${unit}` : words;

@@ -1,5 +1,3 @@
-// Limits that the congestion control sets to flows: CCTI, or a part of the link's rate.
-
 import type { Table } from "apache-arrow";
 import type { Numbers } from "./tables";
 import { samplesWithin } from "./series";
@@ -19,11 +17,9 @@ export interface LimitedFlow {
 export interface FlowLimits {
   /** What the values are; without a limit an index is 0, and a rate 100. */
   readonly kind: "CCTI" | "% of link";
-  /** All flows that are ever limited. */
   readonly flows: readonly LimitedFlow[];
 }
 
-/** The limits of flows that are not limited. */
 export function unlimited(kind: FlowLimits["kind"]): number {
   return kind === "CCTI" ? 0 : 100;
 }
@@ -57,7 +53,6 @@ export function readLimits(
   };
 }
 
-/** The limit of a flow at each sample. */
 export function courseOf(limits: FlowLimits, flow: LimitedFlow, samples: number): number[] {
   const course = new Array<number>(samples).fill(unlimited(limits.kind));
   for (let at = 0; at < flow.samples.length; at++) course[flow.samples[at]] = flow.values[at];

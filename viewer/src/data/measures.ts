@@ -1,18 +1,12 @@
-// What the colours and widths of the map show of ports.
-
 import type { Run } from "./run";
 
 export type Measure = "utilisation" | "waiting" | "queue";
 
-/** Whether the map can show a measure of the ports: over time, or of the whole run. */
 export function hasMeasure(run: Run, measure: Measure): boolean {
   return measure !== "queue" || (run.series !== null && !run.facts.diagnosis);
 }
 
-/**
- * A measure of each port in an interval, as a share of what the colours and widths show; without
- * samples, that of the whole run.
- */
+/** A measure of each port in an interval; without samples, that of the whole run. */
 export function sharesOf(run: Run, measure: Measure, sample: number): Float32Array {
   const shares = new Float32Array(run.ports);
   const { series } = run;
@@ -37,7 +31,7 @@ export function sharesOf(run: Run, measure: Measure, sample: number): Float32Arr
         : measure === "waiting"
           ? (series.xmit_wait_ns[at] * 1e3) / interval
           : series.queued_bytes[at] / run.largestQueue;
-    // What a diagnosis does not know is not drawn.
+    // Unknown values are not drawn.
     shares[row] = Number.isNaN(share) ? 0 : Math.min(1, share);
   }
   return shares;

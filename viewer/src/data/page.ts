@@ -1,4 +1,4 @@
-// What is in the page: facts as JSON, and tables as Arrow files compressed with zstd.
+// Data in the page: facts as JSON, and tables as Arrow files compressed with zstd.
 
 import { CompressionType, compressionRegistry, tableFromIPC, type Table } from "apache-arrow";
 import { decompress } from "fzstd";
@@ -48,9 +48,7 @@ export interface RunFacts {
 export interface PageFacts {
   format: number;
   title: string;
-  /** Headings and units of all measures. */
   measures: Measures;
-  /** Runs whose data are in the page. */
   runs: RunFacts[];
   /** Where a live fabric's samples are, relative to the address of the page. */
   live: { path: string } | null;
@@ -58,7 +56,6 @@ export interface PageFacts {
   report: ReportFacts | null;
 }
 
-/** Read the facts of the page. */
 export function readFacts(): PageFacts {
   const facts = JSON.parse(textOf("page")) as PageFacts;
   if (facts.format !== FORMAT) throw new Error(`page format ${facts.format} is not ${FORMAT}`);

@@ -1,5 +1,3 @@
-// Curves over a key in which the runs of a page differ.
-
 import { quantities } from "./quantity";
 
 export interface RunCurves {
@@ -20,10 +18,7 @@ export interface RunCurve {
 export const DESCRIBING = /^(name|description|probe\.|run\.seed$)/;
 const SEED = "run.seed";
 
-/**
- * Curves over the first key that is a quantity and gives some run a neighbour: one for each combination of the values
- * of the other keys, but of those that are in a fixed proportion to it. Null if there is no such key.
- */
+/** Curves over the first quantity with neighbours, one per combination of independent other keys; null without one. */
 export function curvesOfRuns(runs: readonly Record<string, string>[]): RunCurves | null {
   const all = Object.keys(runs[0] ?? {});
   const keys = all.filter((key) => !DESCRIBING.test(key));
@@ -41,7 +36,7 @@ export function curvesOfRuns(runs: readonly Record<string, string>[]): RunCurves
   return null;
 }
 
-/** Whether a key follows another one, as thresholds follow the size of a buffer by default. */
+/** As thresholds follow the size of a buffer by default. */
 function isInProportion(
   runs: readonly Record<string, string>[],
   key: string,

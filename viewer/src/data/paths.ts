@@ -1,5 +1,3 @@
-// Where packets go, and what holds them up.
-
 import type { Run } from "./run";
 import type { Selection } from "./selection";
 import type { Forest } from "./trees";
@@ -43,7 +41,6 @@ export function pathTo(run: Run, start: number, destination: number): number[] {
   return rows;
 }
 
-/** Hosts whose packets leave a switch by a port. */
 export function destinationsOf(run: Run, row: number): number[] {
   const first = (run.node[row] - run.hosts) * run.hosts;
   if (!run.egress || first < 0) return [];
@@ -53,7 +50,7 @@ export function destinationsOf(run: Run, row: number): number[] {
   return hosts;
 }
 
-/** The ports by which packets leave on their way, what it leads to, and the tree that they contribute to. */
+/** Ports on the way, its end, and the tree that it contributes to. */
 export interface Way {
   rows: number[];
   to: string;
@@ -84,7 +81,7 @@ export function waysOf(run: Run, forest: Forest | null, host: number): Way[] {
   return ways;
 }
 
-/** Ports to highlight for a selection: what blocks it, and what it blocks. */
+/** Ports that block a selection or that it blocks. */
 export function heldRows(run: Run, forest: Forest | null, selection: Selection | null): number[] {
   if (!selection) return [];
   if (selection.kind === "tree") {

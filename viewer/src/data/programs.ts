@@ -1,5 +1,3 @@
-// Programs: message-passing programs, their ranks, and what their hosts receive.
-
 import type { Table } from "apache-arrow";
 import type { Run } from "./run";
 

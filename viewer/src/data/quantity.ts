@@ -1,5 +1,3 @@
-// Quantities as scenarios write them: a number with a unit.
-
 // Units of bytes, of time, of rates in bit/s and of lengths in metres.
 const DIMENSIONS: Record<string, number>[] = [
   {

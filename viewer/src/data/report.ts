@@ -1,5 +1,3 @@
-// A reproduction, a comparison of schemes or a sweep: numbers, curves, and the runs behind them.
-
 import type { Table } from "apache-arrow";
 
 export interface TargetFacts {
@@ -67,12 +65,10 @@ export interface ReportFacts {
   sweep: { keys: string[]; measures: string[] } | null;
 }
 
-/** A run behind numbers of the report. */
 export interface ReportRun {
   label: string;
   seed: number;
   hash: string;
-  /** Name of the scenario's file in the command. */
   file: string;
   command: string;
   scenario: string;

@@ -1,5 +1,3 @@
-// A run as the page sees it: fabric, samples of ports, congestion trees, latencies, events.
-
 import type { Table } from "apache-arrow";
 import type { Event } from "./events";
 import { readLimits, type FlowLimits } from "./limits";
@@ -263,12 +261,10 @@ export class Run {
     return this.facts.duration_ps - this.facts.warm_up_ps || this.facts.duration_ps;
   }
 
-  /** Length of an interval in picoseconds. */
   interval(sample: number): number {
     return this.times[sample] - (sample > 0 ? this.times[sample - 1] : 0);
   }
 
-  /** The trees at a sample. */
   forest(sample: number): Forest | null {
     if (!this.trees || !this.treePorts || !this.treeHosts) return null;
     if (this.cached?.sample === sample) return this.cached;

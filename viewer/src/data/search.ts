@@ -1,5 +1,3 @@
-// Searching and ordering in typed arrays.
-
 /** Index of the first value above a limit; the values ascend. */
 export function upperBound(values: ArrayLike<number>, limit: number): number {
   let low = 0;

@@ -1,5 +1,3 @@
-// What a reader can select.
-
 export type Selection =
   | { kind: "node"; node: number }
   | { kind: "port"; row: number }

@@ -1,5 +1,3 @@
-// Values over time, and sums over a window.
-
 import type { Run } from "./run";
 
 /** First sample after the start of a window, and last one not after its end. */
@@ -29,7 +27,6 @@ export interface PortSum {
   utilisation: number | null;
   waiting: number | null;
   marked: number;
-  /** Null if queues were not sampled. */
   largestQueue: number | null;
 }
 
@@ -44,7 +41,6 @@ class Mean {
     this.length += length;
   }
 
-  /** The mean times a factor; null if nothing is known. */
   of(factor: number): number | null {
     return this.length > 0 ? (this.sum * factor) / this.length : null;
   }
@@ -118,7 +114,6 @@ export function latencyCdfWithin(
   return cumulated(bins);
 }
 
-/** Packets by the smallest latency of an interval, with the largest one. */
 type Bins = Map<number, { to: number; packets: number }>;
 
 /** Bits below the leading one that a histogram of latencies distinguishes. */

@@ -1,5 +1,3 @@
-// Stretches of time that numbers are of, and what is said of them.
-
 import type { Run } from "./run";
 import { samplesWithin } from "./series";
 import { instant } from "./units";
@@ -23,7 +21,6 @@ export function spanWords([from, to]: Span): string {
   return `${instant(from)} to ${instant(to)}`;
 }
 
-/** Whether a window begins after a run has ended. */
 export function isAfter(run: Run, [from]: Span): boolean {
   return from >= run.facts.duration_ps;
 }

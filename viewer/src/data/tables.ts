@@ -1,14 +1,9 @@
-// Columns of the page's tables as arrays of numbers.
-
 import type { Table, Vector } from "apache-arrow";
 import { countingOrder } from "./search";
 
 export type Numbers = Float64Array | Float32Array | Uint32Array | Uint16Array | Uint8Array;
 
-/**
- * A table whose rows have the number of a sample, by sample. Columns are put into that order when they are
- * first used, so that the rows of each instant are next to each other, and are kept in that order only.
- */
+/** A table with sample numbers: columns are sorted by sample at their first use, and kept so. */
 export class SampledRows {
   private readonly order: Uint32Array;
   private readonly starts: Uint32Array;
@@ -26,7 +21,6 @@ export class SampledRows {
     return this.all(name).subarray(this.starts[sample], this.starts[sample + 1]);
   }
 
-  /** The texts of a column at a sample. */
   texts(name: string, sample: number): string[] {
     const rows = this.order.subarray(this.starts[sample], this.starts[sample + 1]);
     const column = this.unordered.get(name)!;
@@ -69,7 +63,6 @@ export function floats(table: Table, name: string): Float64Array {
   return numbers(table, name) as Float64Array;
 }
 
-/** The largest value, at least 1. */
 export function largest(values: ArrayLike<number>): number {
   let most = 1;
   for (let index = 0; index < values.length; index++) most = Math.max(most, values[index]);

@@ -1,9 +1,6 @@
-// Congestion trees: at a sample, and over their lives.
-
 import type { Table } from "apache-arrow";
 import { numbers } from "./tables";
 
-/** A tree at one sample. */
 export interface Tree {
   tree: number;
   rootRow: number;
@@ -47,7 +44,6 @@ export interface Lifetime {
   peakVictims: number;
 }
 
-/** What became of each tree. */
 export function readLifetimes(table: Table): Lifetime[] {
   const of = (name: string) => table.getChild(name)!;
   const columns = [

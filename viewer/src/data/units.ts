@@ -1,5 +1,3 @@
-// Numbers as people read them.
-
 const STEPS: [number, string][] = [
   [1e12, "T"],
   [1e9, "G"],
@@ -40,7 +38,6 @@ export function instant(ps: number): string {
   return `${digits(ps / clock.ps, 6)} ${clock.name}`;
 }
 
-/** A stretch of time in the unit of the clock. */
 export function inClock([from, to]: [number, number]): [number, number] {
   return [from / clock.ps, to / clock.ps];
 }
@@ -60,10 +57,7 @@ const RIGHT_TO_LEFT =
 /** A word, the number of a port behind it, and the punctuation behind both. */
 const WORD = /(\S+?)((?::\d+)?[,;:.]*)(?!\S)/g;
 
-/**
- * A text in which names do not change the direction of what is next to them: characters that would are shown as
- * replaced, and words from right to left are isolated (Unicode Standard Annex 9: FSI and PDI).
- */
+/** Isolates words from right to left (Unicode Standard Annex 9: FSI and PDI), and replaces their controls. */
 export function isolated(text: string): string {
   const plain = text.replace(DIRECTIONS, "\ufffd");
   if (!RIGHT_TO_LEFT.test(plain)) return plain;
@@ -72,7 +66,6 @@ export function isolated(text: string): string {
   );
 }
 
-/** Letters of a name in a table. */
 export const NAME = 40;
 
 /** A text whose single words have at most as many letters as a name. */

@@ -1,5 +1,4 @@
-// The fabric as it is cabled: fat trees in layers, other topologies as their names say, and anything
-// else by forces. Both ways of a cable are drawn side by side.
+// Fat trees in layers, other topologies by their names, anything else by forces; both ways of a cable are apart.
 
 import type { Run } from "../data/run";
 import { columnsOf, hostsOf, levels, Shape, type Plan } from "./layout";
@@ -102,7 +101,6 @@ function isFar(one: number[] | undefined, other: number[] | undefined): boolean 
   return !!one && !!other && one.some((value, place) => Math.abs(value - other[place]) > 1);
 }
 
-/** Hosts of the switch that has most of them. */
 function most(groups: Map<number, number[]>): number {
   return Math.max(0, ...[...groups.values()].map((group) => group.length));
 }

@@ -1,11 +1,8 @@
-// Where the parts of a fabric are on the map.
-
 import type { Run } from "../data/run";
 import { roomOf, type Room } from "./room";
 
 export type LayoutName = "unfolded" | "cabled";
 
-/** How a port's cable is drawn from its own end to the far one. */
 export const enum Shape {
   Straight,
   /** Leaves and arrives upright. */
@@ -14,7 +11,6 @@ export const enum Shape {
   Arc,
 }
 
-/** Factors of x and y. */
 export type Stretch = [number, number];
 
 /** What a layout is made of before it is stretched to the shape of the view. */
@@ -132,7 +128,6 @@ export function columnsOf(most: number, leaves: number): number {
   return Math.max(COLUMNS, wide);
 }
 
-/** Hosts by switch. */
 export function hostsOf(run: Run): Map<number, number[]> {
   const groups = new Map<number, number[]>();
   leaves(run).forEach((leaf, host) => {
@@ -214,13 +209,11 @@ export function stretchFor(plan: Plan, width: number, height: number): Stretch {
 /** The stretch that makes a map so many times as wide, or as high, as it is: nothing gets smaller. */
 const stretchOf = (factor: number): Stretch => (factor > 1 ? [factor, 1] : [1, 1 / factor]);
 
-/** Width of a map per height. */
 function shapeOf(plan: Plan, stretch: Stretch): number {
   const [left, top, right, bottom] = boundsOf(scaledBy(plan, stretch));
   return Math.max(LEAST_SIDE, right - left) / Math.max(LEAST_SIDE, bottom - top);
 }
 
-/** The box around all places and curves. */
 export function boundsOf({
   lines,
   shapes,

@@ -56,7 +56,6 @@ export function placesOf(run: Run, switches: number[]): Places | null {
   }
 }
 
-/** Places of the switches of any graph. */
 export function placesByForce(run: Run, switches: number[]): Places {
   const start = circle(switches);
   if (switches.length < 3 || switches.length > MOST_BY_FORCE) return { at: start };
@@ -67,7 +66,6 @@ function numbersIn(name: string): number[] {
   return name.split("-").flatMap((part) => (/^\d+$/.test(part) ? [Number(part)] : []));
 }
 
-/** A place on a circle, clockwise from the top. */
 function onCircle(index: number, count: number, radius: number, [x, y]: Position): Position {
   const angle = (TAU * index) / count;
   return [x + radius * Math.sin(angle), y - radius * Math.cos(angle)];

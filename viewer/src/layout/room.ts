@@ -1,4 +1,4 @@
-// How much room nodes have: marks are as large as the distances between them allow.
+// Marks are as large as the distances between nodes allow.
 
 export interface Room {
   hosts: number;
@@ -10,7 +10,6 @@ const CROWDED = 0.1;
 /** Nodes of a smaller distance are at one place. */
 const SAME = 1e-4;
 
-/** Find the room of hosts and switches. */
 export function roomOf(
   switches: readonly { x: number; y: number }[],
   hosts: Iterable<Float32Array>,

@@ -1,5 +1,3 @@
-// The connection to the server of a live fabric.
-
 import { batch, signal } from "@preact/signals";
 import { beforePainting } from "../frames";
 import * as state from "../state";
@@ -13,7 +11,7 @@ export const liveStatus = signal<LiveStatus | null>(null);
 const RETRY_MS = 2000;
 /** In which samples of before come, after the first one. */
 const BEFORE_MS = 1000;
-/** What the server closes connections with when it ends. */
+/** Close code of a server that ends. */
 const ENDED = 1001;
 const FORBIDDEN = 403;
 

@@ -1,5 +1,3 @@
-// Where the page shows a live fabric: the state of the connection, and the way back to the newest sample.
-
 import { follow, isAtEnd, liveStatus, type LiveStatus } from "./connection";
 
 const WORDS: Record<LiveStatus, string> = {

@@ -82,7 +82,6 @@ export class History {
     return (this.known ??= joined(this.limited));
   }
 
-  /** Take a sample; the oldest one is dropped where there is no more room. */
   add(message: Message): void {
     const { time_ps: time, columns } = message;
     const dropped = this.samples === this.capacity ? 1 : 0;
@@ -172,7 +171,6 @@ export class History {
   }
 }
 
-/** The limits of samples, flow by flow. */
 function joined(samples: readonly Message["columns"][]): FlowLimits {
   const flows = new Map<string, LimitedFlow & { samples: number[]; values: number[] }>();
   samples.forEach((columns, sample) => {

@@ -11,7 +11,6 @@ export interface Message {
   classes: string[];
   /** Whether some switch has marked a packet since the fabric began. */
   has_marked?: boolean;
-  /** What the DCMS has decided and changed in between. */
   dcms: string[];
   columns: Record<string, Column>;
   /** The diagnosis as JSON, of a diagnosed subnet. */

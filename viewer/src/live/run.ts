@@ -7,7 +7,6 @@ import type { Table } from "apache-arrow";
 import { History } from "./history";
 import type { Message } from "./message";
 
-/** What changes with each sample. */
 const CHANGING = [
   "times",
   "treeTimes",

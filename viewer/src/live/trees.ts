@@ -7,13 +7,10 @@ const NO_HOST = 0xffffffff;
 /** Colours of trees; one more tree than that has the colour of all others. */
 const PLACES = 8;
 
-/** What a message says by numbers. */
 export interface Names {
-  /** Name of a host. */
   host(host: number): string;
   /** Name of a port by its row. */
   port(row: number): string;
-  /** Whether a port is that of a host. */
   isHostPort(row: number): boolean;
 }
 
@@ -30,7 +27,6 @@ export class LiveTrees {
     return this.places.get(tree);
   }
 
-  /** Take the trees of an instant. */
   add(time: number, columns: Message["columns"]): Forest {
     const before = this.standing;
     this.standing = new Map();
@@ -52,7 +48,6 @@ export class LiveTrees {
     return forest;
   }
 
-  /** Forget trees that have died before an instant. */
   forget(before: number): void {
     this.lifetimes.forEach((life, tree) => {
       if (life.died && life.death < before) delete this.lifetimes[tree];

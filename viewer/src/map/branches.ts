@@ -1,5 +1,3 @@
-// Members of trees as strokes: which, in which order, how wide.
-
 import { countingOrder } from "../data/search";
 import type { Forest } from "../data/trees";
 

@@ -1,13 +1,9 @@
-// Cables as straight pieces.
-
 import { curve, type Layout } from "../layout/layout";
 
-/** Cables of some ports, cut into straight pieces. */
 export interface Cables {
   length: number;
   /** Start and end of each piece: x0, y0, x1, y1. */
   ends: Float32Array;
-  /** Port of each piece. */
   of: Uint32Array;
 }
 

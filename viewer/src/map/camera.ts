@@ -1,5 +1,3 @@
-// What the camera sees.
-
 import type { Run } from "../data/run";
 import { clipped } from "../data/units";
 import type { Layout } from "../layout/layout";
@@ -41,7 +39,6 @@ export function roomFor(
   return { side, wide: Math.max(1, wide), high: Math.max(1, high) };
 }
 
-/** The camera that shows the whole layout. */
 export function fit(layout: Layout, width: number, height: number): Camera {
   const [left, top, right, bottom] = layout.bounds;
   const { side, wide, high } = roomFor(layout, width, height);
@@ -65,12 +62,10 @@ export function stretchedCamera({ x, y, zoom }: Camera, { stretch: [sx, sy] }: L
 const FARTHEST = 1;
 export const CLOSEST = 10;
 
-/** The least and the largest zoom. */
 export function zoomLimits(layout: Layout, width: number, height: number): [number, number] {
   return [Math.min(CLOSEST, fit(layout, width, height).zoom - FARTHEST), CLOSEST];
 }
 
-/** The nearest camera that shows something of the map. */
 export function limited(camera: Camera, layout: Layout, width: number, height: number): Camera {
   const [left, top, right, bottom] = layout.bounds;
   const [least, most] = zoomLimits(layout, width, height);

@@ -18,7 +18,6 @@ export interface Theme {
   otherTrees: Rgb;
   /** From nothing to all, by measure. */
   ramps: Record<Exclude<ColourBy, "trees">, Rgb[]>;
-  /** Curves of charts. */
   lines: string[];
 }
 
@@ -83,11 +82,9 @@ export const THEMES: Record<ThemeName, Theme> = {
   },
 };
 
-/** Colour between two, a share of 0 to 1 on the way to the second. */
 export const mixed = (from: Rgb, to: Rgb, share: number): Rgb =>
   from.map((value, index) => value + share * (to[index] - value)) as Rgb;
 
-/** Colour of a share of 0 to 1 on a ramp. */
 export function onRamp(ramp: Rgb[], share: number): Rgb {
   const place = Math.min(1, Math.max(0, share)) * (ramp.length - 1);
   const below = Math.min(ramp.length - 2, Math.floor(place));

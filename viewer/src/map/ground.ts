@@ -26,7 +26,6 @@ interface Picture {
   ratio: number;
 }
 
-/** Keeps the picture. */
 export class Ground {
   private readonly program: twgl.ProgramInfo;
   private picture: Picture | null = null;
@@ -35,12 +34,7 @@ export class Ground {
     this.program = twgl.createProgramInfo(gl, [GROUND_VERTEX, GROUND_FRAGMENT]);
   }
 
-  /**
-   * Paint the ground on the canvas, from the picture if it shows what the camera sees.
-   *
-   * @param isHurried Whether a picture that was made for another place of the camera will do.
-   * @param make Paints the ground of so many pixels on the current framebuffer.
-   */
+  /** From the picture, if it shows the camera's view; `isHurried` takes a picture of another place, too. */
   paint(
     key: Key,
     camera: Camera,

@@ -14,7 +14,6 @@ const APART = 2;
 /** Pixels of the cells in which boxes are looked up. */
 const CELL = 64;
 
-/** The view that names are for. */
 export interface View {
   camera: Camera;
   width: number;
@@ -49,13 +48,7 @@ export function obstacles(scene: Scene, { camera, width, height }: View): Box[] 
   return boxes;
 }
 
-/**
- * Place names: below what they name, or above it, else beside it. Those of trees, which come first, cover the fewest marks that
- * they can; others are left out where they would cover any.
- *
- * @param measure Width of a name, in pixels.
- * @param line Height of a name, in pixels.
- */
+/** Below what they name, above, or beside. Those of trees come first and cover fewest marks; others cover none. */
 export function placed(
   labels: readonly Label[],
   marks: readonly Box[],

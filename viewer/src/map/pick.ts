@@ -5,7 +5,6 @@ import type { Selection } from "../data/selection";
 import type { Layout } from "../layout/layout";
 import { cablesOf, type Cables } from "./cables";
 
-/** Find the node or cable near a place on the map. */
 export class Picker {
   private readonly cables: Cables;
 
@@ -18,10 +17,7 @@ export class Picker {
     this.cables = cablesOf(layout, rows, pieces);
   }
 
-  /**
-   * @param reach How far a place may be away, in units of the map.
-   * @param mark Largest radius of a mark: a click on its edge is one on its node.
-   */
+  /** `reach` is in units of the map; a click on a mark's edge (`mark` is the largest radius) is one on its node. */
   at(x: number, y: number, reach: number, mark: number): Selection | null {
     const node = this.node(x, y, Math.max(reach, mark));
     if (node >= 0) return { kind: "node", node };

@@ -58,7 +58,6 @@ export interface Label {
   isAbove: boolean;
 }
 
-/** Where something is on the map, and its room. */
 interface Place {
   x: number;
   y: number;
@@ -157,7 +156,6 @@ export class SceneMaker {
     };
   }
 
-  /** All cables alike. */
   private quiet(theme: Theme): Strokes {
     if (this.quietLook?.theme !== theme) {
       // Pieces of a cable overlap, which would be seen where they let others through.
@@ -176,7 +174,6 @@ export class SceneMaker {
     return this.quietLook.strokes;
   }
 
-  /** Cables by a measure: the more, the darker and the thicker. */
   private measured(time: number, colourBy: Exclude<ColourBy, "trees">, theme: Theme): Strokes {
     const shares = sharesOf(this.run, colourBy, this.run.sampleAt(time));
     const steps = Uint32Array.from({ length: STEPS + 1 }, (_, step) => {
@@ -309,7 +306,6 @@ export class SceneMaker {
     }));
   }
 
-  /** Where the selection is on the map. */
   places(forest: Forest | null, selection: Selection | null): Place[] {
     if (selection?.kind === "node") {
       const { node } = selection;

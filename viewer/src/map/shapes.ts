@@ -1,5 +1,3 @@
-// Marks, which both drawings have: their sizes and their corners.
-
 /** Which part of its square a mark paints. */
 export const enum Kind {
   Disc,
@@ -44,16 +42,12 @@ export function radiusOf({ share, least, most }: Look, room: number): number {
 /** Pixels of a unit of a large map at first sight. */
 const FIRST = 24;
 
-/**
- * How much wider strokes are where a unit of the map is `scale` pixels than in a large map at first sight: lines grow, but
- * slowly, and no more than the stars at their ends, for which hosts have `room` pixels.
- */
+/** Widening of strokes at `scale` pixels per unit: slow, and within the stars, for which hosts have `room` pixels. */
 export function thickness(scale: number, room: number): number {
   const { least } = LOOKS.root;
   return Math.max(1, Math.min(Math.sqrt(scale / FIRST), radiusOf(LOOKS.root, room) / least));
 }
 
-/** Corners of a star with five points. */
 export function starPoints(x: number, y: number, radius: number): [number, number][] {
   return Array.from({ length: 10 }, (_, corner) => {
     const angle = (Math.PI * corner) / 5 - Math.PI / 2;

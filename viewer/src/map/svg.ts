@@ -40,7 +40,6 @@ export interface LegendFacts {
   chosen: string;
 }
 
-/** An element `svg` and its size in pixels. */
 export interface Drawing {
   text: string;
   width: number;
@@ -54,7 +53,6 @@ export const MEASURES: Record<ColourBy, string> = {
   queue: "queue",
 };
 
-/** What the colours of a run's map mean. */
 export function legendOf(
   run: Run,
   measure: ColourBy,
@@ -76,7 +74,6 @@ export function legendOf(
   };
 }
 
-/** Drawings next to each other as one. */
 export function sideBySide(drawings: readonly Drawing[], theme: Theme): Drawing {
   const height = Math.max(...drawings.map((one) => one.height));
   let width = -APART;
@@ -96,12 +93,7 @@ function element(width: number, height: number, theme: Theme, parts: readonly st
   );
 }
 
-/** Draw a scene.
- *
- * @param width Pixels; the height follows from the layout.
- * @param caption What is shown, above the map.
- * @param facts What the legend says; null for none.
- */
+/** `width` is in pixels, the height follows; `facts` of null draw no legend. */
 export function svg(
   run: Run,
   layout: Layout,

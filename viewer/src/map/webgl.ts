@@ -49,10 +49,7 @@ interface View {
 
 const STROKES = ["cables", "branches", "chosen"] as const;
 const MARKS = ["hosts", "switches", "senders", "victims", "signs"] as const;
-/**
- * Strokes of branches, and marks of each kind, that are drawn of a large fabric while it moves and frames come slowly: a
- * renderer in software takes some 8 us for a stroke and 3 us for a mark.
- */
+/** Drawn while a large map moves slowly: a software renderer takes 8 us for a stroke and 3 us for a mark. */
 const MOST_STROKES = 1000;
 const MOST_MARKS = 2000;
 /** Frames of the same scene after which it is taken for one that will be moved again. */
@@ -60,7 +57,6 @@ const SAME = 2;
 /** Room for strokes, times what is needed, where those of other instants will be more. */
 const SPARE = 1.5;
 
-/** Draws scenes on a canvas. */
 export class Painter {
   private readonly gl: WebGL2RenderingContext;
   private readonly strokes: twgl.ProgramInfo;
@@ -96,7 +92,6 @@ export class Painter {
     this.gl.getExtension("WEBGL_lose_context")?.loseContext();
   }
 
-  /** Take what is to be drawn. */
   load(scene: Scene): void {
     for (const name of STROKES)
       if (this.scene?.[name] !== scene[name]) this.loadStrokes(name, scene[name]);
@@ -105,13 +100,7 @@ export class Painter {
     this.scene = scene;
   }
 
-  /**
-   * Draw what was taken, as a camera sees it.
-   *
-   * @param room Room of hosts, in units of the map.
-   * @param ratio Pixels of a CSS pixel.
-   * @param isHurried Whether the map moves, and a picture of the ground may be moved with it.
-   */
+  /** `room` is that of hosts in map units, `ratio` pixels of a CSS pixel; `isHurried` moves the ground's picture. */
   draw(camera: Camera, room: number, theme: Theme, ratio: number, isHurried: boolean): void {
     const { gl, scene } = this;
     if (!scene) return;
@@ -274,7 +263,6 @@ export class Painter {
   }
 }
 
-/** A colour in shares of 1. */
 const shares = (colour: Rgb) => colour.map((part) => part / 255) as Rgb;
 
 function viewOf(camera: Camera, room: number, ratio: number, width: number, height: number): View {
@@ -333,7 +321,6 @@ function quads(count: number): Uint32Array {
   return indices;
 }
 
-/** Height of a name, in pixels. */
 const LINE = 13;
 /** Pixels from the edge of the view to names of rows, and from these to the map. */
 const EDGE = 6;

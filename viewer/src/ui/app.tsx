@@ -1,5 +1,3 @@
-// The page: map, time and panels.
-
 import * as state from "../state";
 import type { PageFacts } from "../data/page";
 import { clipped } from "../data/units";
@@ -16,7 +14,6 @@ import { SelectionPanel } from "./selection";
 import { TimeBar } from "./timebar";
 import { Legend, Toolbar } from "./toolbar";
 
-/** Letters of a title. */
 const MOST_TITLE = 160;
 
 const THEMES: Record<state.ThemeChoice, string> = {

@@ -25,7 +25,6 @@ export interface Line {
   points?: "on" | "only" | "discs";
 }
 
-/** A point of a chart, by the places of its line and of the point in it. */
 export interface ChartPoint {
   line: number;
   at: number;

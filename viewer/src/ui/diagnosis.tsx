@@ -1,5 +1,3 @@
-// What the diagnosis of a subnet says at the instant: causes, hosts, what it cannot know, and health.
-
 import {
   managed,
   verdict,
@@ -61,7 +59,6 @@ function unknownPorts({ ports, unknown_ports: unknown }: Diagnosis): string {
   return unknown > 0 ? `; of ${ports} ports, ${unknown} are not known` : "";
 }
 
-/** What the congestion manager does, which serves the page. */
 function ManagerPanel({ diagnosis, manager }: { diagnosis: Diagnosis; manager: Manager }) {
   const percent = (part: number | null) =>
     part === null ? "not known" : `${Math.round(100 * part)} %`;

@@ -1,5 +1,3 @@
-// Files for the reader: tables as CSV, drawings as PNG and SVG.
-
 export type Cell = string | number | null;
 
 export function saveText(name: string, text: string, type: string): void {

@@ -1,5 +1,3 @@
-// What is said about a host, a switch, a port or a tree at an instant.
-
 import { partOf } from "../data/cut";
 import { ANY_HOST, courseOf, unlimited } from "../data/limits";
 import type { Run } from "../data/run";
@@ -37,7 +35,6 @@ export function plainFacts(facts: readonly Fact[]): Cell[][] {
   ]);
 }
 
-/** Names, values and units of facts. */
 export const FACT_COLUMNS = ["name", "value", "unit"];
 
 /** A few lines for the tooltip: the name first. */
@@ -59,7 +56,6 @@ function kindOf(run: Run, chosen: Selection): string {
   return chosen.kind;
 }
 
-/** What is selected, with its kind. */
 export function titleOf(run: Run, chosen: Selection): string {
   const name = nameOf(run, chosen);
   return chosen.kind === "tree" ? name : `${kindOf(run, chosen)} ${name}`;
@@ -82,7 +78,6 @@ function instants(run: Run, time: number): [queues: string, trees: string] {
   return [` at ${instant(queues)}`, ` at ${instant(trees)}`];
 }
 
-/** The unit of amounts of a tree. */
 export function unitOf(run: Run): string {
   return run.facts.diagnosis ? "Gbit/s" : "bytes";
 }
@@ -118,7 +113,6 @@ function portFacts(run: Run, row: number, time: number, forest: Forest | null): 
   return facts;
 }
 
-/** The limits of a flow at an instant. */
 function flowFacts(
   run: Run,
   { source, destination }: Selection & { kind: "flow" },
@@ -149,7 +143,6 @@ function flowFacts(
   return facts;
 }
 
-/** A flow by the names of its hosts. */
 export function flowName(run: Run, source: number, destination: number): string {
   const to = destination === ANY_HOST ? "all" : run.nodes[destination].name;
   return `${run.nodes[source].name} > ${to}`;

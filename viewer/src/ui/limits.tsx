@@ -1,5 +1,3 @@
-// The panel of the limits that the congestion control sets to flows: CCTI, or rate.
-
 import { useComputed, type ReadonlySignal } from "@preact/signals";
 import { ANY_HOST, courseOf, strictest, type FlowLimits, type LimitedFlow } from "../data/limits";
 import { partOf } from "../data/cut";
@@ -60,7 +58,6 @@ function nameOf(run: Run, flow: LimitedFlow): string {
 }
 
 interface Shown {
-  /** What is limited, and of which flows. */
   what: string;
   words: string;
   unit: string;

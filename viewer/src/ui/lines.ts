@@ -1,5 +1,3 @@
-// How lines of a chart are told apart, and where its ticks are.
-
 import type { Line } from "./chart";
 
 type Spot = [x: number, y: number];
@@ -102,10 +100,7 @@ const CONTROL: [RegExp, number][] = [
 ];
 const COLOURS = 6;
 
-/**
- * Places of the colours of curves: those of the figures. Others have the colour that their label says where no other curve
- * of the chart has it, or else a free one.
- */
+/** Places of the figures' colours; others take their label's colour if it is free, or another free one. */
 export function coloursOf(curves: readonly { label: string; colour?: string }[]): number[] {
   const given = curves.map(({ colour }) => OF_FIGURES[colour ?? ""] ?? -1);
   const taken = new Set(given);

@@ -1,5 +1,3 @@
-// The lists of the panel of a selection. Its CSV holds all of what they show.
-
 import type { Run } from "../data/run";
 import { chainsAlong, pathTo, waysOf } from "../data/paths";
 import type { Selection } from "../data/selection";
@@ -37,7 +35,6 @@ const TABLE = "table";
 const WAYS = "Where packets go";
 const HOLDS = "What holds its packets up";
 
-/** The lists of what is selected, in the order of the panel. */
 export function listsOf(run: Run, chosen: Selection, time: number): List[] {
   const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(time)) : null;
   const down = new Set(Array.from(run.downRows(time)));

@@ -50,7 +50,6 @@ interface Made {
   maker: SceneMaker;
 }
 
-/** Pixels of a map of the page. */
 export function mapSize(): [number, number] {
   const area = document.querySelector(".map");
   return area ? [area.clientWidth, area.clientHeight] : [0, 0];
@@ -344,7 +343,6 @@ export function drawing(index: number, width: number, parts = { legend: true }):
   return svg(run, maker.layout, scene, theme, width, caption, legend);
 }
 
-/** Save the maps that are shown. */
 export function saveDrawing(kind: "png" | "svg"): void {
   const shown = state.shownRuns.value;
   const drawings = shown.map((index) => drawing(index, FILE_WIDTH));

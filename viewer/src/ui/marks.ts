@@ -1,10 +1,7 @@
-// What a chart draws above its lines: ranges, events, diamonds, and lines that lie on each other.
-
 import type uPlot from "uplot";
 import type { ChartProps, Line } from "./chart";
 import { overlaps } from "./lines";
 
-/** Width of a line. */
 export const WIDTH = 1.7;
 // Half the width of a diamond, and the radius of a point of several lines.
 const DIAMOND = 5.5;

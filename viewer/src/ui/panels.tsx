@@ -1,5 +1,3 @@
-// The panels next to the map. All follow the instant, the marked window and the selection.
-
 import { useComputed, useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Run } from "../data/run";
@@ -43,7 +41,6 @@ export function timed(lines: Line[], title: string, unit: string) {
   );
 }
 
-/** Both runs that are compared, or the one that is shown. */
 function shownRuns(): Run[] {
   return state.runs.value.length === 2 ? state.runs.value : [state.run.value];
 }

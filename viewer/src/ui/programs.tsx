@@ -1,5 +1,3 @@
-// The panel of programs: when they run, what their hosts receive, and the ranks of one of them.
-
 import { useComputed, useSignal } from "@preact/signals";
 import { partOf } from "../data/cut";
 import { programsOf, ranksOf, receivedBy } from "../data/programs";

@@ -1,5 +1,3 @@
-// The report: what a paper states next to what was measured, curves, and the runs behind them.
-
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { divisorOf, measureName } from "../data/headings";
 import type { CurveFacts, Report, SectionFacts, TableFacts, TargetFacts } from "../data/report";
@@ -106,7 +104,6 @@ const percent = (value: Cell) => (value === null ? "" : `${digits(100 * Number(v
 const signed = (value: Cell) => (value !== null && Number(value) > 0 ? "+" : "") + percent(value);
 const judge = (value: Cell) => (value === "yes" ? ("good" as const) : ("bad" as const));
 
-// Places of columns.
 const WHAT = 1;
 const MEASURED = 3;
 

@@ -1,5 +1,3 @@
-// The panels of what a run was and what it gave: flows and sequences as tables, scenario, rates.
-
 import type { Table } from "apache-arrow";
 import { partOf } from "../data/cut";
 import { measureParts } from "../data/headings";

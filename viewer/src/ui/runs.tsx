@@ -1,5 +1,3 @@
-// Several runs: what tells them apart, their results, and the differences of two.
-
 import { useComputed } from "@preact/signals";
 import { isSameFabric, otherKeys } from "../data/compare";
 import { curvesOfRuns, type RunCurve } from "../data/parameters";
@@ -90,7 +88,6 @@ function sizeOf(run: Run): string {
 const counted = (number: number, one: string, many: string) =>
   `${count(number)} ${number === 1 ? one : many}`;
 
-/** Keys of the scenario in which the two runs differ. */
 function Keys() {
   const [first, second] = state.runs.value;
   const keys = Object.keys(first.facts.parameters);
@@ -144,7 +141,6 @@ function asChange(value: Cell): string {
   return `${Number(value) > 0 ? "+" : ""}${digits(Number(value), 3)}\u00a0%`;
 }
 
-/** What a run has achieved, by name with unit. */
 function measures(run: Run): Map<string, number | null> {
   const found = new Map<string, number | null>(
     Object.entries(run.facts.rates_gbps).map(([name, value]) => [measureName(name), value]),

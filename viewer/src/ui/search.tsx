@@ -1,5 +1,3 @@
-// Search by name or LID: a text field with a list of what is found.
-
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Run } from "../data/run";

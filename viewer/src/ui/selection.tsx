@@ -1,5 +1,3 @@
-// The panel of what is selected: its values now, where its packets go, and what holds them up.
-
 import * as state from "../state";
 import { instant } from "../data/units";
 import { FACT_COLUMNS, factsOf, plainFacts, startOf, titleOf } from "./facts";

@@ -1,5 +1,3 @@
-// Long names: beginning and end, and the whole in a tooltip.
-
 import { clipped, isolated, wordsClipped } from "../data/units";
 
 /** A name of at most so many letters; of a longer one, the whole is shown by the pointer. */

@@ -1,5 +1,3 @@
-// Curves of a sweep over a key that the reader chooses, and its points as a table.
-
 import { quantities } from "../data/quantity";
 import { divisorOf, isRate, measureName, measureParts } from "../data/headings";
 import type { Report } from "../data/report";

@@ -1,5 +1,3 @@
-// A table that a reader sorts by its columns, and downloads.
-
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { NAME } from "../data/units";
@@ -59,7 +57,6 @@ export function ofPart([first, ...others]: Column[], part: string): Column[] {
   return [{ ...first, unit: [first.unit, `of ${part}`].filter(Boolean).join(", ") }, ...others];
 }
 
-/** Downloads rows as CSV. */
 export function CsvButton(props: { title: string; columns: string[]; rows(): Cell[][] }) {
   const { title, columns, rows } = props;
   return (
@@ -91,11 +88,9 @@ export function DataTable(props: {
   title: string;
   columns: Column[];
   rows: Row[];
-  /** All rows, if there are more. */
   whole?: Whole;
   /** Column by which rows are sorted at first, the largest on top; without it they keep their order. */
   sortBy?: number;
-  /** Show all rows from the start. */
   all?: boolean;
   /** Rows that are shown until all are wanted. */
   few?: number;

@@ -20,7 +20,6 @@ import { Follow } from "../live/follow";
 import { Chart, type Line } from "./chart";
 
 const SPEEDS = [5, 10, 20, 40];
-/** Events that are named below the bar. */
 const MOST_EVENTS = 4;
 /** Windows that are shorter, in the unit of the clock, are shown to the picosecond. */
 const TINY = 1e-3;
@@ -133,7 +132,6 @@ export function TimeBar() {
   );
 }
 
-/** Which events of the run the page has, if not all. */
 function LeftOut() {
   const run = state.run.value;
   const part = partOf(run, "events", run.events.length);

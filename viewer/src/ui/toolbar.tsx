@@ -1,5 +1,3 @@
-// What the map shows and how, and files of it.
-
 import { useComputed } from "@preact/signals";
 import { hasMeasure } from "../data/measures";
 import type { LayoutName } from "../layout/layout";

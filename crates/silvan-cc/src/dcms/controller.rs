@@ -1,5 +1,3 @@
-//! The DCMS inside a simulation.
-
 use silvan_core::counters::DATA_WORD;
 use silvan_core::growth::CongestionGrowth;
 use silvan_core::{PortCounters, PortId, Span, Time};
@@ -8,8 +6,7 @@ use super::{Action, Dcms, Decision};
 use crate::hooks::{Controller, SettingChange};
 use crate::schemes::ib_cc::PortSetting;
 
-/// A [`Dcms`] that reads the simulated ports' own counters, which never saturate, and changes settings
-/// at once.
+/// A [`Dcms`] that reads the simulated ports' own counters, which never saturate, and changes settings at once.
 #[derive(Debug, Clone)]
 pub struct DcmsController {
     machine: Dcms,

@@ -1,5 +1,3 @@
-//! Algorithms 1 to 3 of mizero2017 as a state machine.
-
 use silvan_core::growth::CongestionGrowth;
 use silvan_core::{Instant, PortId, Span, SwitchId, Time};
 
@@ -33,10 +31,7 @@ pub struct Action {
 /// Why something was decided, with the counters that said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The port is congested, and a neighbour that sends to its switch waits for credits (Algorithm
-    /// 2).
-    ///
-    /// The port's Marking_Rate is lowered, or stays low with another victim.
+    /// The port is congested, and a neighbour that sends to its switch waits (Algorithm 2): its Marking_Rate is low.
     VictimFound {
         /// The neighbouring switch port.
         victim: PortId,
@@ -120,7 +115,6 @@ pub struct Decision<T = Time> {
 #[derive(Debug, Clone, Default)]
 struct PortState<T> {
     state: MarkingState<T>,
-    /// Number of the sweep that lowered it.
     lowered_in: u64,
     victims: Vec<PortId>,
     seen_congested: bool,
@@ -134,17 +128,13 @@ pub struct Dcms<T = Time> {
     topology: DcmsTopology,
     ports: Vec<PortState<T>>,
     sweeps: u64,
-    /// Time of the last sweep.
     swept: Option<T>,
     busy: bool,
     decisions: Vec<Decision<T>>,
 }
 
 impl<T: Instant> Dcms<T> {
-    /// A DCMS that has seen nothing yet; all ports are taken to have the default Marking_Rate.
-    ///
-    /// # Errors
-    /// [`DcmsError`] for parameters that cannot be used.
+    /// A DCMS that has seen nothing; all ports have the default Marking_Rate. [`DcmsError`] for unusable parameters.
     pub fn new(parameters: DcmsParameters, topology: DcmsTopology) -> Result<Self, DcmsError> {
         parameters.validate()?;
         let ports = vec![PortState::default(); topology.port_bound()];
@@ -206,8 +196,7 @@ impl<T: Instant> Dcms<T> {
         }
     }
 
-    /// Sets a new topology. Ports of both topologies keep their state; removed ports lose it and
-    /// cannot be set.
+    /// Sets a new topology. Ports of both topologies keep their state; removed ports lose it and cannot be set.
     pub fn set_topology(&mut self, now: T, topology: DcmsTopology) -> &[Decision<T>] {
         self.decisions.clear();
         let bound = topology.port_bound().max(self.ports.len());
@@ -234,10 +223,7 @@ impl<T: Instant> Dcms<T> {
         &self.decisions
     }
 
-    /// Runs one sweep (Algorithm 1) and returns the decisions, in order.
-    ///
-    /// `growth` is indexed by the dense number of the port; `None` means unknown growth and leads
-    /// to no action.
+    /// Runs one sweep (Algorithm 1) and returns its decisions in order; unknown growth leads to none.
     pub fn step(&mut self, now: T, growth: &[Option<CongestionGrowth>]) -> &[Decision<T>] {
         self.decisions.clear();
         let known = |port: PortId| growth.get(port.index()).copied().flatten();
@@ -257,8 +243,7 @@ impl<T: Instant> Dcms<T> {
         &self.decisions
     }
 
-    /// Returns true if growth over a span exceeds a threshold that is given for the nominal
-    /// interval.
+    /// `threshold` holds for the nominal interval.
     fn exceeds(&self, growth: Option<u64>, span: Span, threshold: u64) -> bool {
         let interval = u128::from(self.parameters.interval.as_ps());
         growth.is_some_and(|growth| {
@@ -271,14 +256,12 @@ impl<T: Instant> Dcms<T> {
         self.exceeds(growth.xmit_wait, growth.span, threshold)
     }
 
-    /// Algorithm 2, line 2.
     fn is_congested(&self, info: &SwitchPortInfo, growth: CongestionGrowth) -> bool {
         let threshold = self.parameters.congestion_threshold;
         self.exceeds(growth.xmit_time_cong, growth.span, threshold)
             || (info.neighbour == Neighbour::Host && self.waits(growth))
     }
 
-    /// Algorithm 2: newly congested ports and new victims.
     fn find_victims(&mut self, now: T, known: &impl Fn(PortId) -> Option<CongestionGrowth>) {
         for index in 0..self.topology.ports().len() {
             let info = self.topology.ports()[index];
@@ -352,7 +335,6 @@ impl<T: Instant> Dcms<T> {
         });
     }
 
-    /// Switches with a lowered port, `except` one port.
     fn lowered_ports(&self, except: Option<PortId>) -> impl Iterator<Item = &SwitchPortInfo> {
         self.topology.ports().iter().filter(move |info| {
             Some(info.port) != except && self.state(info.port) != MarkingState::Default
@@ -373,8 +355,7 @@ impl<T: Instant> Dcms<T> {
         switches.len() < most as usize
     }
 
-    /// The change that gives a port this Marking_Rate; `None` if another port of a switch that is
-    /// only changed as a whole keeps it low.
+    /// `None` if another port keeps the rate of a switch low that is only changed as a whole.
     fn action(&self, info: &SwitchPortInfo, marking_rate: u16) -> Option<Action> {
         let port = match self.topology.scope(info.switch) {
             MarkingScope::Port => Some(info.port),
@@ -393,8 +374,7 @@ impl<T: Instant> Dcms<T> {
         })
     }
 
-    /// Algorithm 3: monitors congestion events and restores the default. Once the clock has gone
-    /// back, no time limit that was set before can be trusted: what was lowered before is restored.
+    /// Algorithm 3. If the clock has gone back, no limit can be trusted: all lowered rates are restored.
     fn monitor(
         &mut self,
         now: T,
@@ -434,7 +414,6 @@ impl<T: Instant> Dcms<T> {
         }
     }
 
-    /// Algorithm 3, lines 4 to 8.
     fn drop_victims(
         &mut self,
         now: T,
@@ -465,7 +444,6 @@ impl<T: Instant> Dcms<T> {
         self.ports[port.index()].victims = victims;
     }
 
-    /// Algorithm 3, line 5, on rates.
     fn utilization_dropped(&self, before: CongestionGrowth, now: CongestionGrowth) -> bool {
         let (Some(words_before), Some(words_now)) = (before.xmit_data, now.xmit_data) else {
             return false;

@@ -1,28 +1,20 @@
-//! Thresholds and settings of the DCMS.
-
 use silvan_core::Span;
 use thiserror::Error;
 
-/// Ports whose PortXmitTimeCong is read.
-///
-/// Source: mizero2017, section 3.2: "the DCMS can build up historical information on ports that
-/// experience congestion".
+/// Ports whose PortXmitTimeCong is read (mizero2017, section 3.2: "historical information on ports that experience
+/// congestion").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionTimeReads {
     /// All switch ports, at every sweep.
     Everywhere,
-    /// Ports that were congested before; all ports at every `rescan`-th sweep, starting with the
-    /// first.
+    /// Ports that were congested before; all ports at every `rescan`-th sweep, starting with the first.
     WhereSeen {
         /// Sweeps from one check of all ports to the next.
         rescan: u32,
     },
 }
 
-/// Thresholds and settings of the DCMS.
-///
-/// Thresholds hold for one nominal inter-sweep interval (the paper's tau). Differences over another
-/// span are compared as rates.
+/// Thresholds and settings for one nominal inter-sweep interval (tau); other spans are compared as rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DcmsParameters {
     /// Nominal inter-sweep interval, for which the thresholds hold.
@@ -35,8 +27,7 @@ pub struct DcmsParameters {
     pub congestion_threshold: u64,
     /// T_W: a port that waits for credits for more ticks than this has its rate reduced.
     pub rate_reduction_threshold: u64,
-    /// T_D: a victim whose PortXmitData (4-byte words) grows by this much less than in the sweep
-    /// before carries victim flows no more.
+    /// T_D: a victim whose PortXmitData (4-byte words) falls by this much between sweeps carries victim flows no more.
     pub utilization_change_threshold: u64,
     /// T_I: longest time for which a Marking_Rate is kept low.
     pub low_duration: Span,
@@ -51,11 +42,9 @@ pub struct DcmsParameters {
 }
 
 impl DcmsParameters {
-    /// The settings of mizero2017's Experiment II (section 4.3) with the longer of its two limits.
+    /// mizero2017's Experiment II (section 4.3) with the longer limit: T_W 27.4 million, T_C 8 million.
     ///
-    /// The paper states T_W = 27.4 million and T_C = 8 million, but neither T_D nor the inter-sweep
-    /// interval. An interval of one second agrees with the counter rates of figure 5(b). T_D is 10
-    /// % of the capacity of a 4x QDR link in that interval.
+    /// Its interval, unprinted, is one second by figure 5(b), and T_D 10 % of a 4x QDR link.
     pub const fn mizero2017() -> Self {
         Self {
             interval: Span::from_secs(1),
@@ -72,10 +61,7 @@ impl DcmsParameters {
         }
     }
 
-    /// Checks that the parameters can be used.
-    ///
-    /// # Errors
-    /// [`DcmsError`] for the first that cannot.
+    /// Checks that the parameters can be used. Errors: [`DcmsError`] for the first that cannot.
     pub fn validate(&self) -> Result<(), DcmsError> {
         for (parameter, span) in [
             ("interval", self.interval),

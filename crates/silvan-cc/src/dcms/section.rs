@@ -1,5 +1,3 @@
-//! The section of a configuration or scenario that describes the DCMS.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;

@@ -1,5 +1,3 @@
-//! The DCMS's view of the cables.
-
 use silvan_core::{PortId, SwitchId};
 
 /// Other end of a switch port's cable (the paper's N(s, p)).
@@ -45,7 +43,6 @@ pub enum MarkingScope {
 #[derive(Debug, Clone, Default)]
 pub struct DcmsTopology {
     ports: Vec<SwitchPortInfo>,
-    /// Position in `ports` by the port's dense number.
     position: Vec<Option<u32>>,
     /// By switch: switch ports of neighbours that send to it, in the order of `ports`.
     feeders: Vec<Vec<PortId>>,

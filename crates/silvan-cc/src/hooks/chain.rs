@@ -1,12 +1,8 @@
-//! Two schemes in a chain, at the same hosts or switches.
-
 use silvan_core::Time;
 
 use super::{SettingChange, Settings, UnknownSetting};
 
-/// Two schemes at once: a packet may start when both allow it, and both are notified of everything.
-///
-/// Useful where they react to different signals, such as notifications and a host's own credits.
+/// Two schemes at once: a packet starts when both allow it, and both get all events.
 #[derive(Clone, Debug)]
 pub struct Chain<A, B>(pub A, pub B);
 
@@ -18,7 +14,7 @@ chain_sources! {
     impl [A: SourceControl, B: SourceControl] for Chain<A, B> { 0: A, 1: B }
 }
 
-/// A setting belongs to the first that has it.
+/// A setting belongs to the first scheme that has it.
 impl<A: Settings, B: Settings> Settings for Chain<A, B> {
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         self.0

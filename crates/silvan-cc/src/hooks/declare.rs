@@ -1,8 +1,4 @@
-//! The macro that declares a list of hooks and derives all code from it.
-//!
-//! `hooks!` declares the trait and macros that delegate every hook: to the variant in use of an enum, to two schemes in
-//! a chain, to functions of another language. It also describes the hooks that other languages may implement. So a hook
-//! has two places: its declaration in the list, and the engine's call.
+//! The macro that declares a list of hooks: the trait, macros that delegate, and the description for other languages.
 
 /// Declares a trait of hooks, the macros that delegate them, and their description. A hook is written without its
 /// receiver: those in `query` and `prefetch` take `&self`, those in `notify` and `inspect` take `&mut self`. After the

@@ -1,9 +1,4 @@
-//! Enums of schemes that are schemes themselves.
-//!
-//! An engine is compiled for each pair of schemes that it is given, which takes seconds. One that is
-//! compiled for an enum serves all its variants, at the price of a predictable branch for each call. The
-//! macros that declare such enums, `dispatch_switches` and `dispatch_sources`, are made from
-//! the lists of hooks that they delegate.
+//! Enums of schemes that are schemes themselves: one engine serves all variants at a predictable branch per call.
 
 /// The settings of the scheme in the variant.
 #[doc(hidden)]

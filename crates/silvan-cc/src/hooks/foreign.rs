@@ -1,11 +1,7 @@
-//! Hooks in another language: 64-bit integers in, one out.
+//! Hooks in another language: a function gets the addresses of its `float64` state and its `int64` arguments.
 //!
-//! A compiled function gets two addresses: a table of `float64` for its state, and its arguments. Arguments are an
-//! `int64` for each number, with times in picoseconds. An argument of rows is the number of rows; the rows themselves
-//! come after all numbers.
-//!
-//! The function returns the bitwise complement of its value, which is never negative. So every valid result is
-//! negative. 0 means that the function raised an exception, a positive number that its value is invalid.
+//! Times are in picoseconds; rows come after all numbers. It returns its value's bitwise complement; 0 means an
+//! exception, a positive number an invalid value.
 
 use silvan_core::{HostId, PortId, Span, Time, Vl};
 
@@ -57,10 +53,9 @@ pub enum AnswerKind {
 /// The numbers of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
-    /// The numbers; before the call, the rows are behind them.
+    /// Numbers; before the call, the rows follow.
     numbers: Vec<i64>,
     rows: Vec<i64>,
-    /// Index of the first row.
     first_row: usize,
 }
 
@@ -77,7 +72,7 @@ impl Words {
         self.numbers.push(number.into());
     }
 
-    /// A number that no scheme will see as large as that.
+    /// Saturates at a number that no scheme will see.
     #[inline]
     fn push_large(&mut self, number: u64) {
         self.push(i64::try_from(number).unwrap_or(i64::MAX));
@@ -410,7 +405,6 @@ impl Answer for Time {
             _ => Self::from_ps(value.unsigned_abs()),
         }
     }
-    /// No flow may send.
     #[inline]
     fn stopped() -> Self {
         Self::MAX

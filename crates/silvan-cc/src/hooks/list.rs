@@ -1,7 +1,4 @@
-//! The list of all hooks: what a scheme may do at the switches, and what at the hosts.
-//!
-//! Everything else that a hook needs is made from its declaration here ([`declare`](super::declare)), except the
-//! engine's call.
+//! The list of all hooks; [`declare`](super::declare) makes all code but the engine's call.
 
 use silvan_core::{HostId, PortId, Span, Time, Vl};
 

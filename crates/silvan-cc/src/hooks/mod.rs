@@ -1,18 +1,11 @@
-//! The hooks through which the data plane drives congestion control.
+//! The hooks through which the data plane drives congestion control: schemes see no clock, socket or thread.
 //!
-//! The engine owns packets, queues and credits; a scheme owns its state and never sees a clock, a socket or a thread.
-//! The engine calls the two traits from its hot loop with static dispatch. A hook at its default costs nothing:
-//! `ACTIVE` and the `needs_*` methods let the compiler drop the call and its bookkeeping. If several schemes share a
-//! compiled engine, these methods answer for the scheme in use.
+//! `ACTIVE` and the `needs_*` methods let the compiler drop unused calls.
 //!
-//! - [`SwitchControl`] runs at the switches, when a packet is queued, an input buffer fills, or a packet leaves. It
-//!   decides about marks.
-//! - [`SourceControl`] runs at the channel adapters, at each ACK, CNP, grant, credit and timer. It decides about rates
-//!   and windows, send times, paths and lanes, and a receiver's grants.
-//! - [`Controller`] runs outside the fabric. It reads port counters at intervals and changes settings, as a subnet
-//!   manager or the DCMS does.
+//! - [`SwitchControl`] marks packets at switches.
+//! - [`SourceControl`] decides at adapters about rates, windows, send times, paths, lanes and grants.
+//! - [`Controller`] reads port counters from outside and changes settings.
 
-// The lists of hooks below are declared with its macro.
 #[macro_use]
 #[doc(hidden)]
 pub mod declare;
@@ -36,13 +29,9 @@ pub use views::{
 
 /// Switch control with separate state for each Port VL.
 ///
-/// A call about a Port VL depends on no calls about others, so calls about different Port VLs may come in any order.
-/// Messages between Port VLs take at least [`SwitchControl::message_delay`]. A control that needs full input buffers
-/// ([`SwitchControl::needs_buffer_full`], [`SwitchControl::delays_credits`]) gets calls about one switch in the order
-/// of time. It may have state for each switch.
-///
-/// An engine with several threads has a clone for each, with some Port VLs in use; changes of settings go to all
-/// clones.
+/// Calls about different Port VLs may come in any order; messages take at least [`SwitchControl::message_delay`]. A
+/// control that needs full input buffers ([`SwitchControl::needs_buffer_full`], [`SwitchControl::delays_credits`]) gets
+/// a switch's calls in order. Each thread has a clone.
 pub trait PerPortVl: SwitchControl + Clone + Send {}
 
 /// Source control that has a part of its own for each host, in the same sense.
@@ -100,10 +89,7 @@ impl SettingChange {
 
 /// Settings that can be changed from outside while packets move.
 pub trait Settings {
-    /// Applies one change at `now`. A change that the scheme does not have is an error that says so.
-    ///
-    /// # Errors
-    /// [`UnknownSetting`] when the scheme has no such setting or the port is not a switch port.
+    /// Applies one change at `now`; [`UnknownSetting`] without such a setting or switch port.
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         let _ = now;
         Err(UnknownSetting(change.clone()))
@@ -145,6 +131,5 @@ impl<C: Controller + ?Sized> Controller for &mut C {
     }
 }
 
-// Modules that use the macros of the lists above.
 mod chain;
 mod dispatch;

@@ -1,5 +1,3 @@
-//! Arguments and results of hooks.
-
 use silvan_core::{HostId, PortId, Rate, Sl, Span, Time, Vl};
 
 use crate::flow_table::FlowTable;
@@ -8,9 +6,7 @@ use crate::flow_table::FlowTable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortVl(pub u32);
 
-/// A flow as channel adapters distinguish flows: source host, destination host and service level.
-///
-/// It corresponds to one queue pair in each direction between two hosts on each SL.
+/// A flow as adapters distinguish it, a queue pair: source host, destination host and service level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow {
     /// The host that sends the data.
@@ -35,8 +31,7 @@ pub struct FlowLimit {
 }
 
 impl FlowLimit {
-    /// Limits by destination and service level, in the order of both. The key of a flow in the table of its host
-    /// is its destination, shifted by four bits, and its service level.
+    /// Limits by destination and level; a key is the destination, shifted by four bits, and the level.
     pub(crate) fn of_table<V: Copy + Default>(
         flows: &FlowTable<V>,
         limit: impl Fn(u32, &V) -> Option<Self>,
@@ -47,7 +42,6 @@ impl FlowLimit {
         limits
     }
 
-    /// A flow of a scheme that limits rates, by its key.
     pub(crate) fn of_rate(key: u32, rate: f64) -> Option<Self> {
         (rate < 1.0).then_some(Self {
             destination: Some(HostId::new((key >> 4) as usize)),
@@ -88,34 +82,29 @@ pub struct LinkView {
     pub becn: bool,
     /// True if this port has set the packet's FECN.
     pub marked_here: bool,
-    /// Time that the port was idle with packets to send, for lack of credits or arbitration, until it started this
-    /// packet.
+    /// Idle time of the port with packets to send, until it started this packet.
     pub waited: Span,
 }
 
 /// The queue state of one output Port VL at the instant of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueView {
-    /// Bytes (on the wire) that wait in all input buffers of the switch for this output Port VL,
-    /// the packet of the call included.
+    /// Bytes (on the wire) in the switch's input buffers for this Port VL, with this packet.
     pub queued_bytes: u32,
     /// True if credits for a packet of MTU size remain after the packet of the call.
     pub has_credit: bool,
 }
 
-/// The resident packets of a switch, for schemes that inspect or mark packets other than the one
-/// at hand.
+/// The resident packets of a switch, for schemes that inspect or mark packets other than the one at hand.
 pub trait Resident {
-    /// Returns the occupied blocks (64 bytes) of this port's and VL's input buffer, as the switch counts them.
-    ///
-    /// They belong to packets whose head is eligible and whose tail has not left.
+    /// Occupied blocks (64 bytes) of this port's and VL's input buffer, from a packet's eligibility to its tail's
+    /// departure.
     fn occupied_blocks(&self, input: PortId, vl: Vl) -> u32;
     /// Capacity of that buffer in blocks.
     fn capacity_blocks(&self, input: PortId, vl: Vl) -> u32;
     /// Packets in the switch that wait for this output Port VL.
     fn queued_packets(&self, output: PortId, vl: Vl) -> u32;
-    /// Calls `each` for every output port of the switch for which at least one packet waits in
-    /// the buffer of this input.
+    /// Calls `each` for every output port with a packet in this input's buffer.
     fn outputs_of(&self, input: PortId, vl: Vl, each: &mut dyn FnMut(PortId));
     /// Calls `each` for every output port of the switch of `input` that is sending: the tail of its last packet has not left.
     fn sending_outputs(&self, input: PortId, each: &mut dyn FnMut(PortId));
@@ -167,8 +156,7 @@ pub struct Ack<'a> {
     pub endpoint: Span,
     /// The path that [`select_path`](super::SourceControl::select_path) chose for the packet.
     pub path: Option<u32>,
-    /// Records of the switches in the packet, from the first switch that [stamps](super::SwitchControl::stamps) to the
-    /// last.
+    /// Records of the packet's switches, from the first that [stamps](super::SwitchControl::stamps).
     pub hops: &'a [Hop],
 }
 
@@ -183,8 +171,7 @@ pub struct Arrival {
     pub last: bool,
     /// Send time of the packet.
     pub sent: Time,
-    /// Payload of its flow that waited behind it then, in bytes, as far as the traffic is known; 4 GiB and more
-    /// are 2³² - 1.
+    /// Payload of its flow behind it then, in bytes, as far as known; at most 2³² - 1.
     pub behind: u32,
     /// Time that the receiver needs for such a packet, on its link or in its sink, whichever is longer.
     pub takes: Span,
@@ -225,10 +212,7 @@ impl Grants {
 pub struct Candidate {
     /// The port.
     pub output: PortId,
-    /// Bytes ahead of the packet on its lane: bytes that wait for the port, and bytes in the buffer behind its cable or
-    /// on the way there.
-    ///
-    /// The second part follows from the credits.
+    /// Bytes ahead of the packet on its lane, at the port and, by the credits, behind its cable.
     pub bytes_ahead: u64,
 }
 
@@ -241,8 +225,7 @@ pub struct LaneView {
     pub output: PortId,
     /// The input port at the end of the link; `None` if a host is there.
     pub next_input: Option<PortId>,
-    /// The output port by which it will leave the next switch; `None` if a host is there, or that switch has no
-    /// route or several.
+    /// Its output at the next switch; `None` at a host, or without a route or with several.
     pub next_output: Option<PortId>,
 }
 

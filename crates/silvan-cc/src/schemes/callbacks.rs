@@ -1,9 +1,8 @@
-//! A scheme that consists of compiled functions of another language, handed over by address.
+//! A scheme of compiled functions, handed over by address, with [`SWITCH_HOOKS`], [`SOURCE_HOOKS`] and
+//! [`foreign`](crate::hooks::foreign).
 //!
-//! The functions are those of the hooks that [`SWITCH_HOOKS`] and [`SOURCE_HOOKS`] describe; the conventions are
-//! those of [`foreign`](crate::hooks::foreign). A function that is left out does nothing. The first call that fails
-//! is recorded as the [`Failure`] of the run. No function is called after it: no flow may send, and
-//! the program that drives the run ends it at its next step.
+//! A missing function does nothing. The first failed call is the run's [`Failure`]: no function is called and no flow
+//! sends after it.
 
 // Only calls of functions by address are unsafe here.
 #![allow(unsafe_code)]
@@ -18,7 +17,6 @@ use silvan_core::Time;
 type State = *mut f64;
 type Function = unsafe extern "C" fn(State, *mut i64) -> i64;
 
-/// Number of hooks: first those at the switches, then those at the hosts.
 const HOOKS: usize = SWITCH_HOOKS.len() + SOURCE_HOOKS.len();
 
 /// Addresses of the functions and of their table.
@@ -69,16 +67,12 @@ pub enum Stopped {
     Interrupted,
 }
 
-/// Called from time to time with the simulated time; `false` ends the run.
-///
-/// A scheme can keep simulated time from passing, for example if a flow may always send one picosecond
-/// later. Then the engine never reaches the end of its step, and only the calls come back regularly.
+/// Called at times with the simulated time; `false` ends the run, which a scheme may keep from advancing.
 pub type Observer = Box<dyn Fn(Time) -> bool>;
 
-/// Calls of functions between two calls of the observer: some tenths of a millisecond.
+/// Some tenths of a millisecond.
 const CALLS_PER_OBSERVATION: u32 = 1 << 14;
 
-/// State shared by both parts of a scheme.
 struct Watch {
     stopped: Cell<bool>,
     calls: Cell<u32>,
@@ -87,7 +81,6 @@ struct Watch {
 }
 
 impl Watch {
-    /// Counts a call that is about to start. Returns whether it must not.
     #[inline]
     fn stops(&self, now: i64) -> bool {
         let calls = self.calls.get().wrapping_add(1);
@@ -107,7 +100,6 @@ impl Watch {
 
     #[cold]
     fn stop(&self, reason: Stopped) {
-        // The first reason counts.
         let _ = self.reason.set(reason);
         self.stopped.set(true);
     }
@@ -119,19 +111,16 @@ pub struct Callbacks {
     watch: Rc<Watch>,
     state: State,
     functions: [Option<Function>; HOOKS],
-    /// Arguments of the current call.
     words: Words,
 }
 
 impl Callbacks {
-    /// Returns callbacks to the functions at these addresses.
+    /// Callbacks to the functions at these addresses.
     ///
     /// # Safety
-    /// - Each address is that of a function with the C calling convention, which takes the addresses of the table and
-    ///   of its arguments, and accesses no more than these.
+    /// - Each address is a C function of the addresses of table and arguments, and accesses no more.
     /// - `state` is the table that the functions expect.
-    /// - Functions and table stay in place while this value or a copy is in use; no other code accesses the table
-    ///   meanwhile.
+    /// - Functions and table stay in place while a copy is in use; no other code accesses the table.
     pub unsafe fn at(addresses: Addresses, observer: Observer) -> Self {
         use std::mem::transmute;
         Self {
@@ -166,19 +155,18 @@ impl Callbacks {
         self.watch.reason.get()
     }
 
-    /// Returns true if there is a function for this hook.
     #[inline]
     fn has(&self, hook: usize) -> bool {
         self.functions[hook].is_some()
     }
 
-    /// The answer of a hook without a function if no function is called any more, and that matters.
+    /// The answer of a hook without a function after a failure, if it matters.
     #[inline]
     fn withholds<A: Answer>(&self) -> Option<A> {
         (A::WITHHELD && self.watch.stopped.get()).then(A::stopped)
     }
 
-    /// Calls a function with the arguments in `words`, of which the first is the simulated time.
+    /// The first of the arguments in `words` is the simulated time.
     #[inline]
     fn call<A: Answer>(&mut self, hook: usize, name: &'static str) -> A {
         let arguments = self.words.assemble();
@@ -202,7 +190,6 @@ impl Callbacks {
 callback_switches! { Callbacks, 0 }
 callback_sources! { Callbacks, SWITCH_HOOKS.len() }
 
-/// Nothing of it changes during a run.
 impl Settings for Callbacks {
     fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         Err(UnknownSetting(change.clone()))

@@ -1,5 +1,3 @@
-//! The value of `control.scheme`: the name of a scheme or of one of its variants.
-
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
@@ -9,15 +7,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{FabricFacts, SchemeName, Variant, variants};
 
-/// A scheme, chosen by its name or a variant's name. A scheme's name means its first variant,
-/// unless a variant has that name.
+/// A scheme by name, or a variant's; a scheme's name means its first variant unless one has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemeChoice {
     name: &'static str,
     scheme: SchemeName,
 }
 
-/// All choices, their names, and what each means.
 struct Choices {
     all: Vec<SchemeChoice>,
     names: Vec<&'static str>,

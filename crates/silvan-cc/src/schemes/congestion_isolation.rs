@@ -1,14 +1,9 @@
-//! Congestion isolation (IEEE 802.1Qcz-2023): flows that congest an output move to a lane of their own, so that others
-//! pass.
+//! Congestion isolation (IEEE 802.1Qcz-2023): flows that congest an output move to a separate lane; none slows down.
 //!
-//! Each output has a *monitored* and a *congesting* lane. A flow becomes congesting if its packet joins the monitored
-//! lane of a congestion root with more waiting bytes than the set point. Its next packets wait in the congesting lane.
-//! A message to the upstream switch or host has the same effect there, so the buffer in between fills on the congesting
-//! lane alone. No flow slows down.
+//! A flow becomes congesting if its packet joins the *monitored* lane of a congestion root above the set point; later
+//! packets take the *congesting* lane. A message does the same upstream.
 //!
-//! **Order.** The first packet of a flow on its new lane is held until earlier packets of its input have left the other
-//! lane. Until then the flow does not change its lane again. So a packet waits only for earlier packets of the same
-//! input and output, the first of these is never held, and packets of a flow leave in order.
+//! **Order.** A flow's first packet on its new lane waits until earlier packets of its input have left the other lane.
 
 use silvan_core::{Bytes, PortId, Span, Time, Vl};
 
@@ -51,13 +46,12 @@ parameters! {
     }
 }
 
-/// The lanes, and how many there are of them.
 const MONITORED: usize = 0;
 const CONGESTING: usize = 1;
 const LANES: usize = 2;
 
-/// Registers: queue length of a lane; for each congesting flow at an output, its identity (five bytes), its lane, the
-/// ends of the hold and of the pause of messages, and its packets on both lanes.
+/// Registers: queue length of a lane; for each congesting flow, its identity (five bytes), its lane, the ends of the
+/// hold and of the pause of messages, and its packets on both lanes.
 const COST: Cost = Cost::new(4, 0, 18, "isolation messages");
 
 impl Scheme for CongestionIsolation {
@@ -150,12 +144,10 @@ pub struct Isolator {
     hold: Span,
     message_delay: Span,
     vls: u32,
-    /// By port.
     outputs: Vec<Output>,
-    /// The packet whose lane has been chosen last: its output and input, and its flow.
     joining: Option<(PortId, PortId, Flow)>,
     messages: u64,
-    /// Messages that are to be exchanged, where there are several parts of the fabric.
+    /// Messages to exchange, if the fabric has several parts.
     sent: Option<Vec<PortMessage>>,
 }
 
@@ -180,7 +172,7 @@ impl Isolator {
         let Some(entry) = flows.get_mut(&flow) else {
             return MONITORED;
         };
-        // The flow still congests this output, or an output behind this output, which cannot send.
+        // The flow congests this output, or an output behind it that cannot send.
         let congests = entry.isolated && (is_root || is_full && entry.by_message);
         let mut repeats = false;
         if congests {
@@ -208,8 +200,8 @@ impl Isolator {
         lane
     }
 
-    /// Returns the lane of a packet that a host starts. The last packet on the congesting lane ends the isolation, so a
-    /// flow that waits for credits of that lane does not change its lane meanwhile.
+    /// The last packet on the congesting lane ends the isolation, so a flow that waits for credits of that lane keeps
+    /// its lane.
     fn lane_at_host(&mut self, now: Time, port: PortId, flow: Flow) -> usize {
         let flows = &mut self.outputs[port.index()].flows;
         let Some(entry) = flows.get_mut(&flow) else {
@@ -224,7 +216,6 @@ impl Isolator {
         lane
     }
 
-    /// Isolates a flow that congests an output, and sends a message upstream.
     fn isolate(&mut self, now: Time, port: PortId, input: PortId, flow: Flow) {
         let until = now.saturating_add(self.hold);
         let entry = self.outputs[port.index()].entry(now, flow);
@@ -237,7 +228,6 @@ impl Isolator {
         self.send_upstream(now, port, input, flow);
     }
 
-    /// Sends a Congestion Isolation Message to where the flow comes from.
     fn send_upstream(&mut self, now: Time, port: PortId, input: PortId, flow: Flow) {
         let half = Span::from_ps(self.hold.as_ps() / 2);
         self.outputs[port.index()].entry(now, flow).message_at = now.saturating_add(half);
@@ -257,7 +247,6 @@ impl Isolator {
         }
     }
 
-    /// The port and lane of a dense index, if it is one of the two lanes.
     fn split(&self, output: PortVl) -> Option<(PortId, usize)> {
         let lane = (output.0 % self.vls) as usize;
         let port = PortId::new((output.0 / self.vls) as usize);
@@ -317,7 +306,7 @@ impl SwitchControl for Isolator {
         };
         let number = self.outputs[input.index()].number;
         let Output { lanes, flows, .. } = &self.outputs[port.index()];
-        // The other lane holds no packet: all its packets came before.
+        // All packets of the other lane came earlier.
         flows.get(&flow).is_some_and(|entry| {
             usize::from(entry.isolated) == lane
                 && entry.input == number
@@ -394,8 +383,6 @@ impl SwitchControl for Isolator {
     }
 }
 
-/// Nothing of it changes during a run.
 impl Settings for Isolator {}
 
-/// An output changes by its own packets, and by messages that have arrived.
 impl PerPortVl for Isolator {}

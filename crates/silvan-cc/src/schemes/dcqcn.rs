@@ -1,15 +1,11 @@
 //! DCQCN (Y. Zhu et al., "Congestion control for large-scale RDMA deployments", SIGCOMM 2015).
 //!
-//! - **CP**, the switch: a packet is marked with a probability that rises with its output's queue, as in RED: 0 up to
-//!   Kmin, Pmax at Kmax, 1 beyond (figure 5).
-//! - **NP**, the receiver: one notification per flow in N microseconds if marked packets arrive (figure 6):
-//!   `control.feedback.coalesce`.
-//! - **RP**, the sender: a notification cuts the flow's rate by alpha / 2 and raises alpha, which falls without
-//!   notifications. A timer and a byte counter raise the rate, in five steps of fast recovery, then additively, then
-//!   faster (section 3.1, figure 7).
+//! - **CP**: marks by the output's queue, as in RED: 0 up to Kmin, Pmax at Kmax, 1 beyond (figure 5).
+//! - **NP**: one notification per flow in N us of marks (figure 6): `control.feedback.coalesce`.
+//! - **RP**: a notification cuts the rate by alpha / 2 and raises alpha. A timer and a byte counter raise the rate, in
+//!   five steps of fast recovery, then additively, then faster (section 3.1, figure 7).
 //!
-//! Marks depend on an output's queue over all input buffers of its switch. A flow that is back at the rate of its link
-//! loses its state, as the adapter frees the rate limiter.
+//! A flow that is back at its link's rate loses its state.
 
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
@@ -95,7 +91,7 @@ fn mbit(rate: u64) -> Rate {
 /// notification.
 const COST: Cost = Cost::new(14, 0, 30, "notifications");
 
-/// The paper's thresholds are for links of this rate.
+/// Rate of the links that the paper's thresholds are for.
 const PUBLISHED_GBPS: f64 = 40.0;
 
 impl Scheme for Dcqcn {
@@ -147,25 +143,19 @@ impl Scheme for Dcqcn {
     }
 }
 
-/// A flow that has been notified, until it is at the rate of its link again. Rates are parts of the
-/// link's.
+/// State of a notified flow until it is at its link's rate again. Rates are parts of the link's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limiter {
     /// R_C, at which it sends.
     current: f64,
-    /// R_T, which it recovers to.
+    /// R_T, the target of the recovery.
     target: f64,
     alpha: f64,
-    /// Time of the next decrease of alpha.
     alpha_due: Time,
-    /// Time of the timer's next increase of the rate.
     rate_due: Time,
-    /// Payload since the byte counter last raised the rate.
     bytes: u64,
-    /// Raises by the timer and by the byte counter since the last notification.
     by_timer: u32,
     by_bytes: u32,
-    /// Earliest start of the next packet.
     next: Time,
 }
 
@@ -190,7 +180,6 @@ impl ReactionPoint {
         known.map_or(1.0, |limiter| limiter.current)
     }
 
-    /// Lets the timers of a flow expire that have by `now`, in their order.
     fn catch_up(&self, limiter: &mut Limiter, now: Time) {
         while limiter.current < 1.0 && limiter.alpha_due.min(limiter.rate_due) <= now {
             if limiter.alpha_due <= limiter.rate_due {
@@ -218,7 +207,7 @@ impl ReactionPoint {
         }
         limiter.target = limiter.target.min(1.0);
         limiter.current = (limiter.target + limiter.current) / 2.0;
-        // Halving the distance never arrives; a millionth of the rate is nothing to a packet's time.
+        // Halving the distance never arrives; a millionth of the rate does not change a packet's time.
         if limiter.current > 1.0 - 1e-6 {
             limiter.current = 1.0;
         }
@@ -309,7 +298,6 @@ impl SourceControl for ReactionPoint {
     }
 }
 
-/// Nothing of it changes during a run.
 impl Settings for ReactionPoint {}
 
 impl PerHost for ReactionPoint {}

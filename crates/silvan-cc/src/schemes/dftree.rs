@@ -1,12 +1,8 @@
 //! dFtree, lanes that follow hotspots (W. L. Guay, S.-A. Reinemo, O. Lysne, T. Skeie, "dFtree: a fat-tree routing
 //! algorithm using dynamic allocation of virtual lanes to alleviate congestion in InfiniBand networks", NDM 2011).
 //!
-//! Flows to a hotspot move to the *slow* lane. All other flows stay on the *fast* lane, so they do not wait behind
-//! hotspot flows. No flow slows down: senders wait for the hotspot as before.
-//!
-//! The paper's subnet manager finds hotspots by counters and gives their paths another lane. Here a switch marks
-//! packets that wait for a host with more than `threshold` waiting bytes, and a notified sender moves its flow for
-//! `hold`. Switches inside the fabric mark nothing: a port that waits for credits there is no hotspot.
+//! Flows to a hotspot move to the *slow* lane. Here a switch marks packets for a host with more than `threshold`
+//! waiting bytes, in place of the paper's subnet manager; a notified sender moves its flow for `hold`.
 
 use silvan_core::{Bytes, Span, Time, Vl};
 
@@ -38,7 +34,6 @@ parameters! {
     }
 }
 
-/// The lane of flows to hotspots, and the one of all others.
 const SLOW: u8 = 1;
 const FAST: u8 = 0;
 
@@ -49,7 +44,6 @@ impl Scheme for Dftree {
     type Switch = HotspotMarker;
     type Source = LaneByHotspot;
 
-    /// A flow need not be notified of each packet.
     const DEFAULTS: Defaults = Defaults {
         coalesce: Some(Span::from_us(50)),
         ..Defaults::CNP
@@ -119,7 +113,6 @@ impl Scheme for Dftree {
 #[derive(Clone, Debug)]
 pub struct HotspotMarker {
     threshold: u32,
-    /// True for each Port VL that leads to a host.
     to_host: Vec<bool>,
     marked: Vec<u64>,
 }
@@ -138,7 +131,6 @@ impl SwitchControl for HotspotMarker {
     }
 }
 
-/// Nothing of it changes during a run.
 impl Settings for HotspotMarker {}
 
 impl PerPortVl for HotspotMarker {}
@@ -147,7 +139,7 @@ impl PerPortVl for HotspotMarker {}
 #[derive(Clone, Debug)]
 pub struct LaneByHotspot {
     hold: Span,
-    /// End of each notified flow's time in the slow lane, by its source.
+    /// By source: end of each notified flow's time in the slow lane.
     hot_until: Vec<FlowTable<Time>>,
 }
 
@@ -169,7 +161,7 @@ impl SourceControl for LaneByHotspot {
             match flows.get_mut(key(flow)) {
                 Some(hot) => *hot = until,
                 None => {
-                    // Flows whose time is over leave when the table grows.
+                    // Expired flows leave when the table grows.
                     flows.insert(key(flow), until, |_, until| now < *until);
                 }
             }
@@ -178,7 +170,6 @@ impl SourceControl for LaneByHotspot {
     }
 }
 
-/// Nothing of it changes during a run.
 impl Settings for LaneByHotspot {}
 
 impl PerHost for LaneByHotspot {}

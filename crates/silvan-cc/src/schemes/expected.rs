@@ -1,16 +1,13 @@
-//! Messages to an output that have not arrived.
-
 use std::collections::VecDeque;
 
 use silvan_core::Time;
 
 use crate::hooks::PortMessage;
 
-/// The messages that an output expects, in the order in which they arrive.
+/// Messages on their way to an output, in the order of arrival.
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     messages: VecDeque<PortMessage>,
-    /// Arrival time of the first message.
     due: Time,
 }
 
@@ -22,13 +19,12 @@ impl Expected {
         }
     }
 
-    /// Returns true if a message has arrived.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.due <= now
     }
 
-    /// Keeps a message until it arrives; those of one instant are in the order of what they say.
+    /// Messages of one instant are ordered by content.
     pub fn add(&mut self, message: PortMessage) {
         let later = self.messages.iter().rev();
         let later = later.take_while(|other| **other > message).count();
@@ -36,7 +32,6 @@ impl Expected {
         self.due = self.messages[0].arrives;
     }
 
-    /// The first message that has arrived.
     #[inline]
     pub fn receive(&mut self, now: Time) -> Option<PortMessage> {
         if !self.is_due(now) {

@@ -1,19 +1,16 @@
-//! Parts that schemes with a state for each flow share: a table for each host.
-
 use silvan_core::{Span, Time};
 
 use crate::flow_table::{FlowTable, key};
 use crate::hooks::{Flow, FlowLimit};
 
-/// The flows of one host, and how fast its link is.
 #[derive(Clone, Debug)]
 struct Sender<V> {
-    /// Payload that its link carries in a picosecond, in bytes, by the fullest packet that it has started.
+    /// Link rate in bytes of payload per picosecond, by the fullest packet that was started.
     payload_rate: f64,
     flows: FlowTable<V>,
 }
 
-/// A state for each flow that has sent something. A queue pair keeps its state while it is idle.
+/// State of each flow that has sent something. A queue pair keeps its state while it is idle.
 #[derive(Clone, Debug)]
 pub(super) struct Senders<V>(Vec<Sender<V>>);
 
@@ -26,26 +23,22 @@ impl<V: Copy + Default> Senders<V> {
         Self(vec![sender; hosts])
     }
 
-    /// The state of a flow that has sent something.
     #[inline]
     pub fn get(&self, flow: Flow) -> Option<&V> {
         self.0[flow.source.index()].flows.get(key(flow))
     }
 
-    /// Prefetches the state of a flow.
     #[inline]
     pub fn prefetch(&self, flow: Flow) {
         self.0[flow.source.index()].flows.prefetch(key(flow));
     }
 
-    /// Returns the state of a flow, to change it.
     #[inline]
     pub fn get_mut(&mut self, flow: Flow) -> Option<&mut V> {
         self.0[flow.source.index()].flows.get_mut(key(flow))
     }
 
-    /// The state of a flow that starts a packet; `first` is that of a flow that has sent nothing so far. The first
-    /// argument of `first` is what its link carries, the second one the states of its host's other flows.
+    /// `first` makes it from the link's payload rate and the host's other flows.
     #[inline]
     pub fn sending(
         &mut self,
@@ -68,14 +61,13 @@ impl<V: Copy + Default> Senders<V> {
         }
     }
 
-    /// Returns the payload rate of the host's link, in bytes per picosecond.
+    /// In bytes per picosecond.
     #[inline]
     pub fn payload_rate(&self, flow: Flow) -> f64 {
         self.0[flow.source.index()].payload_rate
     }
 
-    /// The limits of a host's flows. `rate` is given what the link carries and the state, and gives the rate in bytes
-    /// of payload in a picosecond.
+    /// `rate` maps the link's payload rate and a state to payload bytes per picosecond.
     pub fn limits(&self, host: usize, rate: impl Fn(f64, &V) -> f64) -> Vec<FlowLimit> {
         let sender = &self.0[host];
         let link = sender.payload_rate;
@@ -85,8 +77,7 @@ impl<V: Copy + Default> Senders<V> {
     }
 }
 
-/// Returns the start of the next packet, at a part of the link's rate, after a packet that takes `wire_time` on the
-/// link.
+/// Start of the next packet at a part of the link's rate, after a packet that takes `wire_time`.
 #[inline]
 pub(super) fn paced(now: Time, wire_time: Span, part: f64) -> Time {
     if part >= 1.0 {
@@ -96,13 +87,11 @@ pub(super) fn paced(now: Time, wire_time: Span, part: f64) -> Time {
     now.saturating_add(Span::from_ps(gap.round() as u64))
 }
 
-/// Picoseconds of a span as a number to compute with.
 #[inline]
 pub(super) fn ps(span: Span) -> f64 {
     span.as_ps() as f64
 }
 
-/// Common parts of the schemes' tests: a fabric of two hosts at 100 Gbit/s with packets of 1,000 bytes.
 #[cfg(test)]
 pub(super) mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]

@@ -65,12 +65,9 @@ impl SwitchControl for Marker {
     }
 }
 
-/// A flow that is below the rate of its link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slow {
-    /// Part of the link's rate.
     rate: f64,
-    /// Earliest start of the next packet.
     next: Time,
 }
 

@@ -1,12 +1,8 @@
 //! HPCC (Y. Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, algorithm 1).
 //!
-//! Every switch writes its queue, its sent bytes and the time into each packet. The sender computes the bytes in flight
-//! on each link of the path, as a part of the link's capacity in a base round trip. It sets its window so that the
-//! busiest link reaches eta: in proportion, or by a small step for `max-stage` round trips. It sends a window per base
-//! round trip.
-//!
-//! Times replace the paper's sequence numbers: an acknowledgement starts a new round if its packet was sent after the
-//! last change of the reference window. A link that a packet has not passed before is measured from the next packet on.
+//! Switches write queue, sent bytes and time into packets. The sender sets its window so that the busiest link's bytes
+//! in flight reach eta, in proportion or by a small step for `max-stage` round trips. Times replace sequence numbers; a
+//! link is measured from its second packet on.
 
 use silvan_core::prefetch::prefetch;
 use silvan_core::{Bytes, HostId, Span, Time};
@@ -104,7 +100,6 @@ impl Scheme for Hpcc {
     }
 }
 
-/// Last known state of a link of a path.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     output: PortVl,
@@ -124,22 +119,18 @@ impl Link {
     }
 }
 
-/// A flow. Amounts are bytes of payload.
+/// Amounts are bytes of payload.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     /// W and W^c of the paper.
     window: f64,
     reference: f64,
-    /// U: bytes in flight as a part of what the busiest link carries in a base round trip.
+    /// U: bytes in flight relative to the busiest link's capacity in a base round trip.
     utilisation: f64,
-    /// incStage.
     stage: u32,
     in_flight: u64,
-    /// Time of the last change of the reference window.
     round: Time,
-    /// Earliest start of the next packet.
     next: Time,
-    /// Index of the path's first link among the links of its host, and number of links.
     first_link: u32,
     links: u32,
 }
@@ -152,21 +143,19 @@ pub struct Windows {
     additive: f64,
     base_rtt: f64,
     senders: Senders<State>,
-    /// By host, the links of its flows' paths.
     links: Vec<Vec<Link>>,
 }
 
 impl Windows {
-    /// The window of a flow that has sent something, in bytes of payload.
+    /// In bytes of payload; `None` before the first packet.
     pub fn window(&self, flow: Flow) -> Option<f64> {
         self.senders.get(flow).map(|state| state.window)
     }
 
-    /// MeasureInflight of the paper: `None` if no link was passed before.
     fn measure(&self, before: &[Link], hops: &[Hop]) -> Option<(f64, f64)> {
         let mut busiest = None;
         for (hop, last) in hops.iter().zip(before) {
-            // An acknowledgement may have overtaken another one.
+            // An acknowledgement may have overtaken another.
             let passed = hop.at.checked_since(last.at).map_or(0.0, ps);
             if hop.output != last.output || passed == 0.0 {
                 continue;

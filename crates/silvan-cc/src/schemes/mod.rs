@@ -1,16 +1,9 @@
 //! All congestion-control schemes, a module each, and their list.
 //!
-//! A scheme is a type with parameters that implements [`Scheme`]. It has a part for the switches and a part for the
-//! hosts, in terms of the [hooks](crate::hooks). A line in the list at the end of this file registers it:
-//!
-//! - [`parameters!`](crate::parameters) declares its parameters, once;
-//! - `control.scheme = "NAME"` chooses it or one of its [variants](Variant), whose settings are the defaults of its
-//!   parameters;
-//! - `[control.NAME]` holds its parameters, with the same checks and hints as any other section;
-//! - the reference of scenario keys and the JSON schema describe it, and commands list it;
-//! - [`SchemeName::build`] builds it as one of [`AnySwitch`] and [`AnySource`], for which an engine is compiled.
-//!
-//! The guide's page "How to add a congestion-control scheme" builds a scheme step by step.
+//! A type that implements [`Scheme`] has parts for switches and hosts in terms of [hooks](crate::hooks).
+//! [`parameters!`](crate::parameters) declares its parameters, and a line at the end of this file registers it for
+//! `control.scheme`, `[control.NAME]`, its [variants](Variant), reference, schema and [`SchemeName::build`]. The
+//! guide's page "How to add a congestion-control scheme" builds one.
 //!
 //! ```
 //! use silvan_cc::schemes::SchemeName;
@@ -71,7 +64,6 @@ impl Separate {
     }
 }
 
-/// Takes the parts of a scheme instead of an engine.
 struct Parts;
 
 impl EngineChoice for Parts {
@@ -107,8 +99,7 @@ pub trait EngineChoice {
     /// No congestion control.
     fn none(self) -> Self::Engine;
 
-    /// Another scheme that an engine is compiled for alone; it has a part of its own for each Port VL and each
-    /// host.
+    /// Another scheme that an engine is compiled for alone; it has a part of its own for each Port VL and each host.
     fn own<S, C>(self, switch: S, source: C) -> Self::Engine
     where
         S: PerPortVl + Settings + Into<SeparateSwitch> + 'static,

@@ -1,20 +1,14 @@
-//! NSCC, the sender's congestion control of Ultra Ethernet ("network-signaled congestion control", UE Specification
-//! 1.0, section 3.6.13), as in the consortium's reference simulator.
-//!
-//! Every acknowledgement has two signals: the mark of its packet, and the waiting time in queues, which is its round
-//! trip less the shortest round trip. They make four cases:
+//! NSCC of Ultra Ethernet ("network-signaled congestion control", UE Specification 1.0, section 3.6.13), as in the
+//! consortium's reference simulator.
 //!
 //! | | waited less than the target | waited longer |
 //! |---|---|---|
-//! | no mark | the window grows in proportion to the distance; fast, if nothing waits at all | it grows by a fair share |
-//! | mark | nothing | it falls in proportion to the excess of the smoothed delay, once in a round trip |
+//! | no mark | the window grows by the distance; fast, if nothing waits | it grows by a fair share |
+//! | mark | nothing | it falls by the excess of the smoothed delay, once in a round trip |
 //!
 //! If far less than the largest window arrives in a round trip, and packets wait for four targets, the window is set to
-//! the arrived bytes (quick adapt). Packets in flight at that time do not count any more.
-//!
-//! A lossless fabric sends no negative acknowledgements, so answers to trimmed packets are missing. The target is that
-//! of a network without trimming: one base round trip. Switches mark from one bandwidth-delay product of the base round
-//! trip on, and all packets from four on. The reference has a fifth and four fifths of a queue of five.
+//! the arrived bytes (quick adapt). Without trimming, the target is one base round trip. Switches mark from one
+//! bandwidth-delay product on, all packets from four; the reference has a fifth and four fifths of five.
 
 use silvan_core::{Bytes, HostId, Span, Time};
 
@@ -67,9 +61,8 @@ const REFERENCE_RTT_PS: f64 = 12e6;
 const LARGEST: f64 = 1.5;
 /// Queueing delay below which a packet has not waited.
 const NO_DELAY_PS: f64 = 1e6;
-/// Weight of a delay in the smoothed one.
 const DELAY_WEIGHT: f64 = 0.0125;
-/// Part of the excess by which the window falls, and the least that is kept.
+/// Part of the excess by which the window falls, and the smallest remaining part.
 const GAMMA: f64 = 0.8;
 const LEAST_KEPT: f64 = 0.5;
 /// Quick adapt: targets that a packet has waited, and the part of the largest window that must not have arrived.
@@ -138,27 +131,25 @@ impl Scheme for Nscc {
     }
 }
 
-/// A flow. Amounts are bytes of payload, delays picoseconds.
+/// Amounts are bytes of payload, delays picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     window: f64,
     in_flight: u64,
-    /// The shortest round trip.
     base_rtt: f64,
     smoothed_delay: f64,
-    /// Increase of the next adjustment, times the window.
     increase: f64,
-    /// Payload since the last adjustment, and when that was.
+    /// Payload since the last adjustment, and its time.
     received: f64,
     adjusted: Time,
     decreased: Time,
-    /// Payload since nothing has waited, and whether the window grows fast.
+    /// Payload since the last wait; true if the window grows fast.
     unhindered: f64,
     fast: bool,
     /// Payload in this period of quick adapt, and its end; zero before the first.
     achieved: f64,
     period_end: Time,
-    /// Payload that was in flight at the last quick adapt, and how much of that has arrived.
+    /// Payload in flight at the last quick adapt, and its arrived part.
     to_ignore: f64,
     ignored: f64,
 }
@@ -173,12 +164,11 @@ pub struct Windows {
     senders: Senders<State>,
 }
 
-/// The reference's amounts, scaled to the rate of a link.
 #[derive(Clone, Copy)]
 struct Scale {
-    /// Bytes of payload in a picosecond.
+    /// Bytes of payload per picosecond.
     link: f64,
-    /// Bandwidth-delay products of the reference.
+    /// In bandwidth-delay products of the reference.
     size: f64,
 }
 
@@ -201,7 +191,7 @@ impl Windows {
         state.in_flight == 0 || state.in_flight as f64 + self.mtu <= state.window
     }
 
-    /// The smoothed delay; a long one without a mark counts for a quarter of a base round trip.
+    /// A long delay without a mark counts for a quarter of a base round trip.
     fn smooth(&self, state: &mut State, delay: f64, marked: bool) {
         let counted = if !marked && delay > self.target {
             state.base_rtt / 4.0
@@ -211,8 +201,7 @@ impl Windows {
         state.smoothed_delay = DELAY_WEIGHT * counted + (1.0 - DELAY_WEIGHT) * state.smoothed_delay;
     }
 
-    /// Returns true if the acknowledgement must not change the window. The window has just been set to the arrived
-    /// bytes, or the packet was on its way then.
+    /// Returns true if the acknowledgement must not change the window, because of quick adapt.
     fn adapts(&self, state: &mut State, now: Time, delay: f64, marked: bool, scale: Scale) -> bool {
         let mut done = false;
         if state.ignored < state.to_ignore && marked {
@@ -237,7 +226,6 @@ impl Windows {
         done
     }
 
-    /// Handles an acknowledgement of `bytes` bytes.
     fn acknowledged(
         &self,
         state: &mut State,
@@ -271,7 +259,7 @@ impl Windows {
         state.window = state.window.clamp(bounds.0, bounds.1);
     }
 
-    /// Proportional increase, or the fast one after a window's worth of packets that have not waited.
+    /// Proportional increase, or the fast one after a window of packets that have not waited.
     fn grow(&self, state: &mut State, bytes: f64, delay: f64, scale: Scale) {
         if delay < NO_DELAY_PS {
             state.unhindered += bytes;
@@ -289,7 +277,6 @@ impl Windows {
         }
     }
 
-    /// Multiplicative decrease.
     fn shrink(&self, state: &mut State, now: Time) {
         state.fast = false;
         state.unhindered = 0.0;

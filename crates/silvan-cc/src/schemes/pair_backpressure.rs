@@ -1,12 +1,9 @@
-//! Backpressure on pairs of endpoints, in the manner of Slingshot (D. De Sensi, S. Di Girolamo, K. H. McMahon, D.
-//! Roweth, T. Hoefler, "An in-depth analysis of the Slingshot interconnect", SC 2020; US patent 12,267,229).
+//! Backpressure on pairs of endpoints, like Slingshot (D. De Sensi, S. Di Girolamo, K. H. McMahon, D. Roweth, T.
+//! Hoefler, "An in-depth analysis of the Slingshot interconnect", SC 2020; US patent 12,267,229).
 //!
-//! The switch before a destination marks packets while more than a threshold waits for the host. The source keeps a
-//! window for each pair of source and destination. The first marked acknowledgement of a round trip halves the window,
-//! down to a few packets. Without marks it grows, twice as fast after each round trip. So only pairs that contribute to
-//! the congestion of an endpoint slow down. Congestion inside the fabric marks no packets: adaptive routing handles it.
-//!
-//! The window bounds the bytes in flight of a pair, and so the queue of a host: pairs times `window`.
+//! The last switch marks packets while a host's queue exceeds a threshold. The first mark of a round trip halves the
+//! pair's window; without marks it grows, twice as fast after each round trip. Adaptive routing handles congestion
+//! inside the fabric.
 
 use silvan_core::{Bytes, HostId, Span, Time};
 
@@ -52,7 +49,7 @@ parameters! {
     }
 }
 
-/// Time whose traffic fits into a window that is not given: a few hops and the way back.
+/// Default window in time: a few hops and the way back.
 const ROUND_TRIP: Span = Span::from_us(4);
 
 /// Registers: threshold and queue length of a port to a host; bytes in flight of a pair, its window and step, the start
@@ -98,7 +95,7 @@ impl Scheme for PairBackpressure {
 
     fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let carried = facts.base_rtt_ns() as f64 * facts.link_gbps() / 8.0;
-        // A packet more, as windows hold whole ones.
+        // One more packet, as windows hold whole packets.
         let product = bytes(carried.ceil() as u64 + facts.mtu.as_u64());
         let summary = "a window and a threshold of what a link carries in the base round trip";
         vec![
@@ -142,10 +139,8 @@ impl Scheme for PairBackpressure {
 #[derive(Clone, Debug)]
 pub struct LastHop {
     threshold: u64,
-    /// By port, whether its cable leads to a host.
     to_host: Vec<bool>,
     vls: u32,
-    /// By port and lane.
     marked: Vec<u64>,
 }
 
@@ -163,19 +158,16 @@ impl SwitchControl for LastHop {
     }
 }
 
-/// A source and a destination.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pair {
-    /// Window in bytes of payload.
+    /// In bytes of payload.
     window: f64,
     in_flight: u64,
-    /// Bytes that the window grows by in this round trip.
+    /// Growth in this round trip, in bytes.
     step: f64,
-    /// Start of this round trip, which ends with the acknowledgement of a packet sent since.
     round: Time,
-    /// Time of the window's last decrease. Packets sent before do not count against it.
+    /// Last decrease. Marks of packets sent before do not count.
     fell: Time,
-    /// The last round trip.
     rtt: Span,
 }
 
@@ -184,19 +176,18 @@ struct Pair {
 pub struct Pairs {
     most: f64,
     least: f64,
-    /// Increase in bytes.
+    /// In bytes.
     increase: f64,
     mtu: f64,
     senders: Senders<Pair>,
 }
 
 impl Pairs {
-    /// The window of a pair that has sent something, in bytes.
+    /// In bytes; `None` before the first packet.
     pub fn window(&self, flow: Flow) -> Option<f64> {
         self.senders.get(flow).map(|pair| pair.window)
     }
 
-    /// Returns true if the window lets another packet of MTU size start.
     fn is_open(&self, pair: &Pair) -> bool {
         pair.in_flight == 0 || pair.in_flight as f64 + self.mtu <= pair.window
     }
@@ -218,7 +209,7 @@ impl SourceControl for Pairs {
 
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, pair| {
-            // A pair that nothing slows down has no limit, and before the first round trip nothing is known.
+            // A pair at the largest window has no limit; before the first round trip nothing is known.
             if pair.window >= self.most || pair.rtt == Span::ZERO {
                 return link;
             }
@@ -273,10 +264,8 @@ impl SourceControl for Pairs {
     }
 }
 
-/// Nothing of it changes during a run.
 impl Settings for LastHop {}
 
-/// Nothing of it changes during a run.
 impl Settings for Pairs {}
 
 #[cfg(test)]

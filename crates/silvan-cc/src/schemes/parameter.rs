@@ -1,7 +1,5 @@
-//! Parameters of schemes, each declared once.
-//!
-//! [`parameters!`](crate::parameters) turns a declaration into the table of a scenario, with schema, defaults and
-//! checks of bounds. It also makes the data of commands: bounds, their source and ranges to search.
+//! Parameters of schemes: [`parameters!`](crate::parameters) makes the scenario's table, schema, defaults, bounds and
+//! search ranges.
 
 use schemars::Schema;
 use serde_json::Value;
@@ -16,10 +14,7 @@ pub trait Declared {
         Vec::new()
     }
 
-    /// Checks each parameter by its declared bounds.
-    ///
-    /// # Errors
-    /// The first at fault, with a hint.
+    /// Checks each parameter by its declared bounds. Errors: the first at fault, with a hint.
     fn check_bounds(&self) -> Result<(), SchemeError> {
         Ok(())
     }
@@ -108,17 +103,14 @@ impl Bounds {
     }
 }
 
-/// The next number above one that is not negative.
 fn above_next(value: f64) -> f64 {
     f64::from_bits(value.to_bits() + 1)
 }
 
-/// The next number below one that is positive.
 fn below_next(value: f64) -> f64 {
     f64::from_bits(value.to_bits() - 1)
 }
 
-/// A number as TOML reads it.
 fn number(value: f64) -> String {
     value.to_string()
 }
@@ -306,10 +298,7 @@ impl BoundCheck {
         SchemeError::new(self.key, message, format!("write e.g. {example}"))
     }
 
-    /// Checks a value by bounds that are its own.
-    ///
-    /// # Errors
-    /// The value is outside.
+    /// Checks a value by bounds that are its own. Errors: the value is outside.
     pub fn own<V: ParameterValue>(
         self,
         bounds: Bounds,
@@ -354,10 +343,7 @@ impl BoundCheck {
         }
     }
 
-    /// Checks that a value is above that of another key, if both are given, and at most a number.
-    ///
-    /// # Errors
-    /// It is not.
+    /// Checks that a value is above that of another key, if both are given, and at most a number. Errors: it is not.
     pub fn above<V: ParameterValue>(
         self,
         value: &V,
@@ -403,7 +389,6 @@ pub fn add_bounds<T: Declared>(schema: &mut Schema) {
             }
             Bounds::Whole(least, most) => {
                 add("minimum", least.into());
-                // The type says it already.
                 if most < u64::from(u32::MAX) {
                     add("maximum", most.into());
                 }

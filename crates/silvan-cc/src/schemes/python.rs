@@ -61,7 +61,7 @@ impl Scheme for Python {
         }
     }
 
-    /// The functions are compiled in Python, which starts such a run with them in place.
+    /// Python compiles the functions and starts such a run with them.
     fn build(&self, _: &Setup<'_>) -> Result<(Callbacks, Callbacks), SchemeError> {
         let message = "the scheme is in Python, which this program does not run";
         Err(SchemeError::new(

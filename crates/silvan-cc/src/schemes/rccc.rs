@@ -1,26 +1,15 @@
-//! RCCC, the receiver's congestion control of Ultra Ethernet ("receiver-credit congestion control", UE Specification
-//! 1.0, section 3.6), as in the consortium's reference simulator, over lossless links.
+//! RCCC of Ultra Ethernet ("receiver-credit congestion control", UE Specification 1.0, section 3.6), as in the
+//! consortium's reference simulator, over lossless links.
 //!
-//! A flow may send while it has credit. Each packet carries the size of the backlog behind it. The receiver returns
-//! credit in pulls of a packet, at a little less than its own rate, so pulled packets find no queue.
+//! A flow sends while it has credit; packets carry their backlog. The receiver returns credit in pulls, a little below
+//! its rate: credit at the sender + packets and pulls on their way + returnable credit = the window.
 //!
-//! ```text
-//! credit at the sender + packets and pulls on their way + credit that the receiver has to return = the window
-//! ```
+//! Pulls go to flows with less credit than a packet, then to flows with more backlog than credit, in turn or least
+//! backlog first (Homa: Montazeri et al. 2018, section 3.4), then to flows at rest, up to the window.
 //!
-//! Order of pulls:
-//!
-//! 1. Flows with less credit than a packet, so that they can report their backlog.
-//! 2. Flows with more backlog than credit, in turn, or least backlog first, which is Homa's order (Montazeri et al.
-//!    2018, section 3.4).
-//! 3. Flows at rest, up to the window: they may start without a pull.
-//!
-//! The reference drops packets of a burst of many first windows, and pulls them again. Lossless links must let the
-//! burst in: unrequested packets take their time from the pulls, unless the base round trip before had time for them.
-//! The receiver has no clock: each arrival decides on the pulls of the next base round trip.
-//!
-//! With `marks`, bottlenecks in the fabric count, too. Switches mark packets by the length of their queues. If the
-//! smoothed part of marked packets is above a target, the receiver pulls more slowly ([`marks`]).
+//! Lossless links let bursts of first windows in: unrequested packets take time from the pulls, unless the base round
+//! trip before had time. Each arrival decides on the pulls of the next base round trip. With `marks`, pulls slow down
+//! above a target ([`marks`]).
 
 mod flow;
 mod marks;
@@ -99,11 +88,11 @@ parameters! {
     }
 }
 
-/// Registers: the time of the next pull and the spare time; a flow's credit; at its receiver, its returnable credit,
-/// its unrequested bytes, its backlog, and its place in the queue.
+/// Registers: time of the next pull and spare time; a flow's credit; at its receiver, its returnable credit,
+/// unrequested bytes, backlog and place in the queue.
 const COST: Cost = Cost::new(0, 12, 16, "pulls");
 /// Further registers with marks: part of the rate, smoothed part of marks, three counts, end of the interval, time of
-/// the next pull by that rate; Kmin, Kmax, slope and queue length at a port.
+/// the next pull; Kmin, Kmax, slope and queue length at a port.
 const COST_OF_MARKS: Cost = Cost::new(14, 12 + 22, 16, "pulls");
 
 impl Scheme for Rccc {
@@ -147,7 +136,7 @@ impl Scheme for Rccc {
                 .own("order", order)
                 .own("marks", marks);
             match marks {
-                // Receivers see the marks; nothing needs to be sent for them.
+                // Receivers see the marks; no notification is needed.
                 true => variant.carrier("none"),
                 false => variant,
             }
@@ -204,10 +193,10 @@ impl Scheme for Rccc {
     }
 }
 
-/// Parameters that are equal at all hosts. Amounts are bytes of payload.
+/// Amounts are bytes of payload.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// Time ahead of now for which pulls are decided.
+    /// Pulls are decided this far ahead.
     horizon: Span,
     window: i64,
     mtu: i64,
@@ -216,26 +205,24 @@ struct Rules {
     marks: bool,
 }
 
-/// A host that receives.
 #[derive(Clone, Debug, Default)]
 struct Receiver {
     flows: FlowTable<Remote>,
-    /// Flows with a backlog, and flows at rest that are owed something.
+    /// Flows with a backlog, and flows at rest with returnable credit.
     active: VecDeque<u32>,
     resting: VecDeque<u32>,
-    /// The end of the schedule, by what the receiver takes: no pull may be sent before.
+    /// End of the schedule: no earlier pull.
     next: Time,
-    /// Time of the next pull by the rate that marks leave; never after `next` without marks.
+    /// Next pull by the rate that marks leave; never after `next` without marks.
     slowed: Time,
-    /// A flow of which a packet will arrive, if [`Remote::will_arrive`] says so. Kept with marks alone.
+    /// A flow with a packet to come, if [`Remote::will_arrive`] is true. Only with marks.
     witness: u32,
     /// True if flows without credit may be in the queue, because marks left no time for their pulls.
     holds: bool,
-    /// Time at the end of the past schedule without pulls, at most a base round trip; unrequested packets use it.
+    /// Time without pulls at the end of the past schedule, at most a base round trip, for unrequested packets.
     spare: Span,
-    /// Time that it takes for a byte of payload, in ps, by the fullest packet that has arrived.
+    /// Receive time of a byte of payload in ps, by the fullest packet.
     byte_time: f64,
-    /// Part of the pull rate that marks leave.
     marks: marks::PullRate,
 }
 
@@ -247,36 +234,32 @@ impl Receiver {
         }
     }
 
-    /// Time that so many bytes have on the schedule.
     fn takes(&self, rules: &Rules, bytes: i64) -> Span {
         let takes = bytes as f64 * self.byte_time / rules.pull_rate;
         Span::from_ps(takes.round() as u64)
     }
 
-    /// Returns the time of the next pull.
     fn due(&self) -> Time {
         self.next.max(self.slowed)
     }
 
-    /// Returns the time at which the rate is full if no packet arrives. Pulls are not sent for later times, because
-    /// they cannot be brought forward.
+    /// Time of the full rate if no packet arrives. No pull is sent later, because it could not be brought forward.
     fn latest(rules: &Rules, now: Time) -> Time {
         now.saturating_add(marks::whole_after(rules.horizon))
     }
 
-    /// Returns true if a packet of the witness will arrive.
     fn has_witness(&self, rules: &Rules) -> bool {
         let witness = self.flows.get(self.witness);
         witness.is_some_and(|flow| flow.will_arrive(rules))
     }
 
-    /// Returns true if marks leave no time for another pull, and a packet will arrive that ends this state.
+    /// Returns true if marks leave no time for another pull, and a packet to come ends this state.
     fn waits_for_rate(&self, rules: &Rules, now: Time) -> bool {
         rules.marks && self.slowed > Self::latest(rules, now) && self.has_witness(rules)
     }
 
-    /// Records the mark of a packet. The new rate also holds for pulls that are not due yet. Otherwise a moment at a
-    /// hundredth of the rate would bind the receiver for a hundred times as long.
+    /// Records a mark. The new rate holds for pulls that are not due, too: else a moment at a hundredth of the rate
+    /// would last a hundred times as long.
     fn note_mark(&mut self, rules: &Rules, now: Time, marked: bool) {
         let before = self.marks.part();
         self.marks.arrived(rules.horizon, now, marked);
@@ -286,7 +269,7 @@ impl Receiver {
         }
     }
 
-    /// Ends the schedule now at the earliest.
+    /// Moves the end of the schedule to now at least.
     fn catch_up(&mut self, rules: &Rules, now: Time) {
         if self.next < now {
             let spare = self
@@ -298,7 +281,6 @@ impl Receiver {
         }
     }
 
-    /// Makes up for bytes that have arrived without having been asked for.
     fn make_up(&mut self, rules: &Rules, now: Time, bytes: i64) {
         self.catch_up(rules, now);
         let takes = self.takes(rules, bytes).as_ps();
@@ -307,7 +289,7 @@ impl Receiver {
         self.next = self.next.saturating_add(Span::from_ps(takes - spare));
     }
 
-    /// Pulls a packet of a flow: when there is time for requested packets, at once for a flow at rest.
+    /// Pulls a packet of a flow: in its turn if requested, at once for a flow at rest.
     fn pull(&mut self, rules: &Rules, now: Time, key: u32, asked: bool, grants: &mut Grants) {
         let Some(flow) = self.flows.get_mut(key) else {
             return;
@@ -343,7 +325,6 @@ impl Receiver {
         });
     }
 
-    /// Puts a flow into the queue that it belongs to.
     fn queue(&mut self, rules: &Rules, key: u32) {
         let Some(flow) = self.flows.get_mut(key) else {
             return;
@@ -359,7 +340,7 @@ impl Receiver {
         }
     }
 
-    /// The flow with a backlog that is pulled next. It stays in the queue.
+    /// The next flow with a backlog; it stays in the queue.
     fn next_active(&mut self, rules: &Rules, now: Time) -> Option<u32> {
         // Flows without a backlog leave the queue.
         while let Some(place) = self.place_of(|flow| !flow.has_backlog(rules)) {
@@ -382,7 +363,7 @@ impl Receiver {
                 let (shortest, _, _) = flows.clone().min_by_key(|&(behind, ..)| behind)?;
                 let owed = flows.filter(|&(.., owed)| owed > 0);
                 let (behind, key, _) = owed.min_by_key(|&(behind, ..)| behind)?;
-                // A longer one gets what the shortest leaves, and must not be ahead of its next packet.
+                // A longer backlog gets the rest of the shortest, and must not be ahead of its next packet.
                 let packet = self.takes(rules, rules.mtu);
                 if behind > shortest && self.due() > now.saturating_add(packet) {
                     return None;
@@ -393,14 +374,12 @@ impl Receiver {
         Some(key)
     }
 
-    /// The place in the queue of the first flow with a backlog like this.
     fn place_of(&self, is_like: impl Fn(&Remote) -> bool) -> Option<usize> {
         self.active
             .iter()
             .position(|&key| self.flows.get(key).is_some_and(&is_like))
     }
 
-    /// Removes the next flow at rest that is owed something from its queue.
     fn take_resting(&mut self) -> Option<u32> {
         loop {
             let key = self.resting.pop_front()?;
@@ -412,7 +391,7 @@ impl Receiver {
         }
     }
 
-    /// Notes a packet that has arrived. Returns the flow, and how much of the packet has no time on the schedule.
+    /// Returns the flow, and the bytes of the packet without time on the schedule.
     fn note(&mut self, rules: &Rules, key: u32, arrival: Arrival) -> (Remote, i64) {
         let byte_time = ps(arrival.takes) / f64::from(arrival.payload.max(1));
         if self.byte_time == 0.0 || byte_time < self.byte_time {
@@ -432,7 +411,7 @@ impl Receiver {
         flow.owed += payload;
         let unasked = payload.min(flow.unasked);
         flow.unasked -= unasked;
-        // If packets take several paths, an older packet may arrive later.
+        // On several paths, an older packet may arrive later.
         if arrival.sent >= flow.reported {
             flow.reported = arrival.sent;
             flow.behind = i64::from(arrival.behind);
@@ -440,7 +419,6 @@ impl Receiver {
         (*flow, unasked)
     }
 
-    /// A packet has arrived.
     fn arrive(
         &mut self,
         rules: &Rules,
@@ -500,12 +478,12 @@ impl Credits {
         self.senders.get(flow).map(|state| state.credit)
     }
 
-    /// Returns the part of a host's pull rate that marks leave.
+    /// Part of the pull rate that marks leave.
     pub fn pull_rate(&self, host: HostId) -> f64 {
         self.receivers[host.index()].marks.part()
     }
 
-    /// Returns the credit that the destination of a flow has to return, in bytes of payload.
+    /// Returnable credit at the destination, in bytes of payload.
     pub fn owed(&self, flow: Flow) -> Option<i64> {
         let receiver = &self.receivers[flow.destination.index()];
         receiver.flows.get(key_of(flow)).map(|state| state.owed)

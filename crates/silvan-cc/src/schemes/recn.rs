@@ -1,19 +1,16 @@
-//! RECN and FBICM: packets through a congested point wait in a set-aside queue, so that other packets pass.
+//! RECN and FBICM: packets through a congested point wait in a set-aside queue, so that others pass.
 //!
-//! RECN is J. Duato, I. Johnson, J. Flich, F. Naven, P. J. García, T. Nachiondo, "A new scalable and cost-effective
-//! congestion management strategy for lossless multistage interconnection networks", HPCA 2005. FBICM is J.
-//! Escudero-Sahuquillo et al., "FBICM: efficient congestion management for high-performance networks using distributed
-//! deterministic routing", HiPC 2008. No flow slows down.
+//! J. Duato, I. Johnson, J. Flich, F. Naven, P. J. García, T. Nachiondo, "A new scalable and cost-effective congestion
+//! management strategy for lossless multistage interconnection networks", HPCA 2005. J. Escudero-Sahuquillo et al.,
+//! "FBICM: efficient congestion management for high-performance networks using distributed deterministic routing", HiPC
+//! 2008.
 //!
-//! A *set-aside queue* (SAQ) is a virtual lane other than lane 0, with separate credits. Each output has a *line* for
-//! each of its SAQs in use, which selects the packets. If many bytes wait for an output on lane 0 and congestion begins
-//! there, the output is a *root*, and the outputs upstream get a line for it. If many bytes wait on the lane of a line,
-//! the outputs upstream of this output get a line, too. A line is removed when its SAQ is empty and it has no branches
-//! upstream.
+//! A *set-aside queue* (SAQ) is a lane other than 0. If many bytes wait for an output on lane 0 and congestion begins
+//! there, it is a *root*; upstream outputs get a *line*, which selects packets for the SAQ, as for a full line. Lines
+//! without packets and branches are removed.
 //!
-//! **Order.** The first packet that an input sends into a SAQ is held until earlier packets of the line have left lane
-//! 0, or the SAQ of a shorter path. So a packet waits only for earlier packets of the same input and output; the first
-//! of these is never held.
+//! **Order.** An input's first packet in a SAQ waits until the line's earlier packets have left lane 0, or a shorter
+//! path's SAQ.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,7 +77,7 @@ parameters! {
     }
 }
 
-/// The lane of packets that go through no known root.
+/// Lane of packets through no known root.
 const NORMAL: usize = 0;
 
 /// Registers: queue length of a lane, and for the line of its set-aside queue: path and its length (four and one bytes)

@@ -1,7 +1,5 @@
-//! Random marks by the length of a queue, as in RED (Random Early Detection).
-//!
-//! A packet that leaves is marked with a probability that rises with its output's queue: 0 up to Kmin, Pmax at Kmax, 1
-//! beyond (Zhu et al. 2015, figure 5). The queue counts all input buffers of the output's switch.
+//! Random marks by an output's queue over all input buffers: 0 up to Kmin, Pmax at Kmax, 1 beyond (Zhu et al. 2015,
+//! figure 5).
 
 use silvan_core::{Bytes, Time};
 
@@ -9,11 +7,10 @@ use crate::hooks::{PacketView, PerPortVl, PortVl, QueueView, Settings, SwitchCon
 use crate::schemes::Setup;
 use silvan_core::stream::SplitMix64;
 
-/// The switches.
 #[derive(Clone, Debug)]
 pub struct RedMarker {
     k_min: f64,
-    /// Probability of a mark per byte beyond `k_min`.
+    /// Probability per byte beyond `k_min`.
     slope: f64,
     k_max: u64,
     streams: Vec<SplitMix64>,
@@ -21,7 +18,6 @@ pub struct RedMarker {
 }
 
 impl RedMarker {
-    /// Marks nothing.
     pub(super) fn off(setup: &Setup<'_>) -> Self {
         Self {
             k_min: f64::INFINITY,
@@ -32,7 +28,6 @@ impl RedMarker {
         }
     }
 
-    /// Marks from `k_min` to `k_max`, which is above it, with a probability of up to `p_max`.
     pub(super) fn new(k_min: Bytes, k_max: Bytes, p_max: f64, setup: &Setup<'_>) -> Self {
         let port_vls = setup.ports.len() * usize::from(setup.data_vls);
         Self {
@@ -69,7 +64,6 @@ impl SwitchControl for RedMarker {
     }
 }
 
-/// Nothing of it changes during a run.
 impl Settings for RedMarker {}
 
 impl PerPortVl for RedMarker {}

@@ -1,5 +1,3 @@
-//! The macro that registers schemes.
-
 /// Declares all types and functions over schemes from their list.
 ///
 /// - `schemes`: for each its module, type, name in scenarios and summary. The first is the default.

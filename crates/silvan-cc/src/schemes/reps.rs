@@ -1,15 +1,9 @@
-//! REPS, recycled entropies for packet spraying (T. Bonato et al., "REPS: recycled entropy packet spraying for adaptive load
-//! balancing and failure mitigation", EuroSys 2025), one of Ultra Ethernet's ways to spread packets.
+//! REPS (T. Bonato et al., "REPS: recycled entropy packet spraying for adaptive load balancing and failure mitigation",
+//! EuroSys 2025).
 //!
-//! The host draws an entropy for each packet, by which switches choose its path. The acknowledgement returns it: if no
-//! switch has marked the packet, the entropy is kept, and a later packet uses it again. Kept entropies are used in the
-//! order in which they came, each once; when there is none, a random one is drawn. So a path is used as often as its
-//! packets arrive unmarked.
-//!
-//! An entropy is the number of a path among those that the routing leaves to switches
-//! ([`SourceControl::select_path`]). Marks are those of the scheme next to it, or its own, if `k-min` is given. The
-//! paper's freezing mode, in which entropies are used again and again after a timeout, does not exist here: a fabric
-//! that drops nothing has no timeouts.
+//! The host draws an entropy for each packet, by which switches choose its path ([`SourceControl::select_path`]); an
+//! unmarked acknowledgement returns it for one more use. Marks are those of the other scheme, or of `k-min`. The
+//! freezing mode after timeouts is missing: a lossless fabric has none.
 
 use serde_json::Value;
 use silvan_core::{Bytes, Time};
@@ -55,23 +49,22 @@ parameters! {
     }
 }
 
-/// Most entropies that a flow keeps.
 const MOST_KEPT: usize = 32;
-/// Entropies of a field of 16 bits.
 const MOST_ENTROPIES: u32 = 1 << 16;
 
 /// Eight entropies of two bytes, which of them are valid, the next place, and how many there are; Kmin, Kmax, slope and queue
 /// length at a port.
 const COST: Cost = Cost::new(14, 0, 19, "acknowledgements");
 
-/// The longest round trip over the paths that hosts choose among, in seconds: a whole number of nanoseconds.
+/// The longest round trip over paths that hosts choose among, in seconds, rounded to nanoseconds.
 fn ecmp_rtt_s(facts: &FabricFacts<'_>) -> f64 {
     let ecmp = facts.other_routes.ecmp_base_rtt_s();
     let base_rtt_s = ecmp.unwrap_or(facts.base_rtt_s);
     (base_rtt_s * 1e9).ceil() / 1e9
 }
 
-/// A variant where hosts choose among shortest paths. Acknowledgements out of band take no path, others that of a hash.
+/// A variant where hosts choose among shortest paths. Acknowledgements out of band take no path; others take that of a
+/// hash.
 fn among_paths(variant: Variant) -> Variant {
     variant
         .set("fabric.path-choice", "ecmp")
@@ -95,7 +88,7 @@ pub fn with_swift(facts: &FabricFacts<'_>) -> Vec<Variant> {
     vec![among_paths(variant)]
 }
 
-/// Marks from one to four bandwidth-delay products.
+/// In bandwidth-delay products: from one to four.
 fn marks(facts: &FabricFacts<'_>) -> [(&'static str, Value); 2] {
     let product = nearest(ecmp_rtt_s(facts) * facts.link_gbps() * 1e9 / 8.0).max(1);
     [
@@ -163,7 +156,7 @@ impl Scheme for Reps {
     }
 }
 
-/// The entropies that a flow keeps, the oldest one first from `first` on.
+/// A ring of entropies, oldest at `first`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kept {
     entropies: [u16; MOST_KEPT],
@@ -172,7 +165,6 @@ struct Kept {
 }
 
 impl Kept {
-    /// Removes the oldest one.
     fn pop(&mut self, buffer: u8) -> Option<u16> {
         self.count = self.count.checked_sub(1)?;
         let oldest = self.entropies[usize::from(self.first)];
@@ -180,7 +172,7 @@ impl Kept {
         Some(oldest)
     }
 
-    /// Adds one, in the place of the oldest one if there is no room.
+    /// Replaces the oldest if there is no room.
     fn push(&mut self, buffer: u8, entropy: u16) {
         let place = (self.first + self.count) % buffer;
         self.entropies[usize::from(place)] = entropy;
@@ -239,7 +231,6 @@ impl SourceControl for Recycling {
     }
 }
 
-/// Nothing of it changes during a run.
 impl Settings for Recycling {}
 
 #[cfg(test)]

@@ -1,5 +1,3 @@
-//! The interface of a scheme.
-
 use std::fmt::Debug;
 
 use schemars::JsonSchema;
@@ -14,9 +12,8 @@ use super::variant::{FabricFacts, Family, Variant};
 use crate::hooks::{SettingChange, Settings, SourceControl, SwitchControl};
 use crate::notification::BecnCarrier;
 
-/// A congestion-control scheme: its parameters as a scenario gives them, and what is built from them.
-///
-/// The type is the table `[control.NAME]` of a scenario, and [`parameters!`](crate::parameters) declares it.
+/// A congestion-control scheme: the table `[control.NAME]`, declared by [`parameters!`](crate::parameters), and its
+/// parts.
 pub trait Scheme:
     Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema + Declared
 {
@@ -28,16 +25,14 @@ pub trait Scheme:
     /// Defaults of other sections while this scheme is in force.
     const DEFAULTS: Defaults = Defaults::CNP;
 
-    /// True if the scheme uses [`DataPlane::link_rate`] or [`Setup::link_rate`]: a scenario warns if no cable has that
-    /// rate.
+    /// True if it uses [`DataPlane::link_rate`] or [`Setup::link_rate`]: a scenario warns if no cable has that rate.
     const TAKES_LINK_RATE: bool = false;
 
     /// Family of the scheme; comparisons list variants in the order of families.
     const FAMILY: Family = Family::Other;
 
-    /// Returns the variants on a fabric, each with published settings or the reason why it is omitted.
-    ///
-    /// Comparisons run a scheme without variants if it is named, with the settings of the scenario.
+    /// The variants on a fabric, with published settings or the reason for their omission; without any, comparisons use
+    /// the scenario's.
     fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let _ = facts;
         Vec::new()
@@ -48,50 +43,36 @@ pub trait Scheme:
         Bytes::default()
     }
 
-    /// States what must happen for the scheme to act, as a sentence in the past tense that denies it: "no queue reached k-min, 5 KB".
-    /// Parameters have been filled in.
+    /// Why the filled-in scheme never acted, as a clause in the past tense: "no queue reached k-min, 5 KB".
     fn idle_reason(&self) -> Option<String> {
         None
     }
 
-    /// Fills in the parameters whose default depends on the rest of a scenario. Doing it twice changes
-    /// nothing.
+    /// Fills in the parameters whose default depends on the rest of a scenario. Doing it twice changes nothing.
     fn fill_in(&mut self, data_plane: &DataPlane) {
         let _ = data_plane;
     }
 
-    /// Checks the filled-in parameters, independently of the fabric. A scheme with dependent parameters checks their
-    /// declared bounds first.
-    ///
-    /// # Errors
-    /// The first fault, with a hint.
+    /// Checks the filled-in parameters, declared bounds first, independently of the fabric; the first fault with a
+    /// hint.
     fn check(&self) -> Result<(), SchemeError> {
         self.check_bounds()
     }
 
-    /// The settings of single ports, and those that change during a run.
-    ///
-    /// # Errors
-    /// The first at fault, with a hint.
+    /// The settings of single ports, and those that change during a run. Errors: the first at fault, with a hint.
     fn settings(&self, switches: &dyn Switches) -> Result<Changes, SchemeError> {
         let _ = switches;
         Ok(Changes::default())
     }
 
-    /// Checks the parameters for the fabric of a run. [`check`](Self::check) has found nothing.
-    ///
-    /// # Errors
-    /// The first at fault, with a hint.
+    /// Checks parameters that passed [`check`](Self::check) for a run's fabric; the first fault with a hint.
     fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
         let _ = setup;
         Ok(())
     }
 
-    /// Builds both parts for a fabric. [`check`](Self::check) and [`check_setup`](Self::check_setup) have found
-    /// nothing.
-    ///
-    /// # Errors
-    /// The program that runs it is not suitable.
+    /// Builds both parts after [`check`](Self::check) and [`check_setup`](Self::check_setup); fails in an unsuitable
+    /// program.
     fn build(&self, setup: &Setup<'_>) -> Result<(Self::Switch, Self::Source), SchemeError>;
 }
 
@@ -136,10 +117,7 @@ pub struct DataPlane {
 
 /// The switches of a fabric, by name and by number.
 pub trait Switches {
-    /// The switch of this name.
-    ///
-    /// # Errors
-    /// Message and hint without a key: there is none.
+    /// The switch of this name. Errors: message and hint without a key: there is none.
     fn named(&self, name: &str) -> Result<SwitchId, SchemeError>;
 
     /// The name of a switch.
@@ -162,7 +140,6 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Adds the settings of another scheme.
     #[must_use]
     pub(super) fn and(mut self, other: Self) -> Self {
         self.initial.extend(other.initial);
@@ -189,9 +166,7 @@ pub struct Setup<'a> {
     pub routes_use_lanes: bool,
     /// True if the routing has several shortest paths, among which hosts can choose.
     pub has_alternatives: bool,
-    /// True if packets wait at one place of a switch, in virtual output queues.
-    ///
-    /// The input buffers are then no single queues, and the outputs have no buffers.
+    /// True if packets wait in virtual output queues only: input buffers are no queues, outputs have none.
     pub waits_once: bool,
     /// Random seed of the run.
     pub seed: u64,

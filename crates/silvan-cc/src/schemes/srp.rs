@@ -2,9 +2,8 @@
 //! congestion avoidance through speculative reservation", HPCA 2012), SMSRP and LHRP (N. Jiang, L. Dennison, W. J.
 //! Dally, "Network endpoint congestion control for fine-grained communication", SC 2015).
 //!
-//! A host sends at once, but speculatively, on a lane of lower priority. Switches discard speculative packets instead
-//! of letting them wait. Certain packets reserve time on the receiver's link; they use the lane of all other packets
-//! and are never discarded.
+//! A host sends at once on a speculative lane of lower priority, where switches discard instead of letting wait.
+//! Reserved packets use the normal lane.
 //!
 //! | | reserves | who has the schedule | a speculative packet is discarded |
 //! |---|---|---|---|
@@ -12,13 +11,9 @@
 //! | SMSRP | what has been discarded | the destination | when it would be older than `timeout` |
 //! | LHRP | what has been discarded | the switch before the destination | there, behind `threshold` bytes |
 //!
-//! In SRP a flow is speculative until its reservation is granted, or all of its block is sent; discarded packets return
-//! to the block. In the other two, a flow with discarded packets sends no new packets.
-//!
-//! A switch checks a packet, and the queue in front of it, when the packet is about to wait. With a timeout, it checks
-//! again when the packet is about to leave, so that an old packet takes no time of the link. A reservation and a grant
-//! are one number each. The highest bit distinguishes them; the rest are bytes, or a wait in nanoseconds from the
-//! arrival of the grant on.
+//! In SRP a flow is speculative until its grant or its block's end; in the others, discarded packets hold up new ones.
+//! Timeouts are checked before a packet waits and before it leaves. A reservation or grant is one number: a bit tells
+//! which, the rest are bytes, or a wait in ns from the grant's arrival.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,23 +76,23 @@ parameters! {
     }
 }
 
-/// The lane of packets with a reservation, and that of speculative ones.
+/// Lane of packets with a reservation, and lane of speculative packets.
 const RESERVED: u8 = 0;
 const SPECULATIVE: u8 = 1;
 
-/// The shortest timeout that is not given: several times the longest path of most fabrics.
+/// Shortest default timeout: several times the longest path of most fabrics.
 const LEAST_TIMEOUT: Span = Span::from_us(5);
 
 /// Set in a reservation, not in a grant.
 const IS_RESERVATION: u32 = 1 << 31;
-/// The largest number of either.
+/// Largest number of either.
 const MOST: u32 = IS_RESERVATION - 1;
 
-/// Registers: bytes that wait for a port; the end of a host's schedule; for each flow, its reserved bytes, their time
-/// and if it is known; for SMSRP, also the requested bytes.
+/// Registers: bytes that wait for a port; end of a host's schedule; for each flow, its reserved bytes, their time and
+/// if it is known; for SMSRP, also the requested bytes.
 const COST: Cost = Cost::new(4, 8, 13, "reservations");
 const COST_OF_SMSRP: Cost = Cost::new(4, 8, 17, "reservations");
-/// Bytes that wait for a port, and the end of its schedule at a port to a host; what has been discarded of a flow.
+/// Bytes that wait for a port, and the end of its schedule at a port to a host; discarded bytes of a flow.
 const COST_OF_LHRP: Cost = Cost::new(12, 0, 4, "refusals");
 
 impl Scheme for Srp {
@@ -124,8 +119,8 @@ impl Scheme for Srp {
 
     const FAMILY: Family = Family::Reservations;
 
-    /// Two lanes share the buffer of one. Packets with a reservation go first, but for one speculative packet in 32 KiB. The
-    /// timeout is the base round trip and what a link takes for half of the buffer.
+    /// Two lanes share one buffer. Packets with a reservation go first, but for one speculative packet in 32 KiB. The
+    /// timeout is the base round trip and the link time of half the buffer.
     fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let buffer = facts.switch_buffer.as_u64() / 2;
         let half_s = (buffer / 2 * 8) as f64 / (facts.link_gbps() * 1e9);
@@ -216,7 +211,6 @@ impl Scheme for Srp {
     }
 }
 
-/// A wait in nanoseconds, as grants have it.
 fn nanoseconds(wait: Span) -> u32 {
     u32::try_from(wait.as_ps().div_ceil(1_000)).map_or(MOST, |ns| ns.min(MOST))
 }
@@ -236,13 +230,11 @@ pub struct Discarder {
     lanes: u32,
     timeout: Span,
     threshold: u32,
-    /// Time that a link takes for a byte, in ps.
     byte_time: f64,
-    /// True for each port that leads to a host.
     to_host: Vec<bool>,
-    /// With LHRP: end of the schedule of each port.
+    /// LHRP: end of each port's schedule.
     next: Vec<Time>,
-    /// Packets that each port has discarded.
+    /// By port.
     discarded: Vec<u64>,
 }
 
@@ -308,16 +300,15 @@ impl Settings for Discarder {}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sender {
-    /// Payload with a reservation that has not been sent, or has been discarded: in SRP of the block, else of what has been
-    /// discarded.
+    /// Reserved payload that has not been sent, or has been discarded: of the block (SRP), else of discarded packets.
     reserved: i64,
-    /// The part of it that has been asked for (SMSRP).
+    /// Requested part of it (SMSRP).
     asked: i64,
-    /// Start of the reservation; [`Time::MAX`] until it is granted.
+    /// [`Time::MAX`] until the reservation is granted.
     start: Time,
-    /// True if the next packet is sent again.
+    /// The next packet is sent again.
     again: bool,
-    /// True if the last sent packet is the first of a block (SRP).
+    /// The last sent packet is the first of a block (SRP).
     opens: bool,
 }
 
@@ -332,17 +323,14 @@ impl Sender {
     }
 }
 
-/// A host that receives.
 #[derive(Clone, Copy, Debug)]
 struct Receiver {
-    /// The end of its schedule.
     next: Time,
-    /// Time that it takes for a byte of payload, in ps, by the fullest packet that has arrived, if one has.
+    /// Receive time of a byte of payload in ps, by the fullest packet.
     byte_time: Option<f64>,
 }
 
 impl Receiver {
-    /// Reserves time for so much payload. Returns how long its sender has to wait.
     fn reserve(&mut self, now: Time, payload: u32, of_link: f64) -> Span {
         let at = self.next.max(now);
         let byte_time = self.byte_time.unwrap_or(of_link);
@@ -357,14 +345,13 @@ pub struct Reservations {
     protocol: Protocol,
     /// Most payload of a reservation (SRP).
     block: i64,
-    /// Time that a link takes for a byte, in ps.
     of_link: f64,
     senders: Senders<Sender>,
     receivers: Vec<Receiver>,
 }
 
 impl Reservations {
-    /// Payload of a flow with a reservation that has not been sent, or has been discarded.
+    /// Reserved payload that has not been sent, or has been discarded.
     pub fn reserved(&self, flow: Flow) -> i64 {
         self.senders.get(flow).map_or(0, |state| state.reserved)
     }
@@ -372,7 +359,7 @@ impl Reservations {
     fn release_of(protocol: Protocol, state: &Sender, now: Time) -> Time {
         match protocol {
             Protocol::Srp if state.reserved > 0 && state.start != Time::MAX => state.start,
-            // All of the block has been sent, and the grant is still to come.
+            // The whole block has been sent, and the grant is still to come.
             Protocol::Srp if state.reserved <= 0 && state.start == Time::MAX => Time::MAX,
             Protocol::Srp => now,
             Protocol::Smsrp | Protocol::Lhrp if state.reserved > 0 => Time::MAX,
@@ -381,7 +368,6 @@ impl Reservations {
     }
 }
 
-/// A reservation of so much payload of a flow, which its source sends.
 fn reservation(now: Time, flow: Flow, payload: i64) -> Grant {
     Grant {
         source: flow.destination,
@@ -397,7 +383,7 @@ impl SourceControl for Reservations {
     }
 
     fn keeps_lanes(&self) -> bool {
-        // SRP's flows change to the other lane when their reservation begins.
+        // SRP's flows change lane when their reservation begins.
         self.protocol != Protocol::Srp
     }
 
@@ -516,7 +502,7 @@ impl SourceControl for Reservations {
 
     fn answer_grant(&mut self, now: Time, flow: Flow, granted: u32, grants: &mut Grants) -> bool {
         if granted & IS_RESERVATION != 0 {
-            // The flow is the other way: this host is its destination.
+            // Reverse direction: this host is the flow's destination.
             let receiver = &mut self.receivers[flow.source.index()];
             let wait = receiver.reserve(now, granted & MOST, self.of_link);
             grants.send(Grant {

@@ -1,5 +1,3 @@
-//! Switches that write telemetry into all packets.
-
 use silvan_core::Time;
 
 use crate::hooks::{PortVl, Settings, SwitchControl};

@@ -1,13 +1,9 @@
 //! Swift (G. Kumar et al., "Swift: delay is simple and effective for congestion control in the datacenter", SIGCOMM
 //! 2020, algorithm 1).
 //!
-//! A window in packets follows the round trip. Below the target it grows by `additive-increase` packets per round trip;
-//! above, it falls in proportion to the excess, once per round trip. The target grows with the switches on the path and
-//! as the window becomes small (section 3.1). A window below one packet is a pace.
-//!
-//! A round trip consists of the fabric's delay and the endpoint's delay: the time of a packet in its receiver's sink
-//! and waiting for it. Each part has a window and a target, and the smaller window counts (section 3.2). There are no
-//! losses and no timeouts.
+//! A window in packets grows by `additive-increase` per round trip below the target, and falls in proportion to the
+//! excess above, once per round trip. The target grows with the path's switches and for small windows (section 3.1);
+//! below one packet it is a pace. Fabric and endpoint have a window each, the smaller counts (section 3.2).
 
 use silvan_core::{HostId, Span, Time};
 
@@ -137,7 +133,7 @@ impl Scheme for Swift {
     }
 }
 
-/// Increase and decrease of windows; windows are packets.
+/// Windows are packets.
 #[derive(Clone, Copy, Debug)]
 struct Steps {
     additive: f64,
@@ -150,13 +146,12 @@ struct Steps {
 /// A window that follows one part of the round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
-    /// Window in packets.
     packets: f64,
     decreased: Time,
 }
 
 impl Window {
-    /// An acknowledgement of so many packets, whose delay this is (algorithm 1).
+    /// Acknowledges `packets` packets with this delay (algorithm 1).
     fn adjust(
         &mut self,
         steps: &Steps,
@@ -176,27 +171,25 @@ impl Window {
     }
 }
 
-/// A flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     fabric: Window,
     endpoint: Window,
-    /// Payload in bytes.
+    /// In bytes of payload.
     in_flight: u64,
-    /// The last round trip, in picoseconds.
+    /// Last round trip, in ps.
     rtt: f64,
-    /// Earliest start of the next packet, for a window below one packet.
+    /// For a window below one packet.
     next: Time,
 }
 
 impl State {
-    /// The smaller one of both windows.
     fn window(&self) -> f64 {
         self.fabric.packets.min(self.endpoint.packets)
     }
 }
 
-/// The hosts. Delays are picoseconds.
+/// The hosts.
 #[derive(Clone, Debug)]
 pub struct Windows {
     base_target: f64,
@@ -211,18 +204,16 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// The window of a flow that has sent something, in packets of MTU size.
+    /// In packets of MTU size.
     pub fn window(&self, flow: Flow) -> Option<f64> {
         self.senders.get(flow).map(State::window)
     }
 
-    /// TargetDelay (section 3.1): for a path of so many switches and a window.
     fn target(&self, switches: usize, window: f64) -> f64 {
         let by_flow = (self.alpha / window.sqrt() + self.offset).clamp(0.0, self.range);
         self.base_target + self.hop_target * switches as f64 + by_flow
     }
 
-    /// Returns true if the window lets another packet of MTU size start.
     fn is_open(&self, state: &State) -> bool {
         state.in_flight == 0 || state.in_flight as f64 + self.mtu <= state.window() * self.mtu
     }

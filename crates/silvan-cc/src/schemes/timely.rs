@@ -1,14 +1,12 @@
 //! TIMELY (R. Mittal et al., "TIMELY: RTT-based congestion control for the datacenter", SIGCOMM 2015, algorithm 1), and
-//! the patched TIMELY of Y. Zhu et al., "ECN or delay: lessons learnt from analysis of DCQCN and TIMELY", CoNEXT 2016
-//! (algorithm 2).
+//! its patch (Y. Zhu et al., "ECN or delay: lessons learnt from analysis of DCQCN and TIMELY", CoNEXT 2016, algorithm
+//! 2).
 //!
-//! A sender measures the round trip of each segment and sets the flow's rate by how it changes. Below T_low the rate
-//! rises, above T_high it falls in any case. In between it follows the gradient, so TIMELY has no unique fixed point.
-//! The patched version also counts the distance from T_low, so that `n` flows reach equal rates and a round trip of
-//! `T_low (1 + n delta / (beta C))`.
+//! The rate rises below T_low, falls above T_high, and follows the round trip's gradient in between, without a unique
+//! fixed point. The patch counts the distance from T_low: `n` flows reach equal rates and `T_low (1 + n delta / (beta
+//! C))`.
 //!
-//! The round trip is that of the segment's last packet, without the time of that packet on the sender's link. The
-//! packets of a segment are paced, not sent as one burst.
+//! The round trip is that of a segment's last packet, without its time on the sender's link.
 
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
@@ -82,7 +80,6 @@ parameters! {
     }
 }
 
-/// A rate that is in the source.
 const TEN_MBIT: Rate = match Rate::from_bits_per_sec(10_000_000) {
     Some(rate) => rate,
     None => unreachable!(),
@@ -97,7 +94,7 @@ impl Timely {
 /// Rate, round trip, smoothed difference, segments, acknowledged bytes, next start.
 const COST: Cost = Cost::new(0, 0, 21, "acknowledgements");
 
-/// Zhu et al. 2016 give the parameters for this round trip and this rate.
+/// Round trip and rate that the parameters of Zhu et al. 2016 are for.
 const PUBLISHED_RTT_NS: f64 = 20_000.0;
 const PUBLISHED_GBPS: f64 = 10.0;
 
@@ -164,17 +161,17 @@ fn bytes_per_ps(rate: Rate) -> f64 {
     rate.bits_per_sec() as f64 / 8e12
 }
 
-/// A flow. Rates are bytes of payload in a picosecond.
+/// Rates are bytes of payload per picosecond.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     rate: f64,
     in_flight: u64,
     /// Payload acknowledged since the last measurement.
     acknowledged: u64,
-    /// The last round trip, 0 before the first, and the smoothed difference, in picoseconds.
+    /// Last round trip, 0 before the first, and smoothed difference, in ps.
     rtt: f64,
     difference: f64,
-    /// Segments in a row whose gradient was not positive.
+    /// Segments in a row without a positive gradient.
     falling: u32,
     next: Time,
 }
@@ -199,12 +196,11 @@ pub struct Rates {
 const HYPER_STEPS: f64 = 5.0;
 
 impl Rates {
-    /// The rate of a flow that has sent something, in bytes of payload in a picosecond.
+    /// In bytes of payload per picosecond.
     pub fn rate(&self, flow: Flow) -> Option<f64> {
         self.senders.get(flow).map(|state| state.rate)
     }
 
-    /// A measurement of a segment's round trip.
     fn measured(&self, state: &mut State, rtt: f64, link: f64) {
         if state.rtt > 0.0 {
             let newest = rtt - state.rtt;
@@ -219,7 +215,7 @@ impl Rates {
             state.falling = 0;
             state.rate * (1.0 - self.beta * (1.0 - self.t_high / rtt))
         } else if self.patched {
-            // Between a quarter of minRTT down and up in a round trip, both parts count.
+            // Between a quarter of minRTT down and up per round trip, both parts count.
             let weight = (2.0 * gradient + 0.5).clamp(0.0, 1.0);
             let error = (rtt - self.t_low) / self.t_low;
             self.delta * (1.0 - weight) + state.rate * (1.0 - self.beta * weight * error)
@@ -262,7 +258,7 @@ impl SourceControl for Rates {
         let (link, state) = self
             .senders
             .sending(flow, wire_time, payload, |link, others| {
-                // A new flow starts at its share of the link, by the flows that are active (section 4.2).
+                // A new flow starts at its share of the link among active flows (section 4.2).
                 let is_active = |(_, state): &(u32, &State)| state.in_flight > 0;
                 let active = others.iter().filter(is_active).count();
                 State {
@@ -290,7 +286,6 @@ impl SourceControl for Rates {
         if let Some(place) = self.senders.get_mut(flow) {
             *place = state;
         }
-        // The gap that runs is not changed.
         false
     }
 }

@@ -6,9 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 use silvan_core::{Bytes, Rate, Span};
 
-/// Virtual lanes that most ports have.
+/// Virtual lanes of most ports.
 const MOST_LANES: u64 = 8;
-/// Packets that a lane has room for at least.
 const LANE_PACKETS: u64 = 3;
 
 /// Other routes of a fabric. An answer may take as long as building them.
@@ -60,7 +59,6 @@ pub struct FabricFacts<'a> {
     pub other_routes: &'a dyn OtherRoutes,
 }
 
-/// A fabric with one route for each pair of hosts.
 #[derive(Debug)]
 struct SingleRoutes;
 
@@ -242,7 +240,6 @@ pub enum Family {
     Other,
 }
 
-/// Finds why a variant takes no part on a fabric.
 type Condition = fn(&FabricFacts<'_>) -> Option<Unsuited>;
 
 /// A scheme with published settings.
@@ -260,7 +257,6 @@ pub struct Variant {
     pub others: Vec<(String, Value)>,
     /// Rate of the links that the settings were made for; `None` if they follow from the fabric.
     pub made_for: Option<Rate>,
-    /// Conditions that leave it out.
     conditions: Vec<Condition>,
 }
 

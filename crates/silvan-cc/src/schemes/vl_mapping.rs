@@ -1,13 +1,8 @@
-//! A virtual lane for each destination or output port, or for each group of them.
+//! A virtual lane for each destination or output port, or group of them; no flow slows down.
 //!
-//! Packets that wait for a full host wait on a separate lane instead of in front of other packets. The scheme measures
-//! nothing, and no flow slows down.
-//!
-//! - By destination: a host puts each packet on a lane, where it stays. The mappings are destination-based buffer
-//!   management (DBBM), vFtree, groups of adjacent hosts (Flow2SL), and a lane per destination (VOQnet), which no large
-//!   fabric has the lanes for.
-//! - By output: the lane of a packet in an input buffer is that of its output port at the switch. The mappings are a
-//!   queue per output (VOQsw) and fewer queues (OBQA).
+//! - By destination: a host's packet keeps its lane: DBBM, vFtree, groups of adjacent hosts (Flow2SL), a lane per
+//!   destination (VOQnet).
+//! - By output: an input buffer's lane is the output port's: a queue per output (VOQsw) or fewer (OBQA).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,7 +61,6 @@ parameters! {
     }
 }
 
-/// Nothing but the lanes.
 const COST: Cost = Cost::new(0, 0, 0, "none");
 
 impl Scheme for VlMapping {
@@ -190,7 +184,7 @@ impl Scheme for VlMapping {
     }
 }
 
-/// Cables upward of a leaf switch: the most that any switch with hosts has to other switches.
+/// Cables upward of a leaf switch: the most from any switch with hosts to other switches.
 fn ways_up(setup: &Setup<'_>) -> usize {
     let ports = || setup.ports.iter().flatten();
     let leaves = ports().filter(|port| port.to_host);
@@ -202,9 +196,8 @@ fn ways_up(setup: &Setup<'_>) -> usize {
     ways.into_values().max().unwrap_or(0)
 }
 
-/// The lane of a destination in a tree that is routed by destination modulo the ways up, level by level. Destinations
-/// of one cable have their lowest digits in common, as many as the cable is levels up, counted in ways up. The sum of
-/// the digits above them is different for those that follow each other.
+/// Lane of a destination in a tree routed by destination modulo the ways up. Destinations of one cable share their
+/// lowest digits, one per level; the sum of the other digits differs for consecutive ones.
 fn lane_in_tree(destination: usize, ways_up: usize, lanes: u8) -> u8 {
     let lanes = usize::from(lanes);
     if ways_up < 2 {
@@ -222,7 +215,7 @@ fn lane_in_tree(destination: usize, ways_up: usize, lanes: u8) -> u8 {
 /// The switches.
 #[derive(Clone, Debug)]
 pub struct LaneByOutput {
-    /// Lane of the packets that will leave by a port; empty if the destination decides.
+    /// By port; empty if the destination decides.
     of_port: Vec<u8>,
 }
 
@@ -237,7 +230,7 @@ impl SwitchControl for LaneByOutput {
 
     #[inline]
     fn select_next_vl(&mut self, _: Time, hop: LaneView, _: Flow, _: Vl) -> Option<Vl> {
-        // Behind the last cable there is no output to wait for.
+        // Behind the last cable there is no output.
         let lane = hop.next_output.map_or(0, |port| self.of_port[port.index()]);
         Vl::try_new(lane).ok()
     }
@@ -245,13 +238,12 @@ impl SwitchControl for LaneByOutput {
 
 impl Settings for LaneByOutput {}
 
-/// Nothing of it changes.
 impl PerPortVl for LaneByOutput {}
 
 /// The hosts.
 #[derive(Clone, Debug)]
 pub struct LaneOf {
-    /// Lane of the packets for a host; empty if the output decides.
+    /// By host; empty if the output decides.
     by_destination: Vec<u8>,
 }
 
@@ -278,7 +270,6 @@ impl SourceControl for LaneOf {
 
 impl Settings for LaneOf {}
 
-/// Nothing of it changes.
 impl PerHost for LaneOf {}
 
 #[cfg(test)]

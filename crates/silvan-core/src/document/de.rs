@@ -1,8 +1,6 @@
 //! A serde deserializer over a TOML document that tracks the key path.
 //!
-//! The errors of `toml_edit`'s own deserializer are finished text. Here unknown keys, missing keys
-//! and wrong types stay data until the message is made. So each error has its key path and the
-//! nearest known name, both for values of the file and for overrides.
+//! Unlike `toml_edit`'s own, unknown keys, missing keys and wrong types stay data until the message is made.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,15 +17,13 @@ use super::error::{DocumentError, suggest};
 use super::path::{KeyPath, PathStep};
 use crate::advice;
 
-/// Characters of the longest abbreviation.
 const ABBREVIATION: usize = 3;
 
-/// Reads `T` from a document; the error has a key path but no place yet.
+/// The error has a key path but no place.
 pub(super) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, DocumentError> {
     read_item(item, &KeyPath::ROOT, PhantomData)
 }
 
-/// Reads the value at `path` of a document with a seed.
 pub(super) fn read_item<'de, T: DeserializeSeed<'de>>(
     item: &Item,
     path: &KeyPath,
@@ -44,7 +40,6 @@ pub(super) fn read_item<'de, T: DeserializeSeed<'de>>(
 #[derive(Debug)]
 struct DeError(DocumentError, Shape);
 
-/// Error data that is completed when the key path becomes known.
 #[derive(Debug)]
 enum Shape {
     Finished,
@@ -57,7 +52,6 @@ enum Shape {
         expected: &'static [&'static str],
     },
     Missing(&'static str),
-    /// A value of another kind than the one expected.
     TomlKind {
         text: String,
         remedy: Remedy,
@@ -73,7 +67,6 @@ impl DeError {
         Self::open(Shape::Message { text, hint })
     }
 
-    /// Completes the error with the path of the innermost node that saw it.
     fn within(self, path: &KeyPath) -> Self {
         let error = match self.1 {
             Shape::Finished => self.0,
@@ -105,7 +98,6 @@ impl std::error::Error for DeError {}
 impl de::Error for DeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         let (text, hint) = advice::parts(&message);
-        // Only the ranges of numbers such as service levels come without advice.
         let hint = hint.unwrap_or_else(|| "choose a number in that range, e.g. 0".to_owned());
         Self::message(text, hint)
     }
@@ -153,7 +145,6 @@ impl de::Error for DeError {
     }
 }
 
-/// The nearest of a fixed set of names, or all of them.
 fn suggest_or_list(name: &str, known: &'static [&'static str]) -> String {
     suggest(name, known.iter().copied()).unwrap_or_else(|| list(known))
 }
@@ -167,15 +158,13 @@ fn quoted(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// The kind of value that is expected, in a scenario author's words, and what to write.
 struct Expectation {
     words: String,
     remedy: Remedy,
 }
 
 impl Expectation {
-    /// Translates serde's words for a type; the words of a visitor with an
-    /// [`Advised`](advice::Advised) text stay.
+    /// Translates serde's words; those with an [`Advised`](advice::Advised) text stay.
     fn of(expected: &dyn Expected) -> Self {
         let (text, hint) = advice::parts(expected);
         if let Some(hint) = hint {
@@ -226,7 +215,6 @@ impl Expectation {
     }
 }
 
-/// Advice on a value of another kind than the one expected.
 #[derive(Debug)]
 enum Remedy {
     Text(Cow<'static, str>),
@@ -241,7 +229,6 @@ impl Remedy {
         Self::Text(text.into())
     }
 
-    /// The advice on the value at `path`.
     fn at(self, path: &KeyPath) -> String {
         match (self, path.steps().last()) {
             (Self::Text(text), _) => text.into_owned(),
@@ -294,14 +281,13 @@ fn describe(found: Unexpected<'_>) -> String {
     }
 }
 
-/// One value of the document and its path.
 struct TomlNode<'a> {
     kind: TomlKind<'a>,
     path: KeyPath,
 }
 
 impl TomlNode<'_> {
-    /// Reads a value, and puts the path to errors of checks after the reading, too.
+    /// Errors of later checks get the path, too.
     fn read<'de, T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, DeError> {
         let path = self.path.clone();
         seed.deserialize(self).map_err(|error| error.within(&path))

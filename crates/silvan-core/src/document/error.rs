@@ -1,13 +1,8 @@
-//! The error about the text of a document.
-
 use std::fmt;
 
 use super::path::KeyPath;
 
-/// A fault of a document: message, place and hint.
-///
-/// Displays as one line, `file:line: message (hint: advice)`, so that editors and people find the
-/// place. Nothing has been built or written when it is returned.
+/// A fault of a document, shown as one line: `file:line: message (hint: advice)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentError(Box<Details>);
 
@@ -22,8 +17,7 @@ struct Details {
 }
 
 impl DocumentError {
-    /// An error about the value that `key` names, at an unknown place. The message starts with the
-    /// key unless that is the root.
+    /// An error about the value at `key` without a place; the message starts with the key unless that is the root.
     pub fn new(key: KeyPath, message: impl Into<String>) -> Self {
         let message = message.into();
         let message = match key.is_empty() {
@@ -96,7 +90,7 @@ impl DocumentError {
     }
 }
 
-/// Joins the lines of messages that come from elsewhere, and drops control characters.
+/// Joins foreign lines and drops control characters.
 fn one_line(text: String) -> String {
     if !text.contains(char::is_control) {
         return text;
@@ -131,8 +125,7 @@ impl fmt::Display for DocumentError {
 
 impl std::error::Error for DocumentError {}
 
-/// `did you mean "x"?` for the known name nearest to `name`, or all of them if none is near and
-/// they are few.
+/// `did you mean "x"?` for the known name nearest to `name`, or all of them if none is near and they are few.
 pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
     const FEW: usize = 16;
     if let Some(candidate) = nearest(name, known.clone()) {

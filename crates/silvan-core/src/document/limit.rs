@@ -1,5 +1,3 @@
-//! A value that may be unlimited.
-
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -49,10 +47,7 @@ pub mod bound {
     use super::Limit;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// Writes the bound, or `"unlimited"`.
-    ///
-    /// # Errors
-    /// The errors of the serializer.
+    /// Writes the bound, or `"unlimited"`. Errors as the serializer.
     pub fn serialize<T: Serialize + Copy, S: Serializer>(
         bound: &Option<T>,
         serializer: S,
@@ -60,10 +55,7 @@ pub mod bound {
         Limit::from(*bound).serialize(serializer)
     }
 
-    /// Reads a bound, or `"unlimited"`.
-    ///
-    /// # Errors
-    /// Any other value.
+    /// Reads a bound, or `"unlimited"`. Errors: Any other value.
     pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<T>, D::Error> {

@@ -1,6 +1,4 @@
 //! TOML files read with errors that name file, line and key, and give a hint.
-//!
-//! Scenarios and the configuration of the daemon are read with it.
 
 mod de;
 mod error;
@@ -22,20 +20,12 @@ pub use source::{Override, SourceText};
 pub struct Document(SourceText);
 
 impl Document {
-    /// Parses the text; `name` is what errors call it, usually the path of its file.
-    ///
-    /// # Errors
-    ///
-    /// The first thing that is not TOML, with its line and a hint.
+    /// Parses the text of the file `name`; errors have line and hint.
     pub fn parse(text: &str, name: &str) -> Result<Self, DocumentError> {
         SourceText::parse(text, name, &[]).map(Self)
     }
 
-    /// Reads the values.
-    ///
-    /// # Errors
-    ///
-    /// The first unknown key, missing key or wrong value, with its line and a hint.
+    /// Reads the values. Errors: the first unknown key, missing key or wrong value, with its line and a hint.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
         self.0.read().map_err(|error| self.0.locate(error))
     }

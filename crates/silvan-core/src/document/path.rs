@@ -1,5 +1,3 @@
-//! Key paths: how a value of a scenario is named in errors, overrides and sweeps.
-
 use std::fmt;
 
 use toml_edit::Value;
@@ -80,8 +78,7 @@ impl KeyPath {
     }
 }
 
-/// Splits at dots; a part of digits only is a position in a list. A part in quotes is a key as TOML
-/// writes it, with any characters.
+/// Splits at dots; a number is a position in a list, a part in quotes a key as TOML writes it.
 impl From<&str> for KeyPath {
     fn from(text: &str) -> Self {
         let mut steps = Vec::new();
@@ -111,7 +108,6 @@ impl From<&str> for KeyPath {
     }
 }
 
-/// A quoted key at the start, and what follows it: a dot, or nothing.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let quote = text
         .chars()
@@ -130,7 +126,6 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     Some((value.as_str()?.to_owned(), behind))
 }
 
-/// Returns true if a key needs quotes to be read back unchanged.
 fn needs_quotes(key: &str) -> bool {
     key.is_empty()
         || key.contains(['.', '"', '\''])

@@ -1,12 +1,8 @@
-//! A value that is refused, as data, before its place in a text is known.
-
 use super::error::DocumentError;
 use super::path::KeyPath;
 
-/// A refused value: its key within the checked section, the fault, and the text to write instead.
-///
-/// The errors of the crates below a scenario turn into it. The caller, which knows the place of the
-/// section, puts [its path](Self::within) in front.
+/// A refused value: its key within the section, the fault, and the text to write. [`within`](Self::within) adds the
+/// section's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The key.
@@ -56,10 +52,7 @@ pub struct Parameter {
     pub wanted: bool,
 }
 
-/// Checks that exactly the parameters of a choice are given, in the table at `table`.
-///
-/// # Errors
-/// The first that is missing or has no effect.
+/// Checks that exactly a choice's parameters are given in `table`; an error names a missing or idle one.
 pub fn check_choice(
     table: &KeyPath,
     choice: &str,

@@ -1,5 +1,3 @@
-//! A scenario's text with its overrides, and where in it each value stands.
-
 use std::ops::Range;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
@@ -9,7 +7,6 @@ use super::de;
 use super::error::DocumentError;
 use super::path::{KeyPath, PathStep};
 
-/// Most values of a text in TOML.
 const VALUES: usize = 2_000_000;
 
 /// One `--set key=value`, kept as written for messages.
@@ -30,7 +27,7 @@ impl Override {
         }
     }
 
-    /// Returns the name for error messages; a long value, such as a table from a program, is cut.
+    /// A long value, such as a program's table, is cut.
     fn source_name(&self) -> String {
         const LONGEST: usize = 40;
         match self.value.char_indices().nth(LONGEST) {
@@ -55,10 +52,8 @@ pub struct SourceText {
 }
 
 impl SourceText {
-    /// Parses `text` and applies `overrides` in order.
-    ///
-    /// # Errors
-    /// The first thing that is not TOML, or an override that has no place.
+    /// Parses `text` and applies `overrides` in order; an error is the first text that is not TOML, or a misplaced
+    /// override.
     pub fn parse(text: &str, name: &str, overrides: &[Override]) -> Result<Self, DocumentError> {
         check_values(text).map_err(|error| error.at(name, None))?;
         let document = Document::parse(text).map_err(|error| {
@@ -79,19 +74,14 @@ impl SourceText {
         Ok(source)
     }
 
-    /// Applies one more override to a copy of the text.
-    ///
-    /// # Errors
-    /// It has no place.
+    /// Applies one more override to a copy of the text. Errors: it has no place.
     pub fn with_override(&self, change: &Override) -> Result<Self, DocumentError> {
         let mut changed = self.clone();
         changed.apply(change)?;
         Ok(changed)
     }
 
-    /// Adds values for missing keys to a copy of the text, and returns these keys.
-    ///
-    /// A key whose table is a value in the text is left out: reading the text refuses it.
+    /// Adds missing keys to a copy and returns them, except in tables that are values, which are refused.
     #[must_use]
     pub fn with_defaults(
         &self,
@@ -133,18 +123,12 @@ impl SourceText {
         &self.root
     }
 
-    /// Reads the values.
-    ///
-    /// # Errors
-    /// The first unknown key, missing key or wrong value. [`locate`](Self::locate) adds its place.
+    /// Reads the values up to the first wrong key or value; [`locate`](Self::locate) adds its place.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
         de::from_item(&self.root)
     }
 
-    /// Reads the value of one key with a seed; a missing one is read as an empty value.
-    ///
-    /// # Errors
-    /// As those of [`read`](Self::read).
+    /// Reads one key with a seed; a missing one is empty. Errors as [`read`](Self::read).
     pub fn read_at<'de, T: DeserializeSeed<'de>>(
         &self,
         path: &KeyPath,
@@ -153,11 +137,8 @@ impl SourceText {
         de::read_item(self.item(path).unwrap_or(&Item::None), path, seed)
     }
 
-    /// Adds the place to an error that knows its key.
-    ///
-    /// The place is the override that set the value or a table around it, or the value's line. For
-    /// a missing value, it is the line of the section. Errors in other files have their place
-    /// already.
+    /// Adds the place: the override, the value's line, or the section's line for a missing value. Errors in other files
+    /// keep theirs.
     pub fn locate(&self, error: DocumentError) -> DocumentError {
         if !error.source_name().is_empty() {
             return error;
@@ -242,7 +223,7 @@ fn on_syntax(message: &str) -> &'static str {
     }
 }
 
-/// Checks the number of values of a text in TOML, each of which takes hundreds of bytes once it is read.
+/// Each value takes hundreds of bytes once it is read.
 fn check_values(text: &str) -> Result<(), DocumentError> {
     let values = text
         .bytes()
@@ -256,7 +237,6 @@ fn check_values(text: &str) -> Result<(), DocumentError> {
     Err(error.with_hint("shorten its lists; a forwarding table is one text in linear-tables"))
 }
 
-/// Line and column, both from 1, of a byte offset.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -268,7 +248,6 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     (line, before[line_start..].chars().count() + 1)
 }
 
-/// A node of the document on the way down.
 enum ItemRef<'a> {
     Item(&'a Item),
     Value(&'a Value),
@@ -314,7 +293,7 @@ impl<'a> ItemRef<'a> {
     }
 }
 
-/// Returns the span of the key, or of its item if the key has no span, as with a section header.
+/// A section header has no span of its own.
 fn key_span(key: Option<Range<usize>>, item: Option<Range<usize>>) -> Option<Range<usize>> {
     match (key, item) {
         // The key of a section is the one inside its header: prefer the header's start, so that
@@ -325,14 +304,12 @@ fn key_span(key: Option<Range<usize>>, item: Option<Range<usize>>) -> Option<Ran
     }
 }
 
-/// A node of the document on the way down to the value that an override sets.
 enum ItemMut<'a> {
     Item(&'a mut Item),
     Value(&'a mut Value),
     Table(&'a mut Table),
 }
 
-/// Why an override cannot go further down.
 enum PathError {
     NotATable,
     NotAList,
@@ -360,7 +337,6 @@ impl PathError {
 }
 
 impl<'a> ItemMut<'a> {
-    /// Goes one step down; a missing key is made.
     fn enter(self, step: &PathStep) -> Result<ItemMut<'a>, PathError> {
         let current = match self {
             ItemMut::Item(Item::Value(value)) => ItemMut::Value(value),
@@ -399,7 +375,6 @@ impl<'a> ItemMut<'a> {
         }
     }
 
-    /// Puts `value` here; `false` if only a table can stand here and it is none.
     fn set(self, value: Value) -> bool {
         match (self, value) {
             (ItemMut::Item(item), value) => *item = Item::Value(value),

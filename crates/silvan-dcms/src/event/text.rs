@@ -1,5 +1,3 @@
-//! Events as lines of text.
-
 use std::fmt;
 
 use super::{Decided, Do, Event};

@@ -1,5 +1,3 @@
-//! The folder with the journal and the lock.
-
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -17,10 +15,10 @@ const NEW_JOURNAL: &str = "journal.new";
 const LOCK: &str = "lock";
 const STATUS: &str = "status";
 const NEW_STATUS: &str = "status.new";
-/// Longer than any journal: entries for all ports that a subnet can have.
+/// Entries for all ports that a subnet can have.
 const LONGEST: u64 = 1 << 30;
 
-/// Tries of the lock, and the pause between them: `silvan dcms --status` holds it for an instant.
+/// `silvan dcms --status` holds the lock for an instant.
 const LOCK_TRIES: u32 = 50;
 const LOCK_NAP: Duration = Duration::from_millis(20);
 
@@ -88,17 +86,12 @@ pub struct StateFolder {
     path: PathBuf,
     folder: File,
     new: Option<File>,
-    /// State of the lease; `None` without one.
     in_charge: Option<InCharge>,
     _lock: File,
 }
 
 impl StateFolder {
-    /// Makes the folder if need be, and locks it; with a lease, only against instances without one.
-    ///
-    /// # Errors
-    ///
-    /// [`StateError`].
+    /// Makes and locks the folder; with a lease, only against instances without one.
     pub fn open(path: &Path, in_charge: Option<InCharge>) -> Result<Self, StateError> {
         let failed = |error| StateError::Io {
             folder: path.to_owned(),
@@ -152,7 +145,6 @@ impl StateFolder {
         })
     }
 
-    /// Fails if another instance may be in charge of the files.
     fn check(&self) -> io::Result<()> {
         match &self.in_charge {
             Some(is_in_charge) if !is_in_charge() => {

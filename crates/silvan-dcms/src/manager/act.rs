@@ -1,5 +1,3 @@
-//! Lowering and restoring.
-
 use silvan_core::{PortId, Span};
 use silvan_subnet::client::Failure;
 use silvan_subnet::transport::Transport;
@@ -10,11 +8,10 @@ use crate::journal::{Change, Disk, JournalError, Target};
 use crate::marking::{ChangeError, Location, Lowered, Marker, Restored};
 use crate::metrics::ActionLabels;
 
-/// Time between two tries to restore at the end.
 const LAST_PAUSE: Span = Span::from_ms(250);
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// Returns the present location of a target; `None` if the switch is absent.
+    /// `None` if the switch is absent.
     fn location(&self, target: Target) -> Option<Location> {
         let switch = self.registry.by_guid(target.switch)?;
         Some(Location {
@@ -24,7 +21,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         })
     }
 
-    /// Lowers a Marking_Rate, if it may be.
     pub(super) fn lower(&mut self, target: Target, port: PortId) -> Result<(), ManagerError> {
         let name = self.target_name(target);
         let why = match self.try_lower(target, port)? {
@@ -51,7 +47,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Gives the Marking_Rate that was in force, or why nothing was changed.
+    /// Returns the former Marking_Rate, or why nothing was changed.
     fn try_lower(
         &mut self,
         target: Target,
@@ -99,8 +95,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         })
     }
 
-    /// Removes a change from the journal; after a failure, tries again later. The setting is
-    /// restored, also while the journal still lists the change.
+    /// Removes a restored change from the journal, after a failure again later.
     fn invalidate(&mut self, target: Target) {
         self.restore_after.remove(&target);
         self.reported.remove(&Failing::Restore(target));
@@ -121,7 +116,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Writes the journal if it is not what it should be, and if it is time to.
     fn write_journal(&mut self) {
         let now = self.client.now();
         let is_due = self.write_after.is_none_or(|backoff| backoff.until <= now);
@@ -149,7 +143,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         true
     }
 
-    /// The next wait after one, or the first. At the end there is no time to wait for long.
     fn lengthen(&mut self, before: Option<Backoff>) -> Backoff {
         let wait = match before {
             _ if self.is_stopping => LAST_PAUSE,
@@ -160,7 +153,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Backoff { until, wait }
     }
 
-    /// Restores all changes that must not stay in force, at switches that are due for a request.
+    /// Skips switches that are not due for a request.
     pub(super) fn restore_pending(&mut self) -> Result<(), ManagerError> {
         if !self.act {
             return Ok(());
@@ -233,7 +226,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Restores everything, and tries for a while what does not answer. Gives what is left.
+    /// Returns the number of changes that remain.
     pub(super) fn finish(&mut self) -> Result<usize, ManagerError> {
         let now = self.client.now();
         self.end_episodes(Some(now));

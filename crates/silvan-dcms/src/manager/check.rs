@@ -1,5 +1,3 @@
-//! Sweeps, and switches that do not answer them.
-
 use silvan_core::growth::CounterGrowth;
 use silvan_core::{MonotonicTime, Span, SwitchId};
 use silvan_subnet::transport::Transport;
@@ -11,7 +9,7 @@ use crate::meter::{Observed, sweep};
 use crate::watch::WatchedPort;
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// Reads all counters of switches that answer. Gives whether nothing at all has answered.
+    /// Returns true if nothing has answered.
     pub(super) fn sweep(&mut self, began: MonotonicTime) -> Result<bool, ManagerError> {
         let silent = &self.silent;
         let asked: Vec<WatchedPort> = self
@@ -78,7 +76,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(answered == 0)
     }
 
-    /// Queries silent switches less and less often.
     fn follow_silent(&mut self, asked: &[WatchedPort], silent: &[SwitchId]) {
         let now = self.client.now();
         for &switch in silent {

@@ -1,5 +1,3 @@
-//! Following the subnet: its manager, its switches and cables, what the switches can do.
-
 use std::sync::Arc;
 
 use silvan_cc::dcms::{Dcms, MarkingScope, MarkingState};
@@ -29,27 +27,19 @@ use crate::watch::Abilities;
 const UNSETTLED: u32 = 12;
 const UNSETTLED_REST: Span = Span::from_secs(5);
 
-/// Presence of a master subnet manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SmPresence {
-    /// None has answered yet.
     Awaited,
-    /// A master answers, or has answered lately.
     Found,
-    /// None has answered for too long.
     Lost,
 }
 
-/// State of the subnet manager.
 #[derive(Debug)]
 pub(super) struct SmWatch {
-    /// Time of the last answer of a master.
     seen: MonotonicTime,
     check_at: MonotonicTime,
-    /// LID of the local port and of the subnet manager.
     lids: Option<(Lid, Lid)>,
     pub presence: SmPresence,
-    /// True if the log says that a master is awaited.
     was_awaited: bool,
 }
 
@@ -64,7 +54,7 @@ impl SmWatch {
         }
     }
 
-    /// Takes it that a master has answered now, since when it last did cannot be known any more.
+    /// Restarts the wait for a master, as its last answer's time is unknown.
     pub fn invalidate_times(&mut self, now: MonotonicTime) {
         self.seen = now;
         self.check_at = now;
@@ -72,13 +62,11 @@ impl SmWatch {
 }
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// Sees to it that the subnet is discovered again, but not all the time.
     pub(super) fn discover_soon(&mut self) {
         let soon = self.discovered_at.saturating_add(LEAST_REST);
         self.discover_at = self.discover_at.min(soon);
     }
 
-    /// Looks whether a subnet manager answers, if it is time to.
     pub(super) fn check_sm(&mut self) -> Result<(), ManagerError> {
         let now = self.client.now();
         if !self.settings.require_sm || now < self.sm.check_at {
@@ -117,7 +105,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Returns true if the subnet is managed as far as required, so that decisions are allowed.
+    /// True if decisions are allowed.
     pub(super) fn is_managed(&self) -> bool {
         !self.settings.require_sm || self.sm.presence == SmPresence::Found
     }
@@ -145,7 +133,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(outcome.is_ok_and(|answer| SmInfo::parse(&answer.data()).state == SmState::MASTER))
     }
 
-    /// Forgets what was seen, so that nothing is decided by what lies before a gap.
+    /// Nothing may be decided across a gap.
     pub(super) fn restart_sweeps(&mut self, now: MonotonicTime) -> Result<(), ManagerError> {
         let topology = self.machine.topology().clone();
         self.machine = Dcms::new(self.settings.dcms, topology)?;
@@ -155,7 +143,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Discovers the subnet and takes what has changed. Gives whether there is one.
+    /// Returns true if there is a subnet.
     pub(super) fn find_subnet(&mut self) -> Result<bool, ManagerError> {
         let began = self.client.now();
         let found = discover(&mut self.client)?;
@@ -247,7 +235,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(true)
     }
 
-    /// Reads PortSamplesControl.Tick of switches and links that are new.
     fn read_ticks(&mut self, subnet: &Subnet) -> Result<(), ManagerError> {
         if self.settings.given_ticks.has_all() {
             return Ok(());
@@ -273,8 +260,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Returns the length of a tick of a port's time counters by the manager's clock. It comes from
-    /// the configuration, from device and PortSamplesControl, or from the thresholds.
+    /// From configuration, device and PortSamplesControl, or thresholds.
     fn tick(&self, number: SwitchId, switch: &Switch, port: &SwitchPort) -> Span {
         let by_device = || {
             let link = port.info.active_link();
@@ -294,7 +280,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         tick.unwrap_or(self.settings.dcms.tick)
     }
 
-    /// Holds nothing any more that the machine does not hold.
     fn release_vanished(&mut self) {
         let machine = &self.machine;
         let registry = &self.registry;
@@ -318,7 +303,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.held.retain(|target| low.contains(target));
     }
 
-    /// Queries new switches for their abilities. Returns true if all have answered.
+    /// Returns true if all have answered.
     fn query_abilities(&mut self) -> Result<bool, ManagerError> {
         let new: Vec<(SwitchId, Lid)> = self
             .registry
@@ -364,7 +349,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(all_answered)
     }
 
-    /// Logs once that a switch answers other requests, but none of congestion control.
+    /// Logged once: the switch answers other requests only.
     fn name_missing_agent(&mut self, switch: SwitchId, answers: &[RequestResult]) {
         let is_silent = |outcome: &RequestResult| matches!(outcome, Err(Failure::Unanswered));
         let is_missing =

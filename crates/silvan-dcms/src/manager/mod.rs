@@ -1,7 +1,6 @@
 //! The manager: discovery, sweeps, decisions and changes in one loop.
 //!
-//! It uses no socket, file or time of day: datagrams go through a [`Transport`], which also has the clocks, and the
-//! journal through a [`Disk`].
+//! Datagrams and clocks come from a [`Transport`], the journal from a [`Disk`].
 
 mod act;
 mod check;
@@ -33,11 +32,8 @@ use crate::watch::{Registry, WatchedPort};
 use follow::SmWatch;
 use status::Episode;
 
-/// Longest time until the manager notices a request to stop.
 const NAP: Span = Span::from_ms(50);
-/// The least time between two discoveries, and between two tries to find a subnet.
 const LEAST_REST: Span = Span::from_secs(2);
-/// The first and the longest time for which a silent switch is left alone.
 const FIRST_BACKOFF: Span = Span::from_secs(1);
 const LONGEST_BACKOFF: Span = Span::from_secs(60);
 
@@ -99,24 +95,19 @@ impl ManagerError {
     }
 }
 
-/// Repeated failures, logged with backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Failing {
-    /// Restoring a change.
     Restore(Target),
-    /// Lowering a Marking_Rate.
     Lower(Target),
     Journal,
 }
 
-/// Something that is left alone for a while.
 #[derive(Clone, Copy, Debug)]
 struct Backoff {
     until: MonotonicTime,
     wait: Span,
 }
 
-/// The end of some waiting, which starts again when the clock goes back.
 struct Deadline {
     patience: Span,
     at: MonotonicTime,
@@ -154,45 +145,31 @@ pub struct Manager<T, D> {
     registry: Registry,
     subnet: Option<Arc<Subnet>>,
     watched: Vec<WatchedPort>,
-    /// PortSamplesControl.Tick by switch and link, as far as switches have answered.
     tick_codes: BTreeMap<(SwitchId, ActiveLink), Result<u8, Failure>>,
     meter: Meter,
     machine: Dcms<MonotonicTime>,
     growth: Vec<Option<CongestionGrowth>>,
-    /// Changes that must stay in force. All others in the journal are to be restored.
+    /// Changes that stay in force; the journal's others are to be restored.
     held: BTreeSet<Target>,
     silent: BTreeMap<SwitchId, Backoff>,
-    /// Changes that could not be restored.
     restore_after: BTreeMap<Target, Backoff>,
-    /// Time of the next write of the journal after a failed write.
     write_after: Option<Backoff>,
-    /// Why it could not be.
     write_error: String,
-    /// Times for which a Marking_Rate is low by the decisions, also where nothing is changed.
+    /// Times of low Marking_Rates by the decisions, also in dry runs.
     episodes: BTreeMap<PortId, Episode>,
-    /// Decisions by reason.
     decided: BTreeMap<&'static str, u64>,
-    /// Failures that were logged, and when they may be again.
     reported: BTreeMap<Failing, Backoff>,
-    /// Switches that answer no request of congestion control.
     without_key: BTreeSet<SwitchId>,
-    /// True if only restoring is left.
     is_stopping: bool,
     discover_at: MonotonicTime,
     discovered_at: MonotonicTime,
-    /// Discoveries without news that are still to come.
     unsettled: u32,
     sm: SmWatch,
-    /// Number of backward jumps of the clock at the last restart.
     jumps: u64,
 }
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// A manager that has seen nothing yet. It changes nothing unless `act` is set.
-    ///
-    /// # Errors
-    ///
-    /// [`ManagerError`] if the journal cannot be read.
+    /// A manager that has seen nothing; it changes settings only if `act` is set.
     pub fn new(
         settings: ManagerSettings,
         act: bool,
@@ -242,12 +219,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.observer = Some(observer);
     }
 
-    /// Does its task until `stop` is set, then restores what it has changed. Gives the number of changes
-    /// that could not be restored; they stay in the journal.
-    ///
-    /// # Errors
-    ///
-    /// [`ManagerError`] if it cannot go on.
+    /// Does its task until `stop`, then restores. Returns the changes left in the journal.
     pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, ManagerError> {
         let done = self.perform(task, stop);
         if done.is_err() {
@@ -307,8 +279,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.finish()
     }
 
-    /// Waits until the subnet is managed or the task is stopped. Returns false after the time from which on a subnet
-    /// manager counts as lost.
+    /// Returns false once the subnet manager counts as lost.
     fn await_sm(&mut self, stop: &AtomicBool) -> Result<bool, ManagerError> {
         let mut deadline = Deadline::new(&mut self.client, self.settings.sm_lost_after);
         while !stop.load(Ordering::Relaxed) {
@@ -324,7 +295,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(true)
     }
 
-    /// Waits, at most until a request to stop.
     fn wait(&mut self, span: Span, stop: &AtomicBool) {
         let began = self.client.now();
         while !stop.load(Ordering::Relaxed) {
@@ -338,8 +308,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Restores everything and forgets what was seen if the clock has gone back: no time that was
-    /// noted before can be compared with what it shows now.
+    /// No earlier time can be compared after the clock has gone back.
     fn check_clock(&mut self) -> Result<(), ManagerError> {
         let now = self.client.now();
         let jumps = self.client.clock_jumps();
@@ -358,7 +327,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.restart_sweeps(now)
     }
 
-    /// A search for the subnet manager, a sweep, and what follows from it.
     fn round(&mut self) -> Result<(), ManagerError> {
         self.check_clock()?;
         self.check_sm()?;
@@ -397,7 +365,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Logs a decision and does what it asks for.
     fn carry_out(&mut self, decision: &Decision<MonotonicTime>) -> Result<(), ManagerError> {
         let low = self.settings.dcms.low_marking_rate;
         let action = match decision.action {

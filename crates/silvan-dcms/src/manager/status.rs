@@ -1,5 +1,3 @@
-//! Status of the manager for people, and losses of victims while a Marking_Rate is low.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,36 +20,29 @@ pub(super) struct Episode {
     lost_bytes: f64,
 }
 
-/// The state of a running manager.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Status {
-    /// The process.
     pid: u32,
     /// Time of writing, in seconds since 1970.
     time: u64,
     act: bool,
-    /// Time from one sweep to the next, in seconds.
     interval_s: f64,
     switches: usize,
     ports: usize,
     sweeps: u64,
     unanswered: i64,
-    /// Duration of the last sweep, in seconds.
     sweep_s: f64,
     /// `not-required`, `awaited`, `found` or `lost`.
     subnet_manager: &'static str,
-    /// Switches that do not answer.
     silent: Vec<String>,
     low: Vec<LowPort>,
     pending: Vec<Pending>,
     decisions: BTreeMap<&'static str, u64>,
-    /// Why the journal cannot be written, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     journal_error: Option<String>,
 }
 
-/// A port whose Marking_Rate is low, or would be without a dry run.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct LowPort {
@@ -61,14 +52,12 @@ struct LowPort {
     victims_lost_bytes: f64,
 }
 
-/// A change in the journal.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Pending {
     switch: String,
     guid: Guid,
     port: Option<u8>,
-    /// The Marking_Rate that is to be restored.
     before: u16,
     now: u16,
     /// Time of the change, in seconds since 1970.
@@ -76,7 +65,6 @@ struct Pending {
 }
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// Adds what the victims of ports with a low Marking_Rate have lost since the sweep before.
     pub(super) fn count_losses(&mut self) {
         for (&port, episode) in &mut self.episodes {
             for victim in self.machine.victims(port) {
@@ -93,7 +81,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Begins the episode of a port, or ends it and gives what its victims have lost in it.
+    /// Returns the victims' loss of an ended episode.
     pub(super) fn follow_episode(&mut self, port: PortId) -> Option<f64> {
         if self.machine.state(port) == MarkingState::Default {
             return self
@@ -110,7 +98,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         None
     }
 
-    /// Ends the episodes that no decision will end, and logs what victims have lost in them.
+    /// Ends episodes without a decision, and logs their losses.
     pub(super) fn end_episodes(&mut self, now: Option<MonotonicTime>) {
         for (port, episode) in std::mem::take(&mut self.episodes) {
             let low_for = now.and_then(|now| now.checked_since(episode.since));
@@ -123,7 +111,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Returns the results of the round; `None` before the subnet is known.
     pub(super) fn observed(&mut self) -> Option<Round> {
         let now = self.client.now();
         let subnet = Arc::clone(self.subnet.as_ref()?);

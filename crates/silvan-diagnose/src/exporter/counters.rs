@@ -1,21 +1,16 @@
-//! The counters that are exported, each with its metric.
-
 use silvan_core::counters::DATA_WORD;
 use silvan_subnet::sweep::{CounterSource, PortAnswers};
 
-/// A counter and its metric, which has the name that the common exporter of InfiniBand switches gives it.
+/// A counter, and its metric as the common exporter of InfiniBand switches names it.
 pub(super) struct ExportedCounter {
     /// The name, without prefix, unit and `_total`.
     pub name: &'static str,
-    /// The name in the specification.
     pub field: &'static str,
-    /// True if the counter counts words of four bytes; the metric has bytes.
     pub is_data: bool,
     source: CounterSource,
 }
 
 impl ExportedCounter {
-    /// The value of the metric; `None` if the port has not answered with it.
     pub fn read(&self, answers: &PortAnswers) -> Option<u64> {
         let value = answers.counter(&self.source)?.value;
         Some(match self.is_data {

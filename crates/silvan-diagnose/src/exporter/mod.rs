@@ -1,8 +1,7 @@
-//! Metrics of a watched subnet for Prometheus: the counters of all ports, and the diagnosis.
+//! Metrics of a watched subnet for Prometheus: all port counters as the common exporter names them, and the diagnosis.
 //!
-//! Counters of ports have the names and labels of the common exporter of InfiniBand switches and adapters, and the
-//! values of the devices. Additional metrics are in seconds and bytes: waiting, lost bandwidth, and time in congestion
-//! trees. They grow from the start of the exporter on, by the known part of each interval.
+//! Waiting [s], lost bandwidth [bytes] and time in congestion trees [s] grow from the exporter's start, by known
+//! intervals.
 
 mod counters;
 mod page;
@@ -26,25 +25,20 @@ use crate::observation::{Observation, data_rate};
 use crate::report::Report;
 use crate::verdict::Cause;
 
-/// Labels of a port or a node, with values in which nothing has to be escaped.
+/// Values without characters to escape.
 type Labels = Vec<(&'static str, String)>;
 
 /// Growth since the exporter started, in seconds and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Totals {
-    /// Time that PortXmitWait counted.
     wait_s: f64,
     /// Bytes that the link could have carried in this time.
     lost_bytes: f64,
-    /// Time that PortXmitTimeCong counted.
     congested_s: f64,
-    /// Time as the root of a congestion tree.
     root_s: f64,
-    /// Time as a branch of one.
     branch_s: f64,
 }
 
-/// Switches and adapters have metrics of their own, as in the common exporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Device {
     Switch,
@@ -62,22 +56,18 @@ impl Device {
     }
 }
 
-/// A switch or an adapter.
 #[derive(Debug)]
 struct DeviceRow {
     device: Device,
     labels: Labels,
 }
 
-/// A port with a cable.
 #[derive(Debug)]
 struct PortRow {
     device: Device,
     labels: Labels,
-    /// The port at the other end of its cable.
     uplink: Labels,
     counters: [Option<u64>; EXPORTED.len()],
-    /// Bytes per second that its link can carry.
     rate: u64,
     totals: Totals,
 }
@@ -97,7 +87,6 @@ struct TreeRow {
     victims: usize,
 }
 
-/// Results of the last sweep.
 #[derive(Debug, Default)]
 struct Snapshot {
     devices: Vec<DeviceRow>,
@@ -118,20 +107,18 @@ const OLD_AFTER: u32 = 3;
 /// No sweep is old before; a busy machine may take so long for one.
 const NEVER_OLD_BEFORE: Duration = Duration::from_secs(10);
 
-/// The last sweep.
 #[derive(Debug, Default)]
 struct Latest {
     /// `None` before the second sweep, and after one that has failed.
     snapshot: Option<Snapshot>,
     /// End of the last successful sweep, by both clocks.
     ended: Option<(Instant, SystemTime)>,
-    /// Time from one sweep to the next: that wanted, or what it took between the last two if that is longer.
+    /// Time between sweeps: the wanted one, or the last if longer.
     interval: Duration,
 }
 
 impl Latest {
-    /// Returns the results of the last sweep, unless they are old. While a sweep waits for answers, the sweep before
-    /// must not pass for the state of the subnet.
+    /// An old sweep must not pass for the state of the subnet.
     fn fresh(&self) -> Option<&Snapshot> {
         let (ended, _) = self.ended?;
         let old_after = NEVER_OLD_BEFORE.max(self.interval.saturating_mul(OLD_AFTER));
@@ -144,7 +131,6 @@ impl Latest {
 #[derive(Debug)]
 pub struct Exporter {
     latest: Arc<RwLock<Latest>>,
-    /// Time from one sweep to the next.
     interval: Duration,
     totals: RwLock<HashMap<(Guid, u8), Totals>>,
     sweeps: Counter,
@@ -314,7 +300,7 @@ fn device(kind: NodeKind) -> Device {
     }
 }
 
-/// A port, as its devices call it: adapters number their own ports.
+/// Adapters number their own ports.
 fn key(fabric: &Fabric, port: PortId) -> (Guid, u8) {
     let place = &fabric.ports[port];
     let node = &fabric.nodes[place.node];

@@ -1,5 +1,3 @@
-//! The metrics as text.
-
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -16,10 +14,8 @@ use super::{Device, Exporter, Labels, Latest, PortRow, Snapshot, Totals, TreeRow
 use crate::health::Severity;
 use crate::verdict::Cause;
 
-/// Name, description, and what is counted of a congestion tree.
 type TreeCount = (&'static str, &'static str, fn(&TreeRow) -> usize);
 
-/// A metric in seconds or bytes that grows from the start on.
 struct Derived {
     name: &'static str,
     help: &'static str,
@@ -48,7 +44,6 @@ const DERIVED: [Derived; 3] = [
     },
 ];
 
-/// Encodes the last sweep, for any set of ports.
 #[derive(Debug)]
 struct LastSweep(Arc<RwLock<Latest>>);
 
@@ -113,7 +108,6 @@ impl Collector for LastSweep {
     }
 }
 
-/// A metric with a value for each row that has one.
 fn family<'r, R: 'r>(
     encoder: &mut DescriptorEncoder<'_>,
     (name, help, unit): (&str, &str, Option<&Unit>),
@@ -269,7 +263,6 @@ fn trees(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot) -> fmt::Resul
 }
 
 impl Exporter {
-    /// Returns the registry of the page; the values are shared.
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(LastSweep(Arc::clone(&self.latest))));

@@ -1,5 +1,3 @@
-//! Flows of largest entropy with given sums.
-
 use silvan_core::{IdVec, PortId};
 
 use super::spread::Turns;
@@ -11,7 +9,7 @@ const MOST_ITERATIONS: usize = 300;
 const TOLERANCE: f64 = 0.005;
 
 impl Flows {
-    /// Multiplicative iteration: each flow is scaled by the geometric mean of what its sums lack.
+    /// Multiplicative iteration: scales flows by the geometric mean of their sums' lack.
     pub(super) fn fit(
         &mut self,
         rates: &IdVec<PortId, Option<f64>>,

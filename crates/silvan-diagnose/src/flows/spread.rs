@@ -1,8 +1,7 @@
 //! Many small flows: shares of inputs at switches, and hosts with a single destination among others.
 //!
-//! Switches serve inputs in turn. Inputs that always have packets for an output get equal shares of it, and no other
-//! input gets more. Some hosts that always have packets have one flow, others send equally to all hosts. The hosts with
-//! one flow are chosen so that the outputs of their switch lack least.
+//! Inputs that always have packets for an output get equal shares. Some hosts have one flow, others send equally to
+//! all; the choice leaves the least lack at outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +10,16 @@ use silvan_core::{HostId, IdVec, PortId};
 use super::{Flows, Peeled};
 use crate::evidence::{Marks, Waiting};
 
-/// Choices that are tried for a switch at most.
 const MOST_CHOICES: usize = 100_000;
 /// A flow has room on its way if it can have at least this part of its rate.
 const ROOM: f64 = 0.9;
 
-/// Rates from inputs to outputs that are busy or wait.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
-    /// Input and output.
     ends: Vec<(PortId, PortId)>,
-    /// The turns of each flow, by number.
     of_flow: Vec<Vec<u32>>,
-    /// Turns of inputs that always have packets, input by input.
+    /// Turns of inputs that always have packets.
     of_full: Vec<Vec<u32>>,
-    /// Rates of flows that are known.
     known: Vec<f64>,
 }
 
@@ -73,7 +67,6 @@ impl Turns {
         &self.of_flow[flow]
     }
 
-    /// Returns the rates of inputs, by turn.
     fn rates(&self, flows: &Flows, open: &[bool]) -> Vec<f64> {
         let mut rates = self.known.clone();
         for ((flow, turns), _) in flows
@@ -90,7 +83,7 @@ impl Turns {
         rates
     }
 
-    /// The share of each output that inputs get which always have packets, and the turns of those that wait for it.
+    /// The share of each output for inputs that always have packets, and the turns that wait for it.
     fn shares(&self, rates: &[f64]) -> (BTreeMap<PortId, f64>, Vec<bool>) {
         let mean = |of: &dyn Fn(u32) -> bool| {
             let mut sums: BTreeMap<PortId, (f64, f64)> = BTreeMap::new();
@@ -116,7 +109,7 @@ impl Turns {
         (mean(&|turn| waits[turn as usize]), waits)
     }
 
-    /// By turn, the logarithm of what it lacks to its share; 0 where there is none.
+    /// Logarithm of a turn's lack to its share; 0 without one.
     pub(super) fn factors(&self, flows: &Flows, open: &[bool]) -> Vec<f64> {
         let rates = self.rates(flows, open);
         let (shares, waits) = self.shares(&rates);
@@ -139,7 +132,6 @@ impl Turns {
 }
 
 impl Flows {
-    /// Flows of hosts of which some send to many others and some to one.
     pub(super) fn spread(
         mut self,
         waiting: &Waiting,
@@ -180,8 +172,7 @@ impl Flows {
         }
     }
 
-    /// The flows of hosts that send to one other only, with their rates. The outputs of their switch say which hosts
-    /// these are, if the others send to all alike.
+    /// Flows of hosts with one destination, found by the outputs of their switch.
     fn single(
         &self,
         waiting: &Waiting,
@@ -295,10 +286,8 @@ fn choose(
     }
 }
 
-/// A host with flows that are not known.
 struct Sender {
     rate: f64,
-    /// Possible flows of the sender, in all and by output of its switch.
     count: f64,
     outputs: BTreeMap<PortId, f64>,
     /// By output, the largest of its flows through a root.

@@ -1,5 +1,3 @@
-//! Facts about a subnet, and its busy and waiting ports.
-
 use silvan_core::{IdVec, PortId, Rate};
 use silvan_fabric::{Fabric, ForwardingTables};
 
@@ -42,14 +40,12 @@ pub(super) fn is_blocked(facts: &Facts<'_>, port: PortId) -> bool {
     wait.is_some_and(|wait| wait >= BLOCKED || always(wait))
 }
 
-/// Returns true if a blocked port always has packets.
 pub(super) fn is_full(facts: &Facts<'_>, port: PortId) -> bool {
     let PortLoad { load, wait, .. } = facts.observation.ports[port];
     let sum = load.zip(wait).map(|(load, wait)| load + wait);
     is_blocked(facts, port) && sum.is_some_and(|sum| sum >= ALWAYS)
 }
 
-/// Returns true if a port sends nearly all the time, or faces a receiver that accepts no more.
 pub(super) fn is_busy(facts: &Facts<'_>, port: PortId) -> bool {
     let Some(load) = facts.observation.ports[port].load else {
         return false;

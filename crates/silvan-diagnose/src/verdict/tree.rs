@@ -1,5 +1,3 @@
-//! Results of the diagnosis: trees with roots, branches, contributors and victims.
-
 use silvan_core::{HostId, PortId};
 
 /// Why a tree grows.

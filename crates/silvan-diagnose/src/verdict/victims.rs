@@ -1,5 +1,3 @@
-//! For how long the packets of hosts wait at branches.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{HostId, PortId};
@@ -15,8 +13,7 @@ const BUFFER: f64 = 14.0;
 const MOST_USED: f64 = 0.95;
 
 impl Trees<'_> {
-    /// Branches that a flow shares with others although it leads through no root. The host's own port holds up what it
-    /// sends itself; the others hold up packets of others.
+    /// Branches that a flow shares although it leads through no root, without the host's own port.
     pub(super) fn shared<'p>(&'p self, path: &'p [PortId]) -> impl Iterator<Item = PortId> + 'p {
         let is_root = |port: &PortId| self.members[*port].is_some_and(|member| member.depth == 0);
         let count = if path.iter().any(is_root) {
@@ -28,8 +25,7 @@ impl Trees<'_> {
         others.filter(|&port| self.members[port].is_some())
     }
 
-    /// For which part of the time packets of each host wait at branches without a root on their way: the mean of all results for
-    /// the flows.
+    /// Mean of all results for the flows.
     pub(super) fn part_of_victims(&self, flows: &Flows) -> BTreeMap<HostId, f64> {
         let mut sums: BTreeMap<HostId, f64> = BTreeMap::new();
         let mut results = 0;
@@ -62,7 +58,7 @@ impl Trees<'_> {
             .collect()
     }
 
-    /// For which part of the time packets wait for a branch that come by one of its inputs at this rate.
+    /// Time for which an input at this rate has packets for a branch.
     fn part_with_packets(&self, branch: PortId, input: PortId, bits_per_s: f64) -> f64 {
         let PortLoad { load, wait, .. } = self.facts.observation.ports[branch];
         let wait = wait.unwrap_or(0.0);
@@ -88,8 +84,7 @@ impl Trees<'_> {
     }
 }
 
-/// Returns the part of the time in which a queue holds a packet of a share `part` of all packets. The queue is in use
-/// for `used` of the time; the number of packets is that in a queue M/M/1.
+/// Time for which a queue used for `used`, of M/M/1 length, holds one of `part` of its packets.
 fn part_with_one_of(used: f64, part: f64) -> f64 {
     used * part / (1.0 - used + used * part)
 }

@@ -1,5 +1,4 @@
-//! The congestion control agent (annex A10): settings that act in the data plane at once, guarded
-//! by the CC_Key.
+//! The congestion control agent (annex A10): settings that act in the data plane at once, guarded by the CC_Key.
 
 use std::time::Duration;
 
@@ -25,34 +24,28 @@ mod wire;
 
 use wire::Wire;
 
-/// Bytes of an attribute.
 const ROOM: usize = ManagementAttribute::DATA_LEN;
-/// Ports of a block of SwitchPortCongestionSetting, as those who wrote the common tools count.
+/// Ports per block of SwitchPortCongestionSetting, as the common tools count.
 const BLOCK_PORTS: usize = SwitchPortCongestionSetting::location("ports").elements;
 const BLOCK_ENTRIES: usize = CongestionControlTable::location("entries").elements;
-/// Blocks of the table that every adapter has at least room for.
+/// Smallest table of an adapter, in blocks.
 const LEAST_BLOCKS: usize = 4;
-/// Bit of Port_Control: control by service level.
 const BY_SERVICE_LEVEL: u16 = 1;
-/// All parts of a switch's setting.
 const WHOLE_MAP: u32 = switch_control_map::VICTIM_MASK
     | switch_control_map::CREDIT_MASK
     | switch_control_map::THRESHOLD
     | switch_control_map::CREDIT_STARVATION
     | switch_control_map::MARKING_RATE;
 
-/// Rights to set congestion control at a node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyState {
     key: u64,
     protect: bool,
     lease: u16,
     violations: u16,
-    /// End of the lease, after a request with a wrong key.
     expires: Option<Duration>,
 }
 
-/// A switch's setting as it was set.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchSetting {
     whole: SwitchCongestionSetting,
@@ -70,7 +63,6 @@ pub(crate) struct AdapterSetting {
 }
 
 impl SwitchSetting {
-    /// Returns the initial setting of a switch.
     pub fn of(subnet: &Subnet, switch: SwitchId) -> Self {
         let control = &subnet.plane.engine.switch().inner.0;
         let setting = control.switch_setting(switch).copied().unwrap_or_default();
@@ -84,7 +76,7 @@ impl SwitchSetting {
             control_map: WHOLE_MAP,
             ..wire::switch_to_wire(&setting)
         };
-        // Ports that the switch does not have have no bit.
+        // Missing ports have no bit.
         let is_here = |port: &PortNumber| (1..=node.port_count).contains(&port.as_u8());
         whole.victim_mask = whole.victim_mask.iter().filter(is_here).collect();
         whole.credit_mask = whole.credit_mask.iter().filter(is_here).collect();
@@ -92,11 +84,10 @@ impl SwitchSetting {
     }
 }
 
-/// Passes the setting of a switch on to the data plane.
 fn set_switch(control: &mut IbSwitch, switch: SwitchId, whole: &SwitchCongestionSetting) {
     let mut setting = control.switch_setting(switch).copied().unwrap_or_default();
     wire::switch_from_wire(&mut setting, whole);
-    // The switch is one of the fabric's, so it cannot be refused.
+    // Cannot be refused: the switch is one of the fabric's.
     let _ = control.set_switch(switch, setting);
 }
 
@@ -122,7 +113,7 @@ impl AdapterSetting {
     }
 }
 
-/// Blocks of the Congestion Control Table that adapters have room for.
+/// Room of adapters for the Congestion Control Table, in blocks.
 fn table_blocks(subnet: &Subnet) -> usize {
     let table = subnet.plane.engine.adapter().inner.0.table();
     table
@@ -195,8 +186,6 @@ impl Subnet {
         }
     }
 
-    /// Only who knows the key may set anything (A10.4.2); wrong keys are counted and start the lease,
-    /// after which the protection ends.
     fn check_key(&mut self, exchange: &Exchange) -> AgentResult {
         let uptime = self.uptime;
         let state = &mut self.state_mut(exchange.at.node).key;
@@ -247,8 +236,8 @@ impl Subnet {
         Ok(())
     }
 
-    /// Handles a Get or Set; only the parts that Control_Map selects change. A Set is answered with the sent values, a
-    /// Get with those in force.
+    /// Changes only the parts that Control_Map selects. A Set is answered with the sent values, a Get with those in
+    /// force.
     fn switch_setting(&mut self, exchange: &mut Exchange, switch: SwitchId) {
         let setting = &mut self.switch_settings[switch.index()];
         if !exchange.set {
@@ -286,7 +275,6 @@ impl Subnet {
         Ok(())
     }
 
-    /// Gives a port settings of its own, or takes them away.
     fn set_port(&mut self, node: NodeId, number: usize, element: SwitchPortCongestionElement) {
         let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
             return;
@@ -297,12 +285,11 @@ impl Subnet {
         };
         let (marking, starvation) = wire::element_settings(&effective, &element);
         let (valid, credits) = (element.valid, element.credit_starvation);
-        // The port is a switch's, so neither can be refused.
+        // Cannot be refused: the port is a switch's.
         let _ = control.set_port_marking(port, (valid && !credits).then_some(marking));
         let _ = control.set_port_starvation(port, (valid && credits).then_some(starvation));
     }
 
-    /// Gives a switch the settings that it has without anybody's, and an empty log.
     pub fn reset_switch_setting(&mut self, switch: SwitchId) {
         let first = self.first_switch_settings[switch.index()].clone();
         let node = self.fabric.node_of_switch(switch);
@@ -315,7 +302,6 @@ impl Subnet {
         self.switch_settings[switch.index()] = first;
     }
 
-    /// Reads a setting that the scenario has changed from the data plane.
     pub fn read_setting(&mut self, change: &SettingChange) {
         match *change {
             SettingChange::Port { port, .. } => {
@@ -403,8 +389,7 @@ impl Subnet {
         Ok(())
     }
 
-    /// Passes the setting of an adapter on to the data plane. A CCTI_Min above CCTI_Limit, which may
-    /// come between two requests that set both, counts as CCTI_Limit.
+    /// CCTI_Min may exceed CCTI_Limit between two requests that set both; it then counts as CCTI_Limit.
     fn sync_adapter(&mut self, host: HostId) {
         let now = self.now();
         let setting = self.adapter_record(host).clone();
@@ -422,7 +407,7 @@ impl Subnet {
             entry
         };
         // CCTI_Min must never exceed the limit, so all go to 0 while the table changes. These changes cannot be
-        // refused: host and table are the fabric's own.
+        // refused.
         for sl in Sl::all() {
             let lowest = CongestionEntry {
                 ccti_min: 0,

@@ -1,5 +1,3 @@
-//! CongestionLog and TimeStamp: what congestion control has seen.
-
 use silvan_core::{HostId, SwitchId, Time};
 use silvan_mad::LOG_BYTE;
 use silvan_mad::congestion::{
@@ -13,7 +11,7 @@ use crate::subnet::Subnet;
 const UNIT_PS: u64 = 1_024_000;
 
 fn stamp(at: Time) -> u32 {
-    // The clock of 32 bits wraps around, after 73 minutes.
+    // The 32-bit clock wraps around after 73 minutes.
     (at.as_ps() / UNIT_PS) as u32
 }
 
@@ -22,7 +20,6 @@ impl Subnet {
         stamp(self.now())
     }
 
-    /// The log of a node; reading it starts its count again.
     pub(super) fn congestion_log(&mut self, exchange: &mut Exchange) {
         let node = &self.fabric.nodes[exchange.at.node];
         let log: CongestionLog = match (node.as_switch(), node.as_host()) {
@@ -33,7 +30,7 @@ impl Subnet {
         exchange.bytes[LOG_BYTE..].copy_from_slice(&log.emit());
     }
 
-    /// The last marked packets, the newest first.
+    /// Newest first.
     fn switch_log(&mut self, switch: SwitchId) -> SwitchLog {
         let log = &self.plane.engine.switch().meter.logs[switch.index()];
         let mut answer = SwitchLog {
@@ -60,8 +57,7 @@ impl Subnet {
         answer
     }
 
-    /// Returns the last notifications that led to Trigger_Threshold, the newest first. A flow is
-    /// identified by its LIDs and service level, because the model has no numbers of queue pairs.
+    /// Newest first. A flow is identified by its LIDs and service level, because the model has no queue pair numbers.
     fn adapter_log(&mut self, host: HostId) -> CaLog {
         let log = self.plane.engine.adapter().inner.0.log(host);
         let mut answer = CaLog {

@@ -1,5 +1,3 @@
-//! The agents at every node: what they answer to which management datagram.
-
 pub(crate) mod congestion;
 mod log;
 mod performance;
@@ -10,31 +8,25 @@ use silvan_mad::{ATTRIBUTE_BYTE, Class, MAD_LEN, Method, Packet, Status};
 
 use crate::subnet::{Arrival, Subnet};
 
-/// Reaction of an agent to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reaction {
-    /// The request has become the answer, in place.
     Answered,
-    /// No answer: the client must conclude that the request was lost.
+    /// The client must conclude that the request was lost.
     Silent,
 }
 
-/// Why an agent refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Status(Status),
-    /// Not answered.
     Silent,
 }
 
-/// Result of an agent's handlers.
 pub(crate) type AgentResult = Result<(), Refusal>;
 
 pub(crate) const UNSUPPORTED_ATTRIBUTE: Refusal = Refusal::Status(Status::UNSUPPORTED_ATTRIBUTE);
 pub(crate) const UNSUPPORTED_METHOD: Refusal = Refusal::Status(Status::UNSUPPORTED_METHOD);
 pub(crate) const INVALID_VALUE: Refusal = Refusal::Status(Status::INVALID_VALUE);
 
-/// A request in progress to becoming its answer.
 pub(crate) struct Exchange<'a> {
     pub bytes: &'a mut [u8; MAD_LEN],
     pub at: Arrival,
@@ -45,12 +37,10 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// The attribute's bytes.
     pub fn data<const N: usize>(&self) -> [u8; N] {
         std::array::from_fn(|index| self.bytes[ATTRIBUTE_BYTE + index])
     }
 
-    /// Puts an attribute into the answer, zeros behind it.
     pub fn put<const N: usize>(&mut self, attribute: &[u8; N], room: usize) {
         let data = &mut self.bytes[ATTRIBUTE_BYTE..ATTRIBUTE_BYTE + room];
         data[..N].copy_from_slice(attribute);
@@ -59,7 +49,6 @@ impl Exchange<'_> {
 }
 
 impl Subnet {
-    /// Lets the agent of a node answer a request that is not for a subnet manager.
     pub fn react(&mut self, at: Arrival, bytes: &mut [u8; MAD_LEN]) -> Reaction {
         let packet = Packet::new(&*bytes);
         let method = packet.method();

@@ -1,8 +1,5 @@
-//! The performance management agent (volume 1, chapter 16, and annex A10).
-//!
-//! Counters of the data plane only grow. An attribute shows the growth since it was last set, limited to the width of
-//! its field: fields of 64 bits wrap around, all others stay at their largest value. Each attribute has a separate
-//! start, so a reset of one attribute leaves the others unchanged.
+//! The performance management agent (volume 1, chapter 16, and annex A10): growth since an attribute's last reset;
+//! 64-bit fields wrap around, others saturate.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -25,19 +22,14 @@ use super::{
 use crate::plane::DataPlane;
 use crate::subnet::Subnet;
 
-/// Bytes of an attribute.
 const ROOM: usize = PerformanceAttribute::DATA_LEN;
 const ALL_PORTS: u8 = 255;
 
-/// Quantity that a field counts.
 #[derive(Clone, Copy)]
 enum CounterKind {
-    /// Something that does not happen in the model.
     Nothing,
-    /// A counter that every run has.
     Port(&'static PortCounter),
-    /// A counter that only a live fabric has; the number is a service level or virtual lane where the field is
-    /// an array of them.
+    /// With its service level or virtual lane in an array.
     Live(Read, u8),
 }
 
@@ -45,14 +37,12 @@ struct LivePort<'a> {
     subnet: &'a Subnet,
     node: NodeId,
     port: PortId,
-    /// The port at the other end of the cable.
     from: Option<PortId>,
     tick: Span,
 }
 
 type Read = fn(&LivePort<'_>, u8) -> u64;
 
-/// A field that carries a counter which only a live fabric has.
 struct Live {
     attribute: u16,
     location: FieldLocation,
@@ -107,15 +97,14 @@ impl LivePort<'_> {
         Sl::all().map(|sl| of(self, sl.as_u8())).sum()
     }
 
-    /// Packets with FECN that the neighbour's port has sent here.
+    /// From the neighbour's port.
     fn fecn(&self, sl: u8) -> u64 {
         let plane = self.plane();
         self.from
             .map_or(0, |from| plane.by_sl(from).fecn[usize::from(sl)])
     }
 
-    /// Notifications with BECN: at an adapter those that have reached it by any way, at a switch
-    /// those that have passed through.
+    /// At an adapter those that have reached it by any way, at a switch those that have passed through.
     fn becn(&self, sl: u8) -> u64 {
         let (plane, sl) = (self.plane(), usize::from(sl));
         match self.subnet.fabric.nodes[self.node].as_host() {
@@ -129,7 +118,6 @@ fn words(bytes: u64) -> u64 {
     bytes / DATA_WORD
 }
 
-/// A counter's location in an attribute.
 #[derive(Clone, Copy)]
 struct Slot {
     kind: CounterKind,
@@ -150,7 +138,6 @@ impl Slot {
     }
 }
 
-/// The counters of all attributes, by attribute id.
 static SLOTS: LazyLock<BTreeMap<u16, Vec<Slot>>> = LazyLock::new(|| {
     let ids =
         (0..=u16::MAX).filter(|&id| !matches!(id, ClassPortInfo::ID | PortSamplesControl::ID));
@@ -184,7 +171,6 @@ fn slots(attribute: u16) -> Option<Vec<Slot>> {
     Some(slots)
 }
 
-/// The counters that a request selects, a bit each.
 fn selection(attribute: u16, asked: &[u8; ROOM]) -> u32 {
     const FIRST: FieldLocation = PortCounters::location("counter_select");
     const SECOND: FieldLocation = PortCounters::location("counter_select2");
@@ -225,7 +211,7 @@ impl Subnet {
                 let mut ports = ports
                     .into_iter()
                     .filter_map(|(node, number)| self.port_id(node, PortNumber::new(number)));
-                // Nothing can be sampled; 4 means counters of 32 bits. A switch's own port counts nothing.
+                // Nothing can be sampled; 4 means 32-bit counters. A switch's own port counts nothing.
                 let control = PortSamplesControl {
                     port_select: asked.port_select,
                     tick: ports.next().map_or(0, |port| self.tick_code(port)),
@@ -248,7 +234,6 @@ impl Subnet {
             self.reset(&ports, exchange.attribute, slots, (select, &asked));
         }
         let mut answer = [0; ROOM];
-        // Copies the request: OpCode, PortSelect, CounterSelect.
         answer[..4].copy_from_slice(&asked[..4]);
         for (location, slot) in (0u8..).zip(slots) {
             let key = (exchange.attribute, location);
@@ -262,8 +247,8 @@ impl Subnet {
         Ok(())
     }
 
-    /// The ports that PortSelect names: 0 is a switch's own port, of which nothing is counted, and
-    /// at an adapter the port that was asked. With each goes the node that has its record.
+    /// Ports that PortSelect names, with the nodes that have their records. 0 is a switch's own port, which counts
+    /// nothing, or an adapter's addressed port.
     fn selected(&self, exchange: &Exchange, select: u8) -> Result<Vec<(NodeId, u8)>, Refusal> {
         let state = self.state(exchange.at.node);
         let count = state.info.num_ports;
@@ -283,7 +268,6 @@ impl Subnet {
         Ok(numbers.map(location).collect())
     }
 
-    /// Sets the selected counters to the values given.
     fn reset(
         &mut self,
         ports: &[(NodeId, u8)],
@@ -305,7 +289,6 @@ impl Subnet {
         }
     }
 
-    /// Lets all counters of a switch start at 0.
     pub fn clear_counters(&mut self, node: NodeId) {
         let ports: Vec<(NodeId, u8)> = (1..=self.state(node).info.num_ports)
             .map(|number| (node, number))
@@ -315,14 +298,13 @@ impl Subnet {
         }
     }
 
-    /// Returns the growth of a counter since it was set.
     fn counter(&self, node: NodeId, number: u8, kind: CounterKind, key: (u16, u8)) -> u64 {
         let record = &self.state(node).ports[usize::from(number)];
         let base = record.bases.get(&key).copied().unwrap_or(0);
         self.raw(node, number, kind).wrapping_sub(base)
     }
 
-    /// Changes a port, and so perhaps the tick of its counters of time: they show the same values after it.
+    /// Changes a port, and perhaps the tick of its counters of time, whose values stay.
     pub(crate) fn keep_counters(&mut self, port: PortId, change: impl FnOnce(&mut Self)) {
         let before = self.tick(port);
         change(self);
@@ -342,7 +324,6 @@ impl Subnet {
         }
     }
 
-    /// Returns the growth of a counter since the start.
     fn raw(&self, node: NodeId, number: u8, kind: CounterKind) -> u64 {
         self.port_id(node, PortNumber::new(number))
             .map_or(0, |port| {

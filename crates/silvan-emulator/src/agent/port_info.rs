@@ -1,4 +1,4 @@
-//! PortInfo (volume 1, section 14.2.5.6): what a subnet manager sets, and what comes of it.
+//! PortInfo (volume 1, section 14.2.5.6).
 
 use silvan_core::{NodeId, PortNumber, Vl};
 use silvan_mad::Bits;
@@ -9,7 +9,7 @@ use super::subnet::ROOM;
 use super::{AgentResult, Exchange, INVALID_VALUE, Refusal};
 use crate::subnet::Subnet;
 
-/// The codes of an enabled field that are no set of bits: everything that is supported, and none of it.
+/// Codes of an enabled field that are no set of bits: all supported, and none.
 #[derive(Clone, Copy)]
 struct Codes {
     all: u32,
@@ -33,7 +33,7 @@ const EXTENDED_SPEEDS2: Codes = Codes {
     none: Some(0x6),
 };
 
-/// The widths or speeds that are enabled after some were `wanted`; 0 wants no change.
+/// A `wanted` value of 0 means no change.
 fn enabled(before: u32, wanted: u32, codes: Codes, supported: u32) -> Result<u32, Refusal> {
     match wanted {
         0 => Ok(before),
@@ -44,7 +44,6 @@ fn enabled(before: u32, wanted: u32, codes: Codes, supported: u32) -> Result<u32
     }
 }
 
-/// Takes over the widths and speeds that are enabled, but for those that the port has not.
 fn enable(info: &mut PortInfo, wanted: &PortInfo) -> AgentResult {
     let mut outcome = Ok(());
     let mut set = |before: u32, wanted: u32, codes, supported: u32| {
@@ -82,7 +81,7 @@ fn enable(info: &mut PortInfo, wanted: &PortInfo) -> AgentResult {
 
 impl Subnet {
     pub(super) fn port_info(&mut self, exchange: &mut Exchange) -> AgentResult {
-        // Bit 31 asks for extended speeds, which are there anyhow.
+        // Bit 31 asks for extended speeds, which are always included.
         let named = exchange.modifier & 0x7fff_ffff;
         let named = u8::try_from(named).map_err(|_| INVALID_VALUE)?;
         let (node, number) = self.named_port(exchange, PortNumber::new(named))?;
@@ -107,8 +106,7 @@ impl Subnet {
         outcome
     }
 
-    /// Takes over what of `wanted` can be set. A change of state that the port cannot make is
-    /// refused after the rest has been taken over.
+    /// An impossible change of state is refused after all other fields have been set.
     fn set_port_info(&mut self, node: NodeId, number: usize, wanted: &PortInfo) -> AgentResult {
         let own = usize::from(self.own_port(node).as_u8());
         if number == own {
@@ -151,7 +149,7 @@ impl Subnet {
         info.master_sm_lid = wanted.master_sm_lid;
         info.master_sm_sl = wanted.master_sm_sl;
         info.subnet_timeout = wanted.subnet_timeout;
-        // Violations are cleared by writing zeros.
+        // Zeros clear violations.
         info.m_key_violations = wanted.m_key_violations.min(info.m_key_violations);
         info.p_key_violations = wanted.p_key_violations.min(info.p_key_violations);
         info.q_key_violations = wanted.q_key_violations.min(info.q_key_violations);
@@ -211,7 +209,6 @@ impl Subnet {
         Ok(())
     }
 
-    /// Passes the VL arbitration tables of a port on to the data plane.
     pub(super) fn sync_arbitration(&mut self, node: NodeId, number: usize) {
         let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
             return;
@@ -234,7 +231,7 @@ impl Subnet {
             high: table([3, 4]),
             limit_high: record.info.vl_high_limit,
         };
-        // Lanes that the data plane does not have are left out above, so it cannot refuse.
+        // Cannot be refused: missing lanes are omitted above.
         let _ = self.plane.engine.set_vl_arbitration(port, &tables);
     }
 }

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::subnet::{Subnet, SwitchRecord};
 
-/// Bytes of an attribute.
 pub(super) const ROOM: usize = SmpAttribute::DATA_LEN;
 
 impl Subnet {
@@ -44,8 +43,7 @@ impl Subnet {
         }
     }
 
-    /// A port with an M_Key answers only to those who know it; protect bits 0 and 1 let everybody
-    /// read (14.2.4).
+    /// Only requests with the M_Key are answered; with protect bits 0 and 1, everybody may read (14.2.4).
     fn check_m_key(&mut self, exchange: &Exchange) -> AgentResult {
         let info = self.own(exchange.at.node).info;
         if info.m_key == 0 || info.m_key == exchange.key {
@@ -79,7 +77,7 @@ impl Subnet {
             info.default_multicast_not_primary_port = wanted.default_multicast_not_primary_port;
             info.life_time = wanted.life_time;
             info.multicast_fdb_top = wanted.multicast_fdb_top;
-            // Written as 1 to clear.
+            // 1 clears the bit.
             info.port_state_change &= !wanted.port_state_change;
             self.set_linear_top(
                 exchange.at.node,
@@ -92,7 +90,7 @@ impl Subnet {
         Ok(())
     }
 
-    /// Block 0 holds the port's GUID; there are no others, and Set changes nothing.
+    /// Block 0 holds the port's GUID; Set changes nothing.
     fn guid_info(&mut self, exchange: &mut Exchange) -> AgentResult {
         let mut table = GuidInfo::default();
         if exchange.modifier == 0 {
@@ -106,8 +104,7 @@ impl Subnet {
         Ok(())
     }
 
-    /// The port that a modifier names, 0 being that of an adapter that was asked, and the node that
-    /// has its record.
+    /// The port of a modifier, 0 being an adapter's addressed port, and the node with its record.
     pub(super) fn named_port(
         &self,
         exchange: &Exchange,
@@ -172,8 +169,8 @@ impl Subnet {
         Ok(())
     }
 
-    /// Sets the lanes behind a pair of a switch's ports, if any are wanted, and gives what holds. The
-    /// data plane keeps them, but for port 0, where no data passes.
+    /// Returns the lanes behind a pair of ports, after setting them if given. The data plane does not need those of
+    /// port 0.
     fn switch_lanes(
         &mut self,
         node: NodeId,

@@ -1,5 +1,3 @@
-//! The ways of data messages: to a node's agent, to a subnet manager, back, or nowhere.
-
 use silvan_core::NodeId;
 use silvan_mad::smp::{DirectedRoute, Notice};
 use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet};
@@ -12,30 +10,26 @@ use crate::loss::{DelayedRequest, RETRIES};
 use crate::subnet::{Arrival, Needs, Start};
 use crate::wire::Message;
 
-/// Byte at which the return path of a directed datagram begins.
+/// First byte of a directed datagram's return path.
 const RETURN_PATH: usize = 192;
 
-/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Answered, or passed on to the client that will answer.
+    /// Answered, or passed on to the answering client.
     Served,
-    /// There is no answer.
     Unanswered,
-    /// The request or the answer was lost.
     Lost,
 }
 
 impl Clients {
-    /// Returns true if a datagram from one node to another is lost. Datagrams of a node to itself are never lost.
+    /// Datagrams of a node to itself are never lost.
     pub(super) fn loses(&mut self, from: NodeId, to: NodeId) -> bool {
         from != to && self.loss.strikes()
     }
 
-    /// The request of a client, or the answer to it, was lost.
     fn lose(&mut self, delayed: DelayedRequest) {
         self.traffic.lost += 1;
-        // The kernel's interface says for how long a program waits, and how often it is sent again.
+        // The kernel's interface states timeout and retries.
         if self.is_file(delayed.client) {
             return;
         }
@@ -43,7 +37,6 @@ impl Clients {
         self.loss.keep(now, delayed);
     }
 
-    /// Sends a lost request again, or gives it back if that has been done often enough.
     pub(super) fn lost_for_long(&mut self, delayed: DelayedRequest) {
         if delayed.retries == 0 {
             self.send(delayed.client, delayed.request.timed_out());
@@ -55,7 +48,6 @@ impl Clients {
         }
     }
 
-    /// Takes a data message of a client.
     pub fn datagram(&mut self, client: u16, bytes: &[u8]) {
         let (Some(mut message), Some(record)) =
             (Message::parse(bytes), self.clients.get_mut(&client))
@@ -82,7 +74,6 @@ impl Clients {
         self.flush_traps();
     }
 
-    /// Brings a request to where it goes.
     pub(super) fn request(&mut self, node: NodeId, attempt: DelayedRequest) {
         let client = attempt.client;
         let request = attempt.request.clone();
@@ -101,7 +92,7 @@ impl Clients {
         match fate {
             Fate::Served => {}
             Fate::Lost => self.lose(attempt),
-            // The kernel gives it back when its time is over.
+            // The kernel times it out.
             Fate::Unanswered if self.is_file(client) => {}
             Fate::Unanswered => {
                 self.traffic.timed_out += 1;
@@ -110,7 +101,7 @@ impl Clients {
         }
     }
 
-    /// Returns the destination of a request; fills in the return path of a directed route.
+    /// Also fills in the return path of a directed route.
     fn target(&self, from: NodeId, message: &mut Message) -> Option<Arrival> {
         if self.subnet.is_off(from) {
             return None;
@@ -131,7 +122,6 @@ impl Clients {
         }
     }
 
-    /// Lets the agent of the node reached answer.
     fn local(&mut self, client: u16, from: NodeId, at: Arrival, mut answer: Message) -> Fate {
         answer.set_owner(client);
         match self.subnet.react(at, answer.mad()) {
@@ -146,8 +136,7 @@ impl Clients {
         }
     }
 
-    /// Passes a request on to the program at the node reached that receives it. `original` is
-    /// what comes back if it dies.
+    /// Passes a request on to the receiving program. `original` returns if the program ends.
     fn forward(
         &mut self,
         from: NodeId,
@@ -160,7 +149,7 @@ impl Clients {
         request.extra.agent = agent;
         request.set_owner(client);
         request.set_source(self.subnet.lid(from));
-        // Others that send a trap do not wait for its answer.
+        // Other senders of traps do not wait for an answer.
         if method != Method::TRAP || self.clients[&client].is_manager() {
             let key = (client, request.transaction());
             let forwarded = Forwarded {
@@ -175,8 +164,8 @@ impl Clients {
         Fate::Served
     }
 
-    /// Passes a subnet manager's answer on to the requester, once. TrapRepress answers the trap by which one subnet
-    /// manager announces itself to another; no client waits for the traps of switches.
+    /// Passes a subnet manager's answer on, once. TrapRepress answers the announcement of another subnet manager; no
+    /// client waits for traps of switches.
     pub(super) fn response(&mut self, from: u16, mut message: Message) {
         if message.owner() == HOSTS {
             self.path_answer(from, message);
@@ -201,8 +190,7 @@ impl Clients {
         self.send(key.0, message);
     }
 
-    /// Activates links that have come up, if no subnet manager will. A configured fabric stays configured while there
-    /// is no subnet manager.
+    /// Activates links that have come up without a subnet manager: a configured fabric stays configured.
     fn activate_unmanaged(&mut self) {
         let came_up = std::mem::take(&mut self.subnet.came_up);
         if self.has_manager() || self.subnet.start != Start::Configured {
@@ -213,8 +201,7 @@ impl Clients {
         }
     }
 
-    /// Sends the traps of switches whose ports have changed. A trap without a route to the subnet manager is kept until
-    /// the manager has cleared the change.
+    /// A trap without a route is kept until the subnet manager has cleared the change.
     pub fn flush_traps(&mut self) {
         self.activate_unmanaged();
         for node in std::mem::take(&mut self.subnet.traps) {

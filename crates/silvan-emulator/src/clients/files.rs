@@ -1,7 +1,5 @@
-//! The files of the kernel's interface: agents, transactions, and messages of several packets.
-//!
-//! A file counts as a client. The upper half of the TransactionID of its requests has the client's
-//! number and the agent's, as the kernel's has a number that is unique among agents.
+//! The files of the kernel's interface, each a client. As in the kernel, the upper half of a request's TransactionID is
+//! the agent, here client and agent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,13 +15,11 @@ use crate::umad::{Registration, Written};
 use crate::wire::Message;
 
 const MOST_AGENTS: u8 = 32;
-/// Time between two checks for requests that have waited long enough.
 const CHECK_SENDS: Duration = Duration::from_millis(1);
-/// Vendor's classes with an OUI.
+/// Vendor classes with an OUI.
 const VENDOR_CLASSES: std::ops::RangeInclusive<u8> = 0x30..=0x4f;
-/// Bytes of data in a packet of several, with what the class has before them.
+/// Data bytes of an RMPP packet, with the class's own header.
 const RMPP_PAYLOAD: usize = 220;
-/// RMPPFlags.
 const ACTIVE: u8 = 1;
 const FIRST: u8 = 2;
 const LAST: u8 = 4;
@@ -31,11 +27,10 @@ const LAST: u8 = 4;
 #[derive(Clone, Debug, Default)]
 pub(super) struct File {
     agents: BTreeMap<u8, Registration>,
-    /// Requests that wait for answers, by the agent and its part of the TransactionID.
+    /// By agent and its part of the TransactionID.
     sends: BTreeMap<u64, Send>,
 }
 
-/// A request that waits for its answer.
 #[derive(Clone, Debug)]
 struct Send {
     request: Message,
@@ -45,7 +40,7 @@ struct Send {
 }
 
 impl File {
-    /// Returns true if an agent receives the requests that subnet managers receive.
+    /// Returns true for an agent that receives requests for subnet managers.
     pub fn is_manager(&self) -> bool {
         let administration = |agent: &Registration| {
             u32::from(agent.class) == Class::SUBNET_ADMINISTRATION.code()
@@ -54,7 +49,6 @@ impl File {
         self.agents.values().any(administration)
     }
 
-    /// The agent that receives such requests.
     pub fn responder(&self, packet: &Packet<[u8; MAD_LEN]>) -> Option<u8> {
         let mut agents = self.agents.iter();
         let of_class = |agent: &Registration| {
@@ -72,7 +66,6 @@ fn receives(agent: &Registration, method: u32) -> bool {
     word >> (method % 64) & 1 == 1
 }
 
-/// Returns the byte at which the data of a message of several packets starts.
 fn data_at(class: u8) -> usize {
     match class {
         0x03 => 56,
@@ -82,15 +75,13 @@ fn data_at(class: u8) -> usize {
     }
 }
 
-/// Returns true if the packet belongs to a message of several packets.
 fn is_rmpp(mad: &[u8; MAD_LEN]) -> bool {
     let class = mad[1];
     let may = matches!(class, 0x03 | 0x06) || VENDOR_CLASSES.contains(&class);
     may && mad[26] & ACTIVE != 0
 }
 
-/// Completes the header of the first packet of a message, as the kernel does: number of the
-/// segment, length of all payload.
+/// As the kernel does: number of the segment, and length of all payload.
 fn complete_first(message: &mut Message) {
     let tail = message.extra.tail.as_ref().map_or(0, |tail| tail.len());
     let length = message.length() + tail;
@@ -110,14 +101,13 @@ fn complete_first(message: &mut Message) {
 }
 
 impl Clients {
-    /// Attaches a program that has opened the file of a port. The node is the one of this name, or the
-    /// server's choice; 0 selects the node's own port.
+    /// Port 0 selects the node's own port.
     pub fn open_file(&mut self, node: &str, port: u8) -> Result<u16, Errno> {
         let node = self.port_of(node, port)?;
         self.attach(node, Access::File(File::default()))
     }
 
-    /// Marks a port as that of a subnet manager until the client is disconnected.
+    /// Until the client is disconnected.
     pub fn open_issm(&mut self, node: &str, port: u8) -> Result<u16, Errno> {
         let node = self.port_of(node, port)?;
         let client = self.attach(node, Access::IsSm)?;
@@ -125,7 +115,7 @@ impl Clients {
         Ok(client)
     }
 
-    /// The node of this name, or the server's choice.
+    /// An empty name means the server's choice.
     pub fn node_or_default(&self, name: &str) -> Option<NodeId> {
         match name {
             "" => Some(self.default_node),
@@ -163,7 +153,6 @@ impl Clients {
         }
     }
 
-    /// Registers an agent, and gives its number.
     pub fn register(&mut self, client: u16, wanted: Registration) -> Result<u8, Errno> {
         let class = u32::from(wanted.class);
         let is_smp = class == Class::SUBNET_LID.code() || class == Class::SUBNET_DIRECTED.code();
@@ -196,7 +185,7 @@ impl Clients {
         Ok(number)
     }
 
-    /// Removes an agent; what it has sent is not answered any more.
+    /// Its requests stay without answers.
     pub fn unregister(&mut self, client: u16, agent: u32) -> Result<(), Errno> {
         let file = self.file(client).ok_or(Errno::BADF)?;
         let number = u8::try_from(agent).map_err(|_| Errno::INVAL)?;
@@ -205,7 +194,6 @@ impl Clients {
         Ok(())
     }
 
-    /// Takes what a program has written to its file.
     pub fn written(&mut self, client: u16, written: Written) {
         let Written {
             agent,
@@ -262,13 +250,11 @@ impl Clients {
         self.flush_traps();
     }
 
-    /// Returns true if a client is a file of the kernel's interface.
     pub(super) fn is_file(&self, client: u16) -> bool {
         let access = self.clients.get(&client).map(|record| &record.access);
         matches!(access, Some(Access::File(_)))
     }
 
-    /// The client, and its agent, that receives such a request at a node.
     pub(super) fn responder(
         &self,
         node: NodeId,
@@ -279,7 +265,7 @@ impl Clients {
             .iter()
             .filter(|(_, client)| client.node == node);
         let mut found = clients.filter_map(|(&id, client)| match &client.access {
-            // umad2sim does not bear requests that a program has not registered for.
+            // umad2sim cannot handle requests that a program has not registered for.
             Access::Umad2sim => {
                 let serves =
                     client.is_sm && is_for_manager(packet) && packet.method() != Method::REPORT;
@@ -291,7 +277,7 @@ impl Clients {
         found.next()
     }
 
-    /// Takes a message for a file: an answer only if a request waits for it.
+    /// Drops an answer for which no request waits.
     pub(super) fn deliver_to_file(&mut self, client: u16, mut message: Message) {
         let packet = Packet::new(*message.mad());
         let is_answer = packet.method().is_response() || packet.method() == Method::TRAP_REPRESS;
@@ -321,7 +307,6 @@ impl Clients {
         self.outbox.push((client, message));
     }
 
-    /// Sends requests again whose answers have not come in time, or gives them back.
     pub(super) fn expire_sends(&mut self) {
         let now = self.subnet.uptime;
         if now.saturating_sub(self.sends_checked) < CHECK_SENDS {
@@ -367,8 +352,7 @@ fn agent_of(key: u64) -> u8 {
     (key >> 32) as u8
 }
 
-/// Returns true if a request is for the subnet manager at its destination instead of the agent
-/// there.
+/// Returns true for the subnet manager, false for the agent at the destination.
 pub(super) fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     match packet.class() {
         Class::SUBNET_ADMINISTRATION => true,
@@ -379,7 +363,6 @@ pub(super) fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     }
 }
 
-/// Returns true if the node's own agents answer this class.
 pub(super) fn is_for_node(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     let own = [
         Class::SUBNET_LID,

@@ -1,15 +1,7 @@
 //! Queries of the hosts to the subnet manager for the service levels of their paths.
 //!
-//! A host queries as an application does before it connects: SubnAdmGet(PathRecord), to the subnet manager's LID in its
-//! PortInfo, through active ports. Until the answer it sends no packet on the path. It queries again in three cases,
-//! like an application whose connection has broken:
-//!
-//! - Its port becomes Active again.
-//! - The subnet manager requests its clients to register again.
-//! - Forwarding tables or SL to VL tables have changed and are stable again.
-//!
-//! Only a subnet manager that has made a Set is queried, because a manager that has just opened its port may not be
-//! prepared. Without a manager, hosts send as before.
+//! A host sends SubnAdmGet(PathRecord) before it sends on a path, again if its port becomes Active, on reregistration,
+//! or after stable changes of tables. Only a manager that has made a Set is queried; without one, hosts send as before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,23 +14,20 @@ use super::{Access, Clients};
 use crate::subnet::{Needs, Sources};
 use crate::wire::Message;
 
-/// Number that the hosts have among the clients, which no client gets.
+/// Client number of the hosts.
 pub(super) const HOSTS: u16 = u16::MAX;
 
-/// Questions on their way at once.
 const MOST_OPEN: usize = 64;
-/// Time that a host waits for the first answer; each timeout doubles it.
+/// First timeout; each timeout doubles it.
 const PATIENCE: Duration = Duration::from_millis(250);
 const DOUBLINGS: u32 = 4;
-/// Tables that have not changed for so long are taken for complete.
+/// Tables that have not changed for so long count as complete.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// A host's query about the path to another host.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     source: HostId,
     destination: HostId,
-    /// Number of requests that have timed out.
     tries: u32,
 }
 
@@ -48,32 +37,26 @@ impl Question {
     }
 }
 
-/// A question on its way.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     question: Question,
-    /// The subnet manager, and until when its answer is waited for.
+    /// The subnet manager, and the end of the timeout.
     manager: u16,
     until: Duration,
-    /// LIDs of the path's ends, which identify the answer.
+    /// Ends of the path, which identify the answer.
     lids: (Lid, Lid),
 }
 
-/// All questions that have no answer yet.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    /// By when they may be asked, and a number that no other has.
+    /// By earliest time, and a unique number.
     due: BTreeMap<(Duration, u64), Question>,
-    /// By transaction.
     open: BTreeMap<u64, Asked>,
-    /// Number of the next question.
     next: u64,
-    /// Answers that there have been.
     pub answered: u64,
 }
 
 impl Questions {
-    /// Returns the number of queries without an answer.
     pub fn count(&self) -> usize {
         self.due.len() + self.open.len()
     }
@@ -93,30 +76,26 @@ impl Questions {
         self.due.insert(key, question);
     }
 
-    /// A request has timed out.
     fn again(&mut self, question: Question, at: Duration) {
         let key = (at, self.number());
         let tries = question.tries + 1;
         self.due.insert(key, Question { tries, ..question });
     }
 
-    /// The first question whose time has come.
     fn take_due(&mut self, now: Duration) -> Option<Question> {
         let entry = self.due.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())
     }
 
-    /// Makes queries to a subnet manager that has gone pending again.
     pub fn manager_gone(&mut self, manager: u16, now: Duration) {
         self.give_up(|asked| asked.manager == manager, now);
     }
 
-    /// Makes queries that have waited long enough pending again.
     fn expire(&mut self, now: Duration) {
         self.give_up(|asked| asked.until <= now, now);
     }
 
-    /// Times out queries for which the predicate is true.
+    /// Times out the queries that match.
     fn give_up(&mut self, in_vain: impl Fn(&Asked) -> bool, now: Duration) {
         let open = self.open.iter().filter(|(_, asked)| in_vain(asked));
         let ended: Vec<u64> = open.map(|(&transaction, _)| transaction).collect();
@@ -129,7 +108,6 @@ impl Questions {
 }
 
 impl Clients {
-    /// The hosts ask what they have to ask by now.
     pub(super) fn query_paths(&mut self) {
         let now = self.subnet.uptime;
         self.subnet.mark_paths_stale(SETTLED);
@@ -149,7 +127,6 @@ impl Clients {
                 break;
             };
             if !has_manager {
-                // There is no subnet manager to query.
                 self.subnet
                     .plane
                     .open_path(question.source, question.destination);
@@ -159,7 +136,7 @@ impl Clients {
         }
     }
 
-    /// Sends a question. `false` if no way leads to a subnet manager now.
+    /// Returns false without a route to a subnet manager.
     fn query_path(&mut self, question: Question) -> bool {
         let now = self.subnet.uptime;
         let node = self.subnet.fabric.node_of_host(question.source);
@@ -203,7 +180,6 @@ impl Clients {
         true
     }
 
-    /// Takes a subnet manager's answer to a host.
     pub(super) fn path_answer(&mut self, from: u16, mut message: Message) {
         let transaction = message.transaction();
         let asked = self.questions.open.get(&transaction);
@@ -238,8 +214,8 @@ impl Clients {
         }
     }
 
-    /// Hosts ask for their paths to all hosts: all of them, or one of every switch. Gives how many
-    /// questions that makes; `None` if there is no subnet manager to query.
+    /// Queries the paths to all hosts, from all hosts or one of every switch. Returns the number of queries; `None`
+    /// without a subnet manager.
     pub fn query_all_paths(&mut self, sources: Sources) -> Option<usize> {
         if !self.has_manager() {
             return None;
@@ -257,7 +233,7 @@ impl Clients {
     }
 }
 
-/// The service level in an answer; `None` if it is another answer.
+/// `None` for another answer.
 fn level(answer: &Packet<[u8; silvan_mad::MAD_LEN]>, lids: (Lid, Lid)) -> Option<Sl> {
     let mad = Mad::parse(answer).ok()?;
     let Body::Administration(SubnetAdministration {

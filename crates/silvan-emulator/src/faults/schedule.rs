@@ -1,5 +1,3 @@
-//! Faults at given instants of simulated time.
-
 use std::time::Duration;
 
 use silvan_core::{Span, Time};
@@ -18,16 +16,11 @@ pub struct FaultSchedule {
     pub name: String,
 }
 
-/// The faults to come, in the order of their times.
 #[derive(Debug, Default)]
 pub(crate) struct Timetable(FaultTimes);
 
 impl Timetable {
-    /// The faults of a scenario, and those of a file for a fabric that has these names.
-    ///
-    /// # Errors
-    ///
-    /// The first mistake of the file, with its line.
+    /// Errors: the first mistake of the file, with its line.
     pub fn new(
         planned: &[PlannedFault],
         schedule: Option<&FaultSchedule>,
@@ -40,13 +33,11 @@ impl Timetable {
         Ok(Self(FaultTimes::new(all)))
     }
 
-    /// Returns the time of the next beginning or end of a fault.
     pub fn next(&self) -> Option<Time> {
         self.0.next()
     }
 
-    /// Lets come and go what is due by now. Simulated time runs at `scale` of the wall clock. Returns what has
-    /// happened, in words.
+    /// Starts and ends due faults, and describes them. Simulated time runs at `scale` of the wall clock.
     pub fn apply(&mut self, clients: &mut Clients, scale: f64) -> Vec<String> {
         let now = clients.subnet.now();
         let mut happened = Vec::new();

@@ -1,6 +1,3 @@
-//! The data plane behind the management plane: the engine with its counters, steps of simulated
-//! time, and what management changes in it.
-
 use silvan_cc::dcms::DcmsController;
 use silvan_cc::hooks::{PortVl, SettingChange};
 use silvan_cc::schemes::SchemeName;
@@ -18,7 +15,7 @@ use silvan_workload::traffic::{Environment, Flow, Load};
 
 use crate::error::EmulatorError;
 
-/// Largest MTU of InfiniBand, in bytes.
+/// In bytes.
 const MOST_MTU: u64 = 4096;
 
 #[derive(Clone, Debug)]
@@ -26,19 +23,17 @@ pub(crate) struct NewFlow {
     pub name: Option<String>,
     pub from: HostId,
     pub to: HostId,
-    /// Payload rate; `None` for as much as the host can.
+    /// `None` for the host's maximum.
     pub rate: Option<Rate>,
     pub bytes: Option<Bytes>,
     pub sl: Sl,
 }
 
-/// Something that sends: a flow, another class of traffic, a program, or the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sender {
     pub name: String,
     pub is_running: bool,
     pub delivered_bytes: u64,
-    /// State of a program; `None` for traffic.
     pub program: Option<ProgramState>,
 }
 
@@ -48,7 +43,6 @@ pub(crate) enum ProgramState {
     Waiting(Time),
     Running,
     Done(Time),
-    /// The program cannot continue, for this reason.
     Failed(String),
 }
 
@@ -58,12 +52,12 @@ pub(crate) struct DataPlane {
     schedule: Schedule<DcmsController>,
     environment: Environment,
     message: Option<Bytes>,
-    /// Deadlocks that discards have ended, and packets discarded for it.
+    /// Broken deadlocks, and discarded packets.
     pub deadlocks: u64,
     pub deadlock_discards: u64,
 }
 
-/// The scenario with InfiniBand's congestion control, switched off, if it has no scheme: a switch that is not configured marks
+/// Adds InfiniBand's congestion control, switched off, if the scenario has no scheme: an unconfigured switch marks
 /// nothing.
 pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorError> {
     if scenario.scheme() != SchemeName::None {
@@ -77,8 +71,7 @@ pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorErro
 }
 
 impl DataPlane {
-    /// The data plane of a scenario that has a scheme, with its load and perhaps a driver. `routed` says
-    /// whether its forwarding tables are in force from the start.
+    /// `routed`: the forwarding tables are in force from the start.
     pub fn new(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -135,13 +128,11 @@ impl DataPlane {
         Ok(plane)
     }
 
-    /// Simulated time.
     pub fn now(&self) -> Time {
         self.engine.now()
     }
 
-    /// Simulates to `end`, or to an earlier instant at which the driver stops the step. Returns the settings that the
-    /// scenario has changed, and its DCMS.
+    /// The driver may stop earlier. Returns settings changed by the scenario and its DCMS.
     pub fn step(&mut self, end: Time) -> Result<Vec<SettingChange>, EmulatorError> {
         if self.is_stopped() {
             self.engine
@@ -159,8 +150,8 @@ impl DataPlane {
         }
     }
 
-    /// Simulates to `end` or to the next instant at which something is due. Packets that block each other in a cycle
-    /// are discarded, as switches do whose packets wait too long.
+    /// Simulates to `end` or the next due instant. Packets that block each other in a cycle are discarded, as by
+    /// switches.
     fn advance(&mut self, end: Time) -> Result<(), EmulatorError> {
         let (schedule, engine) = (&self.schedule, &mut *self.engine);
         while let Err(error) = schedule.advance(engine, end, EndCheck::Periodic) {
@@ -174,17 +165,14 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Returns true if the driver has stopped the step.
     fn is_stopped(&self) -> bool {
         self.engine.programs().is_some_and(Programs::is_stopped)
     }
 
-    /// Takes requests of the driver; they are moved out.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         Ok(silvan_sim::request(&mut *self.engine, requests)?)
     }
 
-    /// Opens or closes the sending side of a port.
     pub fn set_open(&mut self, port: PortId, open: bool, on_wire: OnWire) {
         if open {
             self.engine.open_port(port);
@@ -193,23 +181,22 @@ impl DataPlane {
         }
     }
 
-    /// A host has lost its connections: it asks for each path before it sends on it.
+    /// The host queries each path before it sends on it.
     pub fn invalidate_paths(&mut self, host: HostId) {
         self.engine.adapter_mut().meter.paths.invalidate(host);
         self.poll_again(host);
     }
 
-    /// A host asks for each path again, and sends on it meanwhile.
+    /// The host queries each path again, and sends on it meanwhile.
     pub fn mark_paths_stale(&mut self, host: HostId) {
         self.engine.adapter_mut().meter.paths.mark_stale(host);
     }
 
-    /// The paths that hosts have come to want.
+    /// Paths that hosts need.
     pub fn take_wanted_paths(&mut self) -> Vec<(HostId, HostId)> {
         self.engine.adapter_mut().meter.paths.take_wanted()
     }
 
-    /// A host may send to another.
     pub fn open_path(&mut self, source: HostId, destination: HostId) {
         if self
             .engine
@@ -222,7 +209,6 @@ impl DataPlane {
         }
     }
 
-    /// Polls a host again, whose traffic may not be held back any more.
     fn poll_again(&mut self, host: HostId) {
         self.engine.load_mut().on_release_moved(host);
         self.engine.wake(host);
@@ -232,7 +218,6 @@ impl DataPlane {
         self.engine.port_counters(port)
     }
 
-    /// Returns the traffic sent by a port, by service level.
     pub fn by_sl(&self, port: PortId) -> &BySl {
         &self.engine.switch().meter.by_sl[port.index()]
     }
@@ -242,12 +227,11 @@ impl DataPlane {
         port.index() * vls + vl.index()
     }
 
-    /// Data lanes that there are.
     pub fn data_vls(&self) -> usize {
         self.engine.switch().meter.waited.len() / self.engine.ports()
     }
 
-    /// Time that a port has waited with a packet of this lane, in ps; 0 for lanes there are not.
+    /// In ps; 0 for missing lanes.
     pub fn waited_ps(&self, port: PortId, vl: Vl) -> u64 {
         if vl.index() >= self.data_vls() {
             return 0;
@@ -256,7 +240,6 @@ impl DataPlane {
         self.engine.switch().meter.waited[lane].as_ps()
     }
 
-    /// Time that a switch's Port VL has been in the congestion state, in ps.
     pub fn congested_ps(&self, port: PortId, vl: Vl) -> u64 {
         use silvan_cc::hooks::SwitchControl;
         if vl.index() >= self.data_vls() {
@@ -269,7 +252,6 @@ impl DataPlane {
             .as_ps()
     }
 
-    /// Returns how often a switch's Port VL has entered the congestion state.
     pub fn congestion_events(&self, port: PortId, vl: Vl) -> u64 {
         if vl.index() >= self.data_vls() {
             return 0;
@@ -278,7 +260,6 @@ impl DataPlane {
         u64::from(self.engine.switch().inner.0.congestion_events(lane))
     }
 
-    /// Starts a flow and gives its name.
     pub fn start_flow(&mut self, flow: &NewFlow) -> Result<String, EmulatorError> {
         let now = self.now();
         let spec = Flow {
@@ -302,7 +283,7 @@ impl DataPlane {
         u16::try_from(location).ok()
     }
 
-    /// Stops or resumes the traffic of this name; gives `false` if there is none.
+    /// Returns false if there is no such traffic.
     pub fn set_running(&mut self, name: &str, running: bool) -> bool {
         let class = self.class_named(name);
         let Some(class) = class.filter(|class| self.program(*class).is_none()) else {
@@ -320,7 +301,7 @@ impl DataPlane {
         true
     }
 
-    /// All that sends, by class; the driver once something of it has arrived.
+    /// By class; the driver after its first delivery.
     pub fn senders(&self) -> Vec<Sender> {
         let classes = (0..).zip(self.engine.classes());
         let programs = self.engine.programs();
@@ -347,7 +328,7 @@ impl DataPlane {
             .collect()
     }
 
-    /// State of the program whose packets have this class; `None` if it is traffic.
+    /// `None` for traffic.
     fn program(&self, class: u16) -> Option<ProgramState> {
         let programs = self.engine.programs()?;
         let job: JobRecord<'_> = programs.jobs().find(|job| job.class == class)?;
@@ -360,7 +341,7 @@ impl DataPlane {
         })
     }
 
-    /// Payload delivered to all hosts.
+    /// Summed over all hosts.
     pub fn delivered_bytes(&self, fabric: &Fabric) -> u64 {
         let hosts = fabric.host_ids();
         hosts

@@ -1,4 +1,4 @@
-//! The sockets behind the preload library's files: umad, issm and the files of sysfs.
+//! Sockets of the preload library's files: umad, issm and the files of sysfs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -25,34 +25,32 @@ use crate::sysfs::Sysfs;
 use crate::umad::{self, Hello, Ioctl, Operation, Written};
 use crate::wire::Message;
 
-/// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// Longest record; longer ones are carried by a file in memory.
+/// Longest record; longer ones use a file in memory.
 const LONGEST_RECORD: usize = 64 << 10;
 /// Longest datagram of several packets, in bytes.
 const LONGEST_DATAGRAM: u64 = 256 << 20;
 /// Messages that may wait for a program.
 const MOST_WAITING: usize = 16 << 10;
-/// Maximum records received from one socket before the others.
+/// Records received from one socket before the others.
 const TURN: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// The first record has not arrived.
     New,
-    /// A file for datagrams, the client's.
     Mad {
         client: u16,
         has_p_key: bool,
         has_agents: bool,
     },
-    /// A file that marks a port as that of a subnet manager.
-    IsSm { client: u16 },
-    /// A file of an RDMA program, the process's.
-    Verbs { process: u64 },
+    IsSm {
+        client: u16,
+    },
+    Verbs {
+        process: u64,
+    },
 }
 
-/// All that requests of programs need.
 pub(super) struct Fabric<'a> {
     pub clients: &'a mut Clients,
     pub rdma: Option<&'a mut RdmaPrograms>,
@@ -62,20 +60,18 @@ pub(super) struct Fabric<'a> {
 struct Connection {
     socket: OwnedFd,
     user: u32,
-    /// Name of the program's socket, which identifies the file of an ioctl.
+    /// Name of the program's socket, which identifies an ioctl's file.
     name: Vec<u8>,
     role: Role,
     waiting: VecDeque<Vec<u8>>,
 }
 
-/// All connections, and the folder that has the files of sysfs.
 #[derive(Debug)]
 pub(super) struct Files {
     pub listener: OwnedFd,
     connections: BTreeMap<u32, Connection>,
-    /// By client.
     of_clients: BTreeMap<u16, u32>,
-    /// By the name of the program's socket.
+    /// By name of the program's socket.
     names: BTreeMap<Vec<u8>, u32>,
     next: u32,
     folder: Folder,
@@ -112,7 +108,6 @@ impl Files {
         Some(&self.connections.get(&connection)?.socket)
     }
 
-    /// Accepts programs of users who may attach; others receive an error.
     pub fn accept(&mut self, users: &AllowedUsers, notices: &Notices) -> Vec<u32> {
         let mut accepted = Vec::new();
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -141,7 +136,7 @@ impl Files {
         accepted
     }
 
-    /// Takes what has come in by a connection. Gives what to wait for next, `None` if it has ended.
+    /// Returns the events to wait for, `None` at the end of the connection.
     pub fn serve(
         &mut self,
         number: u32,
@@ -176,7 +171,6 @@ impl Files {
         Ok(None)
     }
 
-    /// Ends a connection, and detaches its program.
     pub fn close(&mut self, number: u32, fabric: &mut Fabric<'_>) -> Result<(), EmulatorError> {
         let Some(connection) = self.connections.remove(&number) else {
             return Ok(());
@@ -197,8 +191,7 @@ impl Files {
         Ok(())
     }
 
-    /// Sends a message to a program, if it is attached by a file. Gives its connection, and whether it goes on;
-    /// `None` if no file has this client.
+    /// Returns the connection, and true if it continues; `None` if the client has no file.
     pub fn send(&mut self, client: u16, message: &Message) -> Option<(u32, bool)> {
         let number = *self.of_clients.get(&client)?;
         let connection = self.connections.get_mut(&number)?;
@@ -209,13 +202,11 @@ impl Files {
         Some((number, connection.send(bytes)))
     }
 
-    /// Returns true if messages wait for a program.
     pub fn waits(&self, number: u32) -> bool {
         let connection = self.connections.get(&number);
         connection.is_some_and(|connection| !connection.waiting.is_empty())
     }
 
-    /// Handles a record; `false` if the connection ends.
     fn record(
         &mut self,
         number: u32,
@@ -276,7 +267,7 @@ impl Files {
             && error == 0)
     }
 
-    /// Opens the adapter of a host for an RDMA program; `false` if the connection ends.
+    /// Returns false if the connection ends.
     fn open_verbs(&mut self, number: u32, hello: &Hello, fabric: &mut Fabric<'_>) -> bool {
         let Fabric { clients, rdma } = fabric;
         let opened = match (clients.node_or_default(&hello.node), rdma) {
@@ -330,7 +321,6 @@ impl Files {
         Ok(())
     }
 
-    /// An ioctl on the file whose name the data begins with.
     fn ioctl(&mut self, from: u32, data: &[u8], clients: &mut Clients) -> Result<Vec<u8>, Errno> {
         let word = |at: usize| {
             let bytes: Option<[u8; 4]> = data.get(at..at + 4).and_then(|part| part.try_into().ok());
@@ -366,7 +356,6 @@ impl Files {
         Ok(argument)
     }
 
-    /// The folder that has the files of a node.
     fn tree(&mut self, name: &str, clients: &mut Clients) -> Result<Vec<u8>, Errno> {
         let node = clients.node_or_default(name).ok_or(Errno::NODEV)?;
         let files = Sysfs {
@@ -389,7 +378,7 @@ fn read(hello: &Hello, clients: &mut Clients) -> Result<Vec<u8>, Errno> {
     files.text(path).map(String::into_bytes).ok_or(Errno::NOENT)
 }
 
-/// Receives a record, or the contents of a memory file in its place; `None` if there is none yet.
+/// Receives a record or the contents of a memory file; `None` if there is none.
 fn receive(socket: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -420,7 +409,6 @@ fn receive(socket: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
 }
 
 impl Connection {
-    /// Sends a record after those that wait; `false` if the program has gone or does not read.
     fn send(&mut self, record: Vec<u8>) -> bool {
         if self.waiting.len() >= MOST_WAITING {
             return false;
@@ -429,7 +417,6 @@ impl Connection {
         self.flush()
     }
 
-    /// Sends what the program takes.
     fn flush(&mut self) -> bool {
         while let Some(record) = self.waiting.front() {
             match transmit(&self.socket, record) {
@@ -452,7 +439,6 @@ fn transmit(socket: &OwnedFd, record: &[u8]) -> Result<(), Errno> {
     send_with_file(socket, &record[..1], file)
 }
 
-/// Sends a record with a descriptor beside it.
 fn send_with_file(socket: &OwnedFd, record: &[u8], file: impl AsFd) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -462,12 +448,10 @@ fn send_with_file(socket: &OwnedFd, record: &[u8], file: impl AsFd) -> Result<()
     rustix::net::sendmsg(socket, &first, &mut control, SendFlags::NOSIGNAL).map(drop)
 }
 
-/// Prefix of the names of folders.
 const FOLDERS: &str = "silvan-fabric-";
 
-/// A folder of files for programs to list; it is removed with the server. The server holds a lock on it, so that
-/// another server can remove it if the server was killed. By then, its process number may belong to another process, or
-/// to a process of another container.
+/// A folder of sysfs files, removed with the server. A lock marks it as in use: process numbers of killed servers are
+/// reused, also in other containers.
 #[derive(Debug, Default)]
 struct Folder {
     made: Option<(PathBuf, OwnedFd)>,
@@ -483,7 +467,7 @@ impl Folder {
             let made = loop {
                 let path = base.join(format!("{FOLDERS}{process}-{number}"));
                 match fs::DirBuilder::new().mode(0o755).create(&path) {
-                    // Another server may have taken it for an abandoned one before it was locked.
+                    // Another server may have removed it as abandoned before it was locked.
                     Ok(()) => match lock(&path)? {
                         Some(lock) => break (path, lock),
                         None => continue,
@@ -499,7 +483,6 @@ impl Folder {
             .ok_or_else(|| std::io::ErrorKind::NotFound.into())
     }
 
-    /// The folder of a node, with `sys/class` and `dev/infiniband` in it.
     fn of_node(&mut self, mut files: Sysfs<'_>) -> std::io::Result<PathBuf> {
         let root = self.path()?.join(files.node.index().to_string());
         if !root.exists() {
@@ -511,7 +494,7 @@ impl Folder {
     }
 }
 
-/// Locks a folder; `None` if another process has locked it, or it is no longer there.
+/// `None` if another process holds the lock, or the folder is gone.
 fn lock(path: &Path) -> std::io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -530,7 +513,7 @@ fn lock(path: &Path) -> std::io::Result<Option<OwnedFd>> {
     Ok(is_there.then_some(folder))
 }
 
-/// Removes the folders of this user's servers that no longer run. Folders that cannot be removed stay.
+/// Removes the folders of this user's ended servers; errors are ignored.
 fn remove_abandoned(base: &Path) {
     let own = rustix::process::getuid().as_raw();
     let Ok(entries) = fs::read_dir(base) else {
@@ -550,7 +533,6 @@ fn remove_abandoned(base: &Path) {
     }
 }
 
-/// Writes the files of a node below a folder.
 pub(crate) fn write_tree(files: &mut Sysfs<'_>, root: &Path) -> std::io::Result<()> {
     let class = root.join("sys/class");
     fs::create_dir_all(class.join("infiniband_verbs"))?;
@@ -578,7 +560,6 @@ pub(crate) fn write_tree(files: &mut Sysfs<'_>, root: &Path) -> std::io::Result<
     Ok(())
 }
 
-/// Writes a file that stands for a device.
 fn write_device(path: &Path) -> std::io::Result<()> {
     fs::write(path, "")?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))
@@ -587,7 +568,7 @@ fn write_device(path: &Path) -> std::io::Result<()> {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some((path, _lock)) = &self.made {
-            // At worst, a folder for temporary files stays.
+            // At worst, a temporary folder stays.
             let _ = fs::remove_dir_all(path);
         }
     }

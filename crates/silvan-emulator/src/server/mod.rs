@@ -1,7 +1,4 @@
-//! The server: sockets, time and data plane in one loop.
-//!
-//! One thread does everything. It handles input, advances the data plane by some tens of microseconds if simulated time
-//! is behind, and sleeps if there is no work. So no datagram waits for longer than a step, and settings need no locks.
+//! The server: one thread handles input, and advances the data plane by some tens of us if it is behind, without locks.
 
 mod files;
 mod notices;
@@ -36,22 +33,21 @@ use sessions::{ControlSessions, Counter};
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
 use verbs::RdmaPrograms;
 
-/// Longest sleep, and so the longest time until the server notices a request to stop.
+/// Longest sleep, which delays a request to stop.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
-/// Sleep between two steps of a data plane that has nothing to make up for.
+/// Sleep of a data plane without lag.
 const TICK: Duration = Duration::from_millis(1);
 /// Tick while no packets move.
 const QUIET_TICK: Duration = Duration::from_millis(10);
 /// Tick while RDMA programs wait for messages.
 const SHORT_TICK: Duration = Duration::from_micros(20);
-/// Time between two checks of the ports of hosts with RDMA programs.
+/// Time between two port checks of hosts with RDMA programs.
 const PORT_CHECK: Duration = Duration::from_millis(5);
-/// Time between two checks for clients that have disconnected, and two samples of rates.
+/// Time between two checks for ended clients, and two samples of rates.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
-/// Maximum datagrams received from one socket before the others.
+/// Datagrams received from one socket before the others.
 const TURN: usize = 64;
 
-/// Numbers tried for a new client.
 const ATTEMPTS: usize = 64;
 
 /// Epoll tokens: the three fixed sockets, then channels, control connections and files by number.
@@ -114,26 +110,20 @@ pub struct Server {
     sessions: ControlSessions,
     files: Files,
     clients: Clients,
-    /// RDMA programs; `None` where another driver sends.
+    /// `None` if another driver sends.
     rdma: Option<RdmaPrograms>,
-    /// Messages while they are being sent; empty between, and kept for its room.
     sending: Vec<(u16, Message)>,
     pace: Pace,
     rates: CounterRates,
     trees: FoundTrees,
     faults: Timetable,
     started: Instant,
-    /// Events of the data plane at the last step, to see whether packets move.
+    /// Events at the last step, to see if packets move.
     events: u64,
 }
 
 impl Server {
-    /// Builds the fabric of a scenario and opens the sockets. Tools that connect now wait until
-    /// [`run`](Self::run).
-    ///
-    /// # Errors
-    ///
-    /// [`EmulatorError`]; nothing is left open then.
+    /// Builds a scenario's fabric and opens the sockets, or leaves nothing open; tools wait until [`run`](Self::run).
     pub fn bind(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -142,12 +132,8 @@ impl Server {
         Self::open(engines, scenario, options, None)
     }
 
-    /// [Binds](Self::bind) a server with a driver that sends next to the scenario's load. [`run`](Self::run) notifies the
-    /// driver. A [stop](Request::Stop) ends a step of simulated time; the next step goes on from there.
-    ///
-    /// # Errors
-    ///
-    /// As [`bind`](Self::bind).
+    /// [Binds](Self::bind) a server with a driver next to the load, which [`run`](Self::run) notifies; a
+    /// [stop](Request::Stop) ends a step.
     pub fn bind_driven(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -222,20 +208,13 @@ impl Server {
         })
     }
 
-    /// Takes requests of the driver outside a notification; they are moved out. Without a driver they have no effect.
-    ///
-    /// # Errors
-    ///
-    /// [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
+    /// Takes the driver's requests outside a notification; an [`EmulatorError`] for a timer beyond the clock leaves all
+    /// undone.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
     }
 
-    /// Serves until `stop` is set or somebody asks to quit.
-    ///
-    /// # Errors
-    ///
-    /// [`EmulatorError`] if the data plane cannot go on or the sockets fail.
+    /// Serves until `stop`, a request to quit, or an [`EmulatorError`] of data plane or sockets.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
         let simulated = self.clients.subnet.now();
         self.pace.start(Instant::now(), simulated);
@@ -270,7 +249,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lets the data plane go on by a step, if it is behind. Gives how long there is nothing to do.
+    /// Runs a step if there is lag. Returns the time to sleep.
     fn step(&mut self) -> Result<Duration, EmulatorError> {
         let now = Instant::now();
         self.clients.subnet.uptime = now.duration_since(self.started);
@@ -387,7 +366,6 @@ impl Server {
     fn watch_file(&self, file: u32, flags: Option<epoll::EventFlags>) {
         if let (Some(flags), Some(socket)) = (flags, self.files.socket(file)) {
             let data = epoll::EventData::new_u64(FILE | u64::from(file));
-            // The socket is watched already, so this cannot fail.
             let _ = epoll::modify(&self.epoll, socket, data, flags);
         }
     }
@@ -403,7 +381,6 @@ impl Server {
         if let Some(flags) = self.sessions.serve(session, &mut counter) {
             if let Some(socket) = self.sessions.socket(session) {
                 let data = epoll::EventData::new_u64(SESSION | u64::from(session));
-                // The socket is watched already, so this cannot fail.
                 let _ = epoll::modify(&self.epoll, socket, data, flags);
             }
         }
@@ -418,7 +395,7 @@ impl Server {
             };
             match receive(&self.control, &mut buffer, allowed) {
                 Received::Datagram(len, from) => {
-                    // A name or port that somebody else has is passed over.
+                    // Skips names and ports in use.
                     let done = (0..ATTEMPTS).any(|_| {
                         let action = self.clients.control(&buffer[..len]);
                         self.act(action, from.as_ref())
@@ -446,12 +423,12 @@ impl Server {
 
     fn reply(&self, reply: &[u8; CONTROL_LEN], to: Option<&SocketAddrAny>) {
         if let Some(to) = to {
-            // A client takes one answer at a time; one that has gone misses nothing.
+            // A client takes one answer at a time; an ended client misses nothing.
             let _ = rustix::net::sendto(&self.control, reply, SendFlags::NOSIGNAL, to);
         }
     }
 
-    /// Does what a control message asks for; `false` if a data channel could not be opened.
+    /// Returns false if a data channel could not be opened.
     fn act(&mut self, action: ControlAction, from: Option<&SocketAddrAny>) -> bool {
         match action {
             ControlAction::Nothing => {}
@@ -494,7 +471,7 @@ impl Server {
         Ok(())
     }
 
-    /// Forgets the client that had the same process or port before: two cannot have it at once.
+    /// Drops an earlier client with this process or port.
     fn drop_predecessor(&mut self, client: u16, id: u32) {
         let mut channels = self.channels.iter();
         let same = channels.find(|(other, channel)| **other != client && channel.id == id);
@@ -526,7 +503,7 @@ impl Server {
             match receive(&channel.socket, &mut buffer, allowed) {
                 Received::Datagram(len, _) => {
                     self.clients.datagram(client, &buffer[..len]);
-                    // The client continues with the answer while the next one is computed.
+                    // The client continues with the answer meanwhile.
                     self.deliver()?;
                 }
                 Received::Foreign(user, _) => {
@@ -543,9 +520,8 @@ impl Server {
         Ok(())
     }
 
-    /// Sends what is to be sent.
     fn deliver(&mut self) -> Result<(), EmulatorError> {
-        // Clients that have gone make others get their requests back, so that there may be more.
+        // An ended client's requests return to others, which adds messages.
         while !self.clients.outbox.is_empty() {
             let room = std::mem::take(&mut self.sending);
             let mut sending = std::mem::replace(&mut self.clients.outbox, room);
@@ -567,7 +543,6 @@ impl Server {
         Ok(())
     }
 
-    /// Waits for a client that takes nothing more, and forgets one that has gone.
     fn after(&mut self, client: u16, sent: Sent) {
         let flags = match sent {
             Sent::All => epoll::EventFlags::IN,
@@ -586,7 +561,6 @@ impl Server {
         if let Some(channel) = self.channels.get_mut(&client) {
             if std::mem::replace(&mut channel.watched, flags) != flags {
                 let data = epoll::EventData::new_u64(CHANNEL | u64::from(client));
-                // The socket is watched already, so this cannot fail.
                 let _ = epoll::modify(&self.epoll, &channel.socket, data, flags);
             }
         }
@@ -599,7 +573,6 @@ impl Server {
         self.clients.disconnect(client);
     }
 
-    /// Forgets clients that have been killed.
     fn drop_gone(&mut self) -> Result<(), EmulatorError> {
         let address = &self.options.address;
         let channels = self.channels.iter();

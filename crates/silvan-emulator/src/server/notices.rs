@@ -1,9 +1,6 @@
-//! Notices of the server for its operator.
-
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Notices that wait to be read; the oldest are dropped.
 const MOST: usize = 256;
 
 /// Notices of a server, shared with who reads them.
@@ -13,11 +10,11 @@ pub struct Notices(Arc<Mutex<Inner>>);
 #[derive(Debug, Default)]
 struct Inner {
     waiting: VecDeque<String>,
-    /// Users whose refusal has been reported, with what they wanted: once is enough.
+    /// Reported once: user and request.
     refused: BTreeSet<(Option<u32>, &'static str)>,
-    /// Set with the first report of a client that does not read; later ones are not reported.
+    /// Only the first is reported.
     has_disconnected: bool,
-    /// Set with the first report of too many control connections.
+    /// Only the first is reported.
     was_crowded: bool,
 }
 
@@ -31,7 +28,7 @@ impl Notices {
         self.lock().waiting.drain(..).collect()
     }
 
-    /// A user was not allowed to do something; `None` if the kernel does not tell who it was.
+    /// `None` if the kernel does not know the user.
     pub(crate) fn refused(&self, user: Option<u32>, what: &'static str) {
         let mut inner = self.lock();
         if inner.refused.len() >= MOST || !inner.refused.insert((user, what)) {
@@ -41,7 +38,7 @@ impl Notices {
         inner.push(format!("user {user} was refused: may not {what}"));
     }
 
-    /// A client has been disconnected because it does not read; the first one is reported.
+    /// The client does not read; only the first is reported.
     pub(crate) fn disconnected(&self, process: u32) {
         let mut inner = self.lock();
         if !std::mem::replace(&mut inner.has_disconnected, true) {
@@ -52,12 +49,11 @@ impl Notices {
         }
     }
 
-    /// A fault of the schedule has come or gone.
     pub(crate) fn changed(&self, change: String) {
         self.lock().push(change);
     }
 
-    /// A control connection was closed because there are too many; the first one is reported.
+    /// Too many control connections; only the first is reported.
     pub(crate) fn crowded(&self, most: usize) {
         let mut inner = self.lock();
         if !std::mem::replace(&mut inner.was_crowded, true) {

@@ -1,5 +1,4 @@
-//! The control channel: a stream of lines, each a command, and a line for each as the answer, which numbers
-//! may follow.
+//! The control channel: a command per line, and an answer per line, which numbers may follow.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -17,24 +16,20 @@ use crate::error::EmulatorError;
 use crate::pace::Pace;
 use crate::view::FoundTrees;
 
-/// Longest line; a client that sends more is disconnected.
+/// Longer lines disconnect the client.
 const LONGEST_LINE: usize = 64 << 10;
-/// Largest number of connections at once.
 const MOST_CONNECTIONS: usize = 64;
-/// Largest number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
 #[derive(Debug)]
 struct Connection {
     socket: OwnedFd,
     input: Vec<u8>,
-    /// Answers that have not been taken yet.
     output: VecDeque<u8>,
-    /// Time of the opening, or of the last data from the peer.
+    /// Time of the opening, or of the last data.
     heard_at: Instant,
 }
 
-/// All connections.
 #[derive(Debug)]
 pub(super) struct ControlSessions {
     pub listener: OwnedFd,
@@ -42,8 +37,7 @@ pub(super) struct ControlSessions {
     next: u32,
 }
 
-/// Name under which the control channel of a server is found: always a UNIX socket, so that the kernel
-/// tells who is there.
+/// Always a UNIX socket, so that the kernel identifies the peer.
 fn base(address: &Address) -> String {
     match address {
         Address::Unix(base) => base.clone(),
@@ -81,7 +75,6 @@ impl ControlSessions {
         self.connections.remove(&session);
     }
 
-    /// Takes those who may come in; the kernel tells who they are.
     pub fn accept(&mut self, users: &AllowedUsers, notices: &Notices) -> Vec<u32> {
         let mut accepted = Vec::new();
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -93,7 +86,7 @@ impl ControlSessions {
                 continue;
             }
             if self.connections.len() >= MOST_CONNECTIONS {
-                // A client that keeps connections open must not lock out all others.
+                // A client that keeps connections open must not lock out others.
                 notices.crowded(MOST_CONNECTIONS);
                 self.close_longest_silent();
             }
@@ -119,8 +112,8 @@ impl ControlSessions {
         }
     }
 
-    /// Takes what has come in, answers complete lines, and says what to wait for next; `None` if the
-    /// connection has ended. Nothing more is read while an answer has not been taken.
+    /// Answers complete lines, and returns the events to wait for; `None` at the end. Reads nothing while an answer
+    /// waits.
     pub fn serve(&mut self, session: u32, at: &mut Counter<'_>) -> Option<EventFlags> {
         let connection = self.connections.get_mut(&session)?;
         let flags = connection.serve(at);
@@ -131,7 +124,6 @@ impl ControlSessions {
     }
 }
 
-/// State of the server that control sessions use.
 pub(super) struct Counter<'a> {
     pub clients: &'a mut Clients,
     pub pace: &'a mut Pace,
@@ -162,8 +154,8 @@ impl Connection {
         }
     }
 
-    /// Answers the lines that have come in, each when the answer before has been taken. Says whether all
-    /// have been; `None` if the client has gone.
+    /// Answers lines, each after the answer before has been sent. Returns true if all are answered; `None` if the
+    /// client has ended.
     fn answer_lines(&mut self, at: &mut Counter<'_>) -> Option<bool> {
         while self.flush()? {
             let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {
@@ -184,7 +176,7 @@ impl Connection {
         Some(false)
     }
 
-    /// Sends what is taken, and says whether that was all; `None` if the client has gone.
+    /// Returns true if all was sent; `None` if the client has ended.
     fn flush(&mut self) -> Option<bool> {
         while !self.output.is_empty() {
             let (first, _) = self.output.as_slices();

@@ -45,24 +45,20 @@ impl AllowedUsers {
     }
 }
 
-/// The abstract name of a socket. The final zero byte is part of it, as umad2sim has it.
+/// Abstract name with a final zero byte, as in umad2sim.
 pub(crate) fn unix_name(base: &str, role: &str) -> Result<SocketAddrUnix, Errno> {
     SocketAddrUnix::new_abstract_name(format!("{base}:{role}\0").as_bytes())
 }
 
-/// Data received at a socket.
 pub(crate) enum Received {
-    /// Number of bytes, and their sender.
     Datagram(usize, Option<SocketAddrAny>),
-    /// Data of a user without permission, and the user if the kernel tells it.
+    /// User without permission, if the kernel knows it.
     Foreign(Option<u32>, Option<SocketAddrAny>),
-    /// Nothing more for now.
     Empty,
-    /// The other end has gone.
     Gone,
 }
 
-/// Takes a datagram. `allowed` is who may have sent it, `None` where the kernel cannot tell.
+/// `allowed` are permitted senders; `None` if the kernel cannot identify them.
 pub(crate) fn receive(
     socket: &OwnedFd,
     buffer: &mut [u8],
@@ -91,7 +87,7 @@ pub(crate) fn receive(
 }
 
 impl Address {
-    /// A socket of the server: `role` names it, `offset` is its port's distance from the first.
+    /// `offset` is the distance from the first port.
     pub(crate) fn open(&self, role: &str, offset: u16) -> Result<OwnedFd, EmulatorError> {
         match self {
             Self::Unix(base) => {
@@ -127,7 +123,6 @@ impl Address {
         }
     }
 
-    /// Connects a socket to the data socket of a client.
     pub(crate) fn connect(&self, socket: &OwnedFd, id: u32) -> Result<(), Errno> {
         match self {
             Self::Unix(base) => rustix::net::connect(socket, &unix_name(base, &format!("in{id}"))?),
@@ -139,7 +134,7 @@ impl Address {
         }
     }
 
-    /// Returns true if the data socket of a client still exists, or if that is unknown.
+    /// Also true if that is unknown.
     pub(crate) fn is_alive(&self, id: u32) -> bool {
         if let Self::Udp(_) = self {
             return !port_is_free(id);
@@ -148,12 +143,12 @@ impl Address {
         let Ok(probe) = probe else {
             return true;
         };
-        // EPERM: there is one, and it is connected to the server's socket.
+        // EPERM: the socket exists, connected to the server.
         !matches!(self.connect(&probe, id), Err(Errno::CONNREFUSED))
     }
 }
 
-/// Returns true if a UDP port is free, so that it can be bound.
+/// Tries to bind it.
 fn port_is_free(port: u32) -> bool {
     let probe = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None);
     let (Ok(probe), Ok(port)) = (probe, u16::try_from(port)) else {
@@ -162,31 +157,25 @@ fn port_is_free(port: u32) -> bool {
     rustix::net::bind(&probe, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// The data channel of a client.
 #[derive(Debug)]
 pub(crate) struct Channel {
     pub socket: OwnedFd,
-    /// Process or port of the client.
     pub id: u32,
-    /// Messages that the client has not received yet.
     waiting: VecDeque<Message>,
     pub watched: epoll::EventFlags,
 }
 
-/// Result of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// All of it.
     All,
-    /// The rest waits until the client takes more.
+    /// The rest waits.
     Waiting,
-    /// The client has gone.
     Gone,
-    /// The client takes nothing, and as much waits for it as may.
+    /// Too many messages wait.
     Full,
 }
 
-/// Messages that may wait for a client; OpenSM has at most some thousand requests in progress.
+/// OpenSM has at most some thousand requests in progress.
 const MOST_WAITING: usize = 16 << 10;
 
 impl Channel {
@@ -199,7 +188,6 @@ impl Channel {
         }
     }
 
-    /// Sends a message after those that wait.
     pub fn send(&mut self, message: &Message) -> Sent {
         let sent = match self.waiting.is_empty() {
             true => self.try_send(message),
@@ -214,7 +202,6 @@ impl Channel {
         sent
     }
 
-    /// Sends what the client takes.
     pub fn flush(&mut self) -> Sent {
         while let Some(message) = self.waiting.front() {
             match self.try_send(message) {

@@ -1,7 +1,7 @@
-//! RDMA programs: their open files, their memory, and their messages in the data plane.
+//! RDMA programs: open files, memory, and messages in the data plane.
 //!
-//! Memory of a process is read and written by a thread of the preload library in that process, on request. While it
-//! copies, simulated time stands still, so that the speed of copies is no part of the simulation.
+//! A thread of the preload library reads and writes its process's memory on request. Simulated time stands still
+//! meanwhile, so that the speed of copies is not simulated.
 
 mod process;
 
@@ -25,20 +25,16 @@ use crate::subnet::Subnet;
 use crate::verbs::{Fate, Fates, device, port};
 use process::{Answer, CHUNK, Process};
 
-/// Chunks of a transfer on their way at once.
+/// Concurrent chunks of a transfer.
 const WINDOW: usize = 8;
-/// Command of `ib_user_verbs.h` that shows a port.
 const QUERY_PORT: u8 = 2;
-/// Completions taken at once.
 const COMPLETIONS: usize = 1024;
-/// Longest time for which copies hold simulated time: a process that was stopped must not stop all others.
+/// Longest pause of simulated time for copies: a stopped process must not stop all others.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A transfer of memory in progress.
 #[derive(Debug)]
 struct Transfer {
     work: Work,
-    /// Requests to processes without an answer.
     open: usize,
     fault: Option<Fault>,
     started: Instant,
@@ -49,7 +45,7 @@ enum Work {
     Copy {
         to: u64,
         pieces: Vec<Piece>,
-        /// The next piece, and how much of it has been requested.
+        /// Next piece, and its requested bytes.
         next: (usize, u64),
     },
     Read {
@@ -63,45 +59,37 @@ enum Work {
     },
 }
 
-/// All RDMA programs of a fabric.
 #[derive(Debug)]
 pub(super) struct RdmaPrograms {
     verbs: Verbs,
     epoll: OwnedFd,
-    /// Token of a process's stream for epoll, without its number.
+    /// Token for epoll, without the stream's number.
     token: u64,
-    /// Adapters by node, and back.
     devices: BTreeMap<NodeId, DeviceId>,
     nodes: Vec<NodeId>,
-    /// Nodes with programs, whose ports are looked at.
     watched: BTreeSet<NodeId>,
     processes: BTreeMap<u64, Process>,
     next_process: u64,
     transfers: BTreeMap<TransferId, Transfer>,
-    /// Copies by the process that they write to: they begin in order.
+    /// By target process, in order.
     copies: BTreeMap<u64, VecDeque<TransferId>>,
     fates: Fates,
-    /// Messages in the data plane, by the number that they were sent with.
     in_flight: BTreeMap<u32, InFlight>,
     next_message: u32,
     requests: Vec<Request>,
-    /// Adapters that are members of any multicast group.
+    /// Members of any multicast group.
     members: BTreeMap<DeviceId, u32>,
 }
 
-/// A message in the data plane.
 #[derive(Debug)]
 struct InFlight {
     message: Message,
     to: HostId,
-    /// True if the sender knows that the message has left.
     has_departed: bool,
 }
 
-/// An opened file.
 pub(super) struct Opened {
     pub process: u64,
-    /// The program's end of the stream.
     pub stream: OwnedFd,
 }
 
@@ -126,7 +114,6 @@ impl RdmaPrograms {
         }
     }
 
-    /// The adapter of a host's node.
     fn device(&mut self, subnet: &Subnet, node: NodeId) -> DeviceId {
         if let Some(&device) = self.devices.get(&node) {
             return device;
@@ -140,7 +127,6 @@ impl RdmaPrograms {
         added
     }
 
-    /// Opens the adapter of a node for a program.
     pub fn open(&mut self, subnet: &Subnet, node: NodeId) -> Result<Opened, Errno> {
         subnet.fabric.nodes[node].as_host().ok_or(Errno::NODEV)?;
         let device = self.device(subnet, node);
@@ -160,7 +146,6 @@ impl RdmaPrograms {
         })
     }
 
-    /// A program has closed its file, or ended.
     pub fn close(&mut self, number: u64, subnet: &mut Subnet) -> Result<(), EmulatorError> {
         let Some(process) = self.processes.remove(&number) else {
             return Ok(());
@@ -174,7 +159,7 @@ impl RdmaPrograms {
         {
             self.watched.remove(&process.node);
         }
-        // Whatever waits for its answers has none.
+        // Open requests have no answer.
         for answer in process.into_open() {
             self.answered(answer, Err(Errno::SRCH), subnet.now());
         }
@@ -184,7 +169,7 @@ impl RdmaPrograms {
         self.carry_out(subnet)
     }
 
-    /// Executes a command. Returns the answer's record, or `None` if the record is none of the preload library.
+    /// `None` if the record is not the preload library's.
     pub fn command(
         &mut self,
         number: u64,
@@ -217,7 +202,6 @@ impl RdmaPrograms {
         Ok(Some(answer))
     }
 
-    /// Reads or writes the stream of a process.
     pub fn serve(
         &mut self,
         number: u64,
@@ -249,7 +233,7 @@ impl RdmaPrograms {
         self.carry_out(subnet)
     }
 
-    /// Takes what has become of messages and the timers of this instant.
+    /// Processes fates of messages and timers of this instant.
     pub fn collect_fates(&mut self, subnet: &mut Subnet) -> Result<(), EmulatorError> {
         let now = subnet.now();
         let fates = self.fates.take();
@@ -290,23 +274,19 @@ impl RdmaPrograms {
         self.carry_out(subnet)
     }
 
-    /// Time of the next timer.
     pub fn next_timer(&self) -> Option<Time> {
         self.verbs.next_timer()
     }
 
-    /// Returns true if programs wait for messages.
     pub fn waits(&self) -> bool {
         !self.in_flight.is_empty()
     }
 
-    /// Returns true while copies hold simulated time.
     pub fn is_copying(&self) -> bool {
         let mut transfers = self.transfers.values();
         transfers.any(|transfer| transfer.started.elapsed() < PATIENCE)
     }
 
-    /// Passes on what has changed at the ports of hosts with programs.
     pub fn sync_ports(&mut self, subnet: &Subnet) {
         for &node in &self.watched {
             if let Some(&device) = self.devices.get(&node) {
@@ -315,7 +295,6 @@ impl RdmaPrograms {
         }
     }
 
-    /// Looks at ports, and reports what has happened to them.
     pub fn check_ports(&mut self, subnet: &mut Subnet) -> Result<(), EmulatorError> {
         self.sync_ports(subnet);
         for node in std::mem::take(&mut subnet.reregistered) {
@@ -326,7 +305,6 @@ impl RdmaPrograms {
         self.carry_out(subnet)
     }
 
-    /// Carries out all actions.
     fn carry_out(&mut self, subnet: &mut Subnet) -> Result<(), EmulatorError> {
         let now = subnet.now();
         while let Some(action) = self.verbs.next_action() {
@@ -407,10 +385,10 @@ impl RdmaPrograms {
         processes.find(|process| process.context == context)
     }
 
-    /// Sends what waits, and watches streams that are full.
+    /// Sends waiting data, and watches full streams.
     fn flush(&mut self) {
         for (number, process) in &mut self.processes {
-            // A stream that has ended is found when it is read.
+            // A read finds an ended stream.
             let _ = process.flush();
             if let Some(flags) = process.watch() {
                 let data = epoll::EventData::new_u64(self.token | number);
@@ -419,7 +397,6 @@ impl RdmaPrograms {
         }
     }
 
-    /// Injects a message at the port of its adapter.
     fn inject(&mut self, message: Message, subnet: &mut Subnet) {
         let node = self.nodes[message.from.0 as usize];
         let Some(from) = subnet.fabric.nodes[node].as_host() else {
@@ -457,7 +434,7 @@ impl RdmaPrograms {
             from,
             to,
             bytes: message.payload_bytes,
-            // On level 0 the path that the subnet manager gives decides, as for all other traffic.
+            // On level 0 the subnet manager's path decides, as for all traffic.
             sl: Some(level),
             queue: SendQueue {
                 number: message.flow.source_qp,
@@ -483,11 +460,10 @@ impl RdmaPrograms {
         self.transfers.insert(id, transfer);
     }
 
-    /// Goes on with the copies that write to a process, in order.
     fn go_on_with_copies(&mut self, to: u64, now: Time) {
         while let Some(&id) = self.copies.get(&to).and_then(VecDeque::front) {
             self.go_on(id, now);
-            // The next one begins when all of this one is on its way to the process.
+            // The next copy begins when this one has been sent to the process.
             let waits = self
                 .transfers
                 .get(&id)
@@ -509,7 +485,6 @@ impl RdmaPrograms {
         self.copies.remove(&to);
     }
 
-    /// Requests further parts of a transfer, and ends it if there are none.
     fn go_on(&mut self, id: TransferId, now: Time) {
         let Some(transfer) = self.transfers.get_mut(&id) else {
             return;
@@ -600,7 +575,6 @@ impl RdmaPrograms {
         }
     }
 
-    /// Takes an answer of a process.
     fn answered(&mut self, answer: Answer, result: Result<Vec<u8>, Errno>, now: Time) {
         let id = answer.transfer();
         let Some(transfer) = self.transfers.get_mut(&id) else {
@@ -673,9 +647,7 @@ impl RdmaPrograms {
     }
 }
 
-/// A record that the preload library sends for each command.
 struct CommandRecord<'a> {
-    /// Completions that the program has polled, by queue.
     polled: Vec<(u32, u32)>,
     command: &'a [u8],
     inline: &'a [u8],

@@ -1,5 +1,4 @@
-//! Adapters with several cabled ports. To the data plane each of their ports is a host; to
-//! management all are ports of one node.
+//! Adapters with several cabled ports: hosts in the data plane, ports of one node in management.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +7,13 @@ use silvan_fabric::{Fabric, Node, NodeKind};
 
 use super::Subnet;
 
-/// The hosts by the adapter that they belong to.
 #[derive(Debug)]
 pub(crate) struct Adapters {
     /// By node GUID and port number.
     hosts: BTreeMap<(Guid, u8), NodeId>,
 }
 
-/// The number of the port that represents the whole node: 0 of a switch, of a host that of its
-/// adapter's port.
+/// Port that represents the node: 0 of a switch, a host's own port of its adapter.
 pub(crate) fn own_number(node: &Node) -> PortNumber {
     match node.kind {
         NodeKind::Switch(_) => PortNumber::new(0),
@@ -36,24 +33,21 @@ impl Adapters {
         }
     }
 
-    /// The ports of an adapter that are hosts, in order.
     fn ports(&self, guid: Guid) -> impl DoubleEndedIterator<Item = (u8, NodeId)> {
         let range = self.hosts.range((guid, 0)..=(guid, u8::MAX));
         range.map(|(&(_, number), &node)| (number, node))
     }
 
-    /// The host that is the first cabled port of an adapter.
+    /// The host of an adapter's first cabled port.
     pub fn first(&self, guid: Guid) -> Option<NodeId> {
         self.ports(guid).next().map(|(_, node)| node)
     }
 
-    /// Returns the number of ports of an adapter: the number of its last cabled port.
     pub fn port_count(&self, guid: Guid) -> u8 {
         self.ports(guid).next_back().map_or(1, |(number, _)| number)
     }
 
-    /// The name of the adapter that a host belongs to: the host's, without the number that tells
-    /// several ports apart.
+    /// The host's name without the port's number.
     pub fn name<'a>(&self, host: &'a Node) -> &'a str {
         let name = host.name.as_str();
         if self.ports(host.guid).count() < 2 {
@@ -65,8 +59,7 @@ impl Adapters {
 }
 
 impl Subnet {
-    /// The node that has the record of a port of a node: for another port of a host's adapter the
-    /// host that this port is.
+    /// The node with the record of a port: another host for other ports of an adapter.
     pub fn node_with_port(&self, node: NodeId, number: PortNumber) -> NodeId {
         if number == self.own_port(node) || self.state(node).switch.is_some() {
             return node;

@@ -1,5 +1,3 @@
-//! The device that a switch shows, and the tick of counters of time that follows from it.
-
 use std::str::FromStr;
 
 use silvan_core::{DeviceId, PortId, Span, SwitchId, TickRule};
@@ -68,7 +66,7 @@ impl FromStr for SwitchDevices {
 }
 
 impl Subnet {
-    /// Rule for the tick of a port: that of its switch, or of the switch at the other end of an adapter's cable.
+    /// The rule of the port's switch, or of the switch at the adapter's cable.
     fn tick_rule(&self, port: PortId) -> TickRule {
         let ends = [Some(port), self.fabric.ports[port].peer];
         let mut nodes = ends
@@ -86,14 +84,12 @@ impl Subnet {
         self.record(port).info.active_link()
     }
 
-    /// PortSamplesControl.Tick of a port.
     pub fn tick_code(&self, port: PortId) -> u8 {
         let link = self.active_link(port);
         self.tick_rule(port)
             .code(link.data_bits_per_second(), link.lanes)
     }
 
-    /// Length of a tick of PortXmitWait and other counters of time of a port.
     pub fn tick(&self, port: PortId) -> Span {
         let link = self.active_link(port);
         let rate = link.data_bits_per_second();

@@ -23,7 +23,7 @@ use super::Subnet;
 use super::node::{fastest_speed, set_active, width_bit};
 
 impl Subnet {
-    /// Cuts or restores the cable in a port. Gives `false` if there is none.
+    /// Returns false without a cable.
     pub fn set_cable(&mut self, port: PortId, cut: bool) -> bool {
         let Some(peer) = self.peer(port) else {
             return false;
@@ -35,7 +35,6 @@ impl Subnet {
         true
     }
 
-    /// Lets the cable in a port carry no more than this; the link goes down and comes up again.
     pub fn limit_cable(&mut self, port: PortId, limit: CableLimit) {
         for end in [Some(port), self.peer(port)].into_iter().flatten() {
             self.record_mut(end).cable_limit = limit;
@@ -43,14 +42,13 @@ impl Subnet {
         self.retrain(port);
     }
 
-    /// A port receives so many bad symbols in a simulated second from now on.
+    /// Bad symbols per simulated second.
     pub fn set_symbol_errors(&mut self, port: PortId, per_second: f64) {
         let now = self.now();
         let errors = &mut self.record_mut(port).symbol_errors;
         *errors = errors.at_rate(now, per_second);
     }
 
-    /// Makes a link that is up ready for data, as a subnet manager does.
     pub fn activate(&mut self, port: PortId) {
         let ends = [Some(port), self.peer(port)];
         for end in ends.into_iter().flatten() {
@@ -63,7 +61,7 @@ impl Subnet {
         self.sync_neighbour(port);
     }
 
-    /// The highest width and speed that both ends of a link have enabled; `None` if there is none.
+    /// Highest width and speed that both ends have enabled.
     fn negotiate(&self, port: PortId) -> Option<LinkKind> {
         let peer = self.peer(port)?;
         let cable = self.fabric.links[self.fabric.ports[port].link?].kind;
@@ -94,7 +92,6 @@ impl Subnet {
         Some(capped.of(kind))
     }
 
-    /// Lets both directions of a link run at what its ends have enabled.
     fn run_as_enabled(&mut self, port: PortId) {
         let Some(kind) = self.negotiate(port) else {
             return;
@@ -107,7 +104,6 @@ impl Subnet {
         }
     }
 
-    /// Returns true if the link of a port can be up.
     fn can_link(&self, port: PortId) -> bool {
         let Some(peer) = self.peer(port) else {
             return false;
@@ -118,7 +114,6 @@ impl Subnet {
         }) && self.negotiate(port).is_some()
     }
 
-    /// Brings the link of a port down, or up to Initialize, as its ends now allow.
     pub fn train(&mut self, port: PortId) {
         let up = self.can_link(port);
         if up {
@@ -150,9 +145,7 @@ impl Subnet {
         }
     }
 
-    /// Sets a port down: its link is lost and comes up again at once, if its ends share a width and a speed.
-    ///
-    /// The switches at both ends report the change.
+    /// Sets a port down; the link comes up again if its ends share a width and a speed. Both switches report it.
     pub fn retrain(&mut self, port: PortId) {
         let ends = [Some(port), self.peer(port)];
         if !self.record(port).is_linked() {
@@ -174,7 +167,6 @@ impl Subnet {
         }
     }
 
-    /// Lets data through a port or not, as its state and that of its neighbour say.
     pub fn sync_port(&mut self, port: PortId, on_wire: OnWire) {
         let Some(peer) = self.peer(port) else {
             return;
@@ -183,14 +175,13 @@ impl Subnet {
         self.plane.set_open(port, open, on_wire);
     }
 
-    /// Updates the port at the other end, because this port can receive now.
+    /// Updates the other end: this port can receive now.
     pub fn sync_neighbour(&mut self, port: PortId) {
         if let Some(peer) = self.peer(port) {
             self.sync_port(peer, OnWire::Arrive);
         }
     }
 
-    /// A switch notes that a port has changed, and has a trap to send.
     fn notify_change(&mut self, node: NodeId) {
         if let Some(switch) = &mut self.state_mut(node).switch {
             switch.info.port_state_change = true;

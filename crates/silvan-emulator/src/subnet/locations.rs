@@ -1,7 +1,4 @@
-//! Positions of ports and ends of cables, by the numbers of management.
-//!
-//! Every request reads them at every hop, so small tables next to the fabric hold them; the fabric's records also hold
-//! names and GUIDs.
+//! Ports and cable ends by management numbers, in small tables, because every request reads them at every hop.
 
 use silvan_core::{NodeId, PortId, PortNumber};
 use silvan_fabric::Fabric;
@@ -9,12 +6,10 @@ use silvan_fabric::Fabric;
 use super::Subnet;
 use super::adapters::own_number;
 
-/// A node's ports.
 #[derive(Clone, Copy, Debug)]
 struct NodeLocation {
     first: PortId,
     count: u8,
-    /// The port that represents the whole node.
     own: PortNumber,
     is_switch: bool,
 }
@@ -26,7 +21,6 @@ struct PortLocation {
     number: PortNumber,
 }
 
-/// The tables.
 #[derive(Debug)]
 pub(crate) struct Locations {
     nodes: Vec<NodeLocation>,
@@ -60,14 +54,11 @@ impl Locations {
 }
 
 impl Subnet {
-    /// The number of the port that represents the whole node.
     pub fn own_port(&self, node: NodeId) -> PortNumber {
         self.locations.nodes[node.index()].own
     }
 
-    /// Returns the port of the fabric with this number.
-    ///
-    /// `None` means a switch's port 0, a port of an adapter that is another host, or a number beyond the last.
+    /// `None` for a switch's port 0, a port that is another host, or a number beyond the last.
     pub fn port_id(&self, node: NodeId, number: PortNumber) -> Option<PortId> {
         let location = &self.locations.nodes[node.index()];
         if !location.is_switch {
@@ -77,13 +68,12 @@ impl Subnet {
         (offset < location.count).then(|| PortId::new(location.first.index() + usize::from(offset)))
     }
 
-    /// The node and the number of a port as management counts.
+    /// In management numbers.
     pub fn location(&self, port: PortId) -> (NodeId, PortNumber) {
         let location = &self.locations.ports[port.index()];
         (location.node, location.number)
     }
 
-    /// The port at the other end of the cable, `None` if there is none.
     pub fn peer(&self, port: PortId) -> Option<PortId> {
         self.locations.ports[port.index()].peer
     }

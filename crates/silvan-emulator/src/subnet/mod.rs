@@ -1,5 +1,4 @@
-//! The subnet in the view of management: state of every node and port, and the state machine of
-//! links. Settings for data are passed on to the data plane.
+//! The subnet as management sees it: state of nodes and ports, and of links. Settings for data go to the data plane.
 
 mod adapters;
 mod devices;
@@ -33,8 +32,7 @@ pub(crate) use routes::Needs;
 /// Initial state of a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Configured by the scenario, as if a subnet manager had run and left: LIDs, tables, active
-    /// ports.
+    /// Configured by the scenario, as if a subnet manager had run and left: LIDs, tables, active ports.
     Configured,
     /// Without LIDs and tables; ports wait for a subnet manager.
     Blank,
@@ -68,15 +66,13 @@ pub enum Sources {
     Hosts,
 }
 
-/// Node and port that a request has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub node: NodeId,
-    /// The port it came by; a switch's 0 if it came from the switch itself.
+    /// Input port; a switch's 0 for its own packets.
     pub port: PortNumber,
 }
 
-/// The subnet with its data plane.
 #[derive(Debug)]
 pub(crate) struct Subnet {
     pub fabric: Arc<Fabric>,
@@ -85,40 +81,35 @@ pub(crate) struct Subnet {
     adapters: Adapters,
     locations: Locations,
     scenario: Scenario,
-    /// Switches without power, and when they get it back.
     off: BTreeMap<NodeId, Duration>,
-    /// The node that each LID leads to, the LIDs of an LMC included.
+    /// By LID, LMC included.
     lids: Vec<Option<NodeId>>,
-    /// The host whose base LID each LID is.
+    /// Host by base LID.
     host_lids: Vec<Option<HostId>>,
-    /// True if any switch may have a route.
+    /// Any switch may have a route.
     has_tables: bool,
-    /// Grows with each change of routes to hosts, from 1 on.
+    /// Incremented by changes of routes to hosts, from 1.
     pub routes_version: u64,
-    /// Ports whose link has come up, waiting for a subnet manager to make it Active.
+    /// Links that have come up and wait for a subnet manager.
     pub came_up: Vec<PortId>,
-    /// Hosts whose clients have to register again, for RDMA programs.
+    /// Hosts with RDMA programs that must register again.
     pub reregistered: BTreeSet<NodeId>,
-    /// Switches that have a trap to send.
     pub traps: Vec<NodeId>,
-    /// Congestion control as it was set, by switch and host.
+    /// Congestion control as set by management.
     pub switch_settings: Vec<SwitchSetting>,
     pub adapter_settings: BTreeMap<HostId, AdapterSetting>,
-    /// The settings that switches have when they get power.
+    /// Settings after power-on.
     pub first_switch_settings: Vec<SwitchSetting>,
-    /// Initial state of the fabric.
     pub start: Start,
     devices: SwitchDevices,
-    /// Time since the start, for what is timed in seconds.
     pub uptime: Duration,
-    /// Time of the last change of data routes, until hosts have been notified.
+    /// Last change of data routes, until hosts are notified.
     ways_changed: Option<Duration>,
-    /// Time at which each host last discarded its known paths.
+    /// By host: last time that it discarded its known paths.
     forgot_paths: Vec<Duration>,
 }
 
 impl Subnet {
-    /// The subnet of a scenario, perhaps with a driver next to its load.
     pub fn new(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -189,8 +180,7 @@ impl Subnet {
         self.plane.now()
     }
 
-    /// Simulates to `end`, or to an earlier instant at which the driver stops the step. Agents answer with the settings
-    /// that the scenario changes meanwhile.
+    /// The driver may stop earlier. Agents adopt settings that the scenario changes.
     pub fn step(&mut self, end: Time) -> Result<(), EmulatorError> {
         for change in self.plane.step(end)? {
             self.read_setting(&change);
@@ -198,7 +188,6 @@ impl Subnet {
         Ok(())
     }
 
-    /// Returns the scenario of the fabric.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
@@ -211,7 +200,6 @@ impl Subnet {
         &mut self.nodes[node.index()]
     }
 
-    /// The record of a port of the fabric.
     pub fn record(&self, port: PortId) -> &PortRecord {
         let (node, number) = self.location(port);
         &self.state(node).ports[usize::from(number.as_u8())]
@@ -222,18 +210,16 @@ impl Subnet {
         &mut self.state_mut(node).ports[usize::from(number.as_u8())]
     }
 
-    /// The record of that port.
     pub fn own(&self, node: NodeId) -> &PortRecord {
         let number = self.own_port(node);
         &self.state(node).ports[usize::from(number.as_u8())]
     }
 
-    /// The base LID of a node.
     pub fn lid(&self, node: NodeId) -> Lid {
         self.own(node).info.lid
     }
 
-    /// The hosts of each switch whose paths are distinguished.
+    /// Hosts of each switch with separate paths.
     pub fn senders(&self, sources: Sources) -> BTreeMap<SwitchId, Vec<HostId>> {
         let mut senders: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
         for host in self.fabric.host_ids() {
@@ -246,17 +232,15 @@ impl Subnet {
         senders
     }
 
-    /// The LID of a host.
     pub fn host_lid(&self, host: HostId) -> Lid {
         self.lid(self.fabric.node_of_host(host))
     }
 
-    /// The node that a LID belongs to.
     pub fn node_of_lid(&self, lid: Lid) -> Option<NodeId> {
         self.lids[lid.index()]
     }
 
-    /// A node takes the LIDs that its own port now has; `before` are base LID and LMC that it had.
+    /// `before` are base LID and LMC before the change.
     pub fn move_lid(&mut self, node: NodeId, before: (Lid, u32)) {
         let info = &self.own(node).info;
         let after = (info.lid, info.lmc.get());
@@ -286,7 +270,7 @@ impl Subnet {
         }
     }
 
-    /// The node of this name; names longer than a client can send match by their beginning.
+    /// Names longer than a client can send match by prefix.
     pub fn node_named(&self, name: &str) -> Option<NodeId> {
         const LONGEST: usize = 31;
         self.fabric.node_by_name(name).or_else(|| {

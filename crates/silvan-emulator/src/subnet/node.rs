@@ -1,5 +1,3 @@
-//! State of a node and its ports, and their initial state.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{DeviceId, Guid, Lid, NodeId, PortNumber, SwitchId, Time};
@@ -17,11 +15,10 @@ use crate::agent::congestion::KeyState;
 
 /// Entries of the linear forwarding table: all unicast LIDs.
 const LINEAR_CAP: u16 = 0xbfff;
-/// Entries of the multicast forwarding table.
 const MULTICAST_CAP: u16 = 1024;
-/// P_Keys of an adapter's port and of a switch's port 0, as adapters of today have them.
+/// At adapters and switches' port 0, as in current adapters.
 const P_KEYS: u16 = 128;
-/// P_Keys that a switch enforces at each of its other ports, as switches of today do.
+/// At other switch ports, as in current switches.
 const ENFORCED_P_KEYS: u16 = 32;
 /// P_Key of the default partition, full membership.
 const DEFAULT_P_KEY: u16 = 0xffff;
@@ -34,64 +31,51 @@ const ADAPTER_CAPABILITIES: u32 = 1 << 16 | 1 << 21 | 1 << 22 | 1 << 25;
 /// IsVendorClassSupported, IsCapabilityMaskNoticeSupported.
 const SWITCH_CAPABILITIES: u32 = 1 << 21 | 1 << 22;
 
-/// A node.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeState {
     pub info: NodeInfo,
     pub description: NodeDescription,
-    /// By port number. A switch's port 0 is its management port; an adapter's means nothing.
+    /// By port number. A switch's port 0 is its management port; an adapter's is unused.
     pub ports: Vec<PortRecord>,
-    /// State of a switch only.
     pub switch: Option<Box<SwitchRecord>>,
-    /// Rights to set congestion control.
     pub key: KeyState,
 }
 
-/// State of a switch in addition to its ports.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchRecord {
     pub info: SwitchInfo,
-    /// Linear forwarding table, in whole blocks of 64; LIDs beyond its end have no route.
+    /// In whole blocks of 64; LIDs beyond have no route.
     pub linear: Vec<u8>,
-    /// Multicast forwarding table by position and block.
     pub multicast: BTreeMap<(u32, u32), [u16; 32]>,
-    /// SL to VL mapping of what comes from port 0 or goes to it, by input and output port.
+    /// For packets from or to port 0, by input and output port.
     pub own_sl_to_vl: BTreeMap<(u8, u8), [u8; 16]>,
-    /// The mapping between other ports before it was set, by input and output port.
+    /// Mapping between other ports before it was set.
     pub first_sl_to_vl: BTreeMap<(PortNumber, PortNumber), [u8; 16]>,
 }
 
-/// A port.
 #[derive(Clone, Debug)]
 pub(crate) struct PortRecord {
     pub info: PortInfo,
-    /// True if the cable has been cut.
     pub cut: bool,
-    /// The most that its cable carries.
     pub cable_limit: CableLimit,
     pub symbol_errors: SymbolErrors,
-    /// True if management has disabled the port.
     pub disabled: bool,
-    /// P_Keys, in whole blocks of 32.
+    /// In whole blocks of 32.
     pub p_keys: Vec<u16>,
-    /// VL arbitration tables as they were set, by block.
     pub vl_arbitration: BTreeMap<u8, VlArbitrationTable>,
-    /// SL to VL mapping of an adapter's port, and what it starts as between a switch's port 0 and
-    /// this one.
+    /// Of an adapter's port, or initially between a switch's port 0 and this port.
     pub sl_to_vl: [u8; 16],
-    /// Number of times that the link has gone down.
     pub link_downed: u64,
-    /// Start value of each counter, by attribute and position in it.
+    /// By attribute and position in it.
     pub bases: BTreeMap<(u16, u8), u64>,
-    /// True if a subnet manager runs here.
     pub is_sm: bool,
 }
 
-/// Bad symbols that a port receives, at a constant rate since some instant.
+/// Bad symbols at a constant rate since an instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SymbolErrors {
     since: Time,
-    /// Up to that instant.
+    /// Errors before that instant.
     before: f64,
     per_second: f64,
 }
@@ -111,12 +95,10 @@ impl SymbolErrors {
         self.before + now.since(self.since).as_secs_f64() * self.per_second
     }
 
-    /// Returns the number of errors up to now.
     pub fn count(&self, now: Time) -> u64 {
         self.exact(now) as u64
     }
 
-    /// Keeps the errors up to now, and counts at this rate from now on.
     pub fn at_rate(&self, now: Time, per_second: f64) -> Self {
         Self {
             since: now,
@@ -145,24 +127,21 @@ impl PortRecord {
         }
     }
 
-    /// Returns true if data may leave.
     pub fn sends(&self) -> bool {
         self.info.port_state == PortState::ACTIVE
     }
 
-    /// Returns true if data may arrive.
     pub fn receives(&self) -> bool {
         matches!(self.info.port_state, PortState::ACTIVE | PortState::ARMED)
     }
 
-    /// Returns true if management packets pass.
     pub fn is_linked(&self) -> bool {
         self.receives() || self.info.port_state == PortState::INITIALIZE
     }
 }
 
 impl SwitchRecord {
-    /// The port by which packets to a LID leave, `None` without a route.
+    /// `None` without a route.
     pub fn route(&self, lid: Lid) -> Option<PortNumber> {
         if lid.as_u16() > self.info.linear_fdb_top {
             return None;
@@ -173,7 +152,6 @@ impl SwitchRecord {
 }
 
 impl NodeState {
-    /// Returns the number of P_Keys of a port.
     pub fn p_keys_of(&self, number: usize) -> usize {
         usize::from(match &self.switch {
             Some(switch) if number > 0 => switch.info.partition_enforcement_cap,
@@ -181,7 +159,7 @@ impl NodeState {
         })
     }
 
-    /// A node of a scenario's fabric, set up by the scenario if `configured`.
+    /// Set up by the scenario if `configured`.
     pub fn new(
         scenario: &Scenario,
         id: NodeId,
@@ -192,14 +170,14 @@ impl NodeState {
         let node = &fabric.nodes[id];
         let device = match node.kind {
             NodeKind::Switch(switch) => devices.of(fabric, switch),
-            // An adapter counts as the switch that it is cabled to.
+            // An adapter counts as the switch at its cable.
             NodeKind::Host(_) => {
                 let first = &fabric.nodes[adapters.first(node.guid).unwrap_or(id)];
                 let peer = fabric.peer_switch(first.first_port);
                 peer.map_or(DeviceId::EMULATED, |(switch, _)| devices.of(fabric, switch))
             }
         };
-        // A host has one port, which may be any of its adapter.
+        // A host's one port may be any port of its adapter.
         let own_port = own_number(node);
         let (name, port_count) = match node.kind {
             NodeKind::Switch(_) => (node.name.as_str(), node.port_count),
@@ -335,7 +313,6 @@ impl SwitchRecord {
     }
 }
 
-/// The GUID of an adapter's port; a switch has one for all of its ports.
 fn port_guid(scenario: &Scenario, id: NodeId) -> Guid {
     let fabric = scenario.fabric();
     let node = &fabric.nodes[id];
@@ -345,7 +322,7 @@ fn port_guid(scenario: &Scenario, id: NodeId) -> Guid {
     }
 }
 
-/// The name, or as much of it as fits.
+/// Truncated to the field.
 fn description(name: &str) -> NodeDescription {
     let mut end = name.len().min(NodeDescription::LEN);
     while !name.is_char_boundary(end) {
@@ -356,7 +333,7 @@ fn description(name: &str) -> NodeDescription {
     NodeDescription::parse(&bytes)
 }
 
-/// Returns the code of the largest of 1, 2, 4, 8 and 15 lanes that is at most `data_vls`.
+/// Code of the largest of 1, 2, 4, 8 and 15 lanes up to `data_vls`.
 fn vl_code(data_vls: u8) -> Bits<4> {
     Bits::saturating(match data_vls {
         0 | 1 => 1,
@@ -367,7 +344,7 @@ fn vl_code(data_vls: u8) -> Bits<4> {
     })
 }
 
-/// The smallest standard size that is not below.
+/// Smallest standard size that fits.
 fn mtu_code(bytes: u64) -> Mtu {
     match bytes {
         0..=256 => Mtu::B256,
@@ -388,8 +365,7 @@ pub(super) fn width_bit(width: Width) -> u8 {
     }
 }
 
-/// The bits of a lane speed in LinkSpeedActive, LinkSpeedExtActive and LinkSpeedExtActive2. FDR10 is a
-/// vendor's and shows as QDR.
+/// Bits of LinkSpeedActive, LinkSpeedExtActive and LinkSpeedExtActive2. FDR10 is a vendor's and shows as QDR.
 fn speed_bits(speed: Speed) -> (u32, u32, u32) {
     match speed {
         Speed::Sdr => (link_speed::SDR, 0, 0),
@@ -399,13 +375,13 @@ fn speed_bits(speed: Speed) -> (u32, u32, u32) {
         Speed::Edr => (link_speed::QDR, link_speed_ext::EDR, 0),
         Speed::Hdr => (link_speed::QDR, link_speed_ext::HDR, 0),
         Speed::Ndr => (link_speed::QDR, link_speed_ext::NDR, 0),
-        // Tools that do not know LinkSpeedExtActive2 see NDR.
+        // Tools without LinkSpeedExtActive2 see NDR.
         Speed::Xdr => (link_speed::QDR, link_speed_ext::NDR, link_speed_ext2::XDR),
     }
 }
 
-/// The fastest speed of which both ends of a cable have the bit in LinkSpeedEnabled, LinkSpeedExtEnabled
-/// or LinkSpeedExtEnabled2; `None` if there is none. A cable has its own speed and slower ones.
+/// Fastest speed up to the cable's that both ends have in LinkSpeedEnabled, LinkSpeedExtEnabled or
+/// LinkSpeedExtEnabled2.
 pub(super) fn fastest_speed(enabled: (u32, u32, u32), cable: Speed) -> Option<Speed> {
     let (base, extended, extended2) = enabled;
     let possible = Speed::ALL.iter().rev().copied();
@@ -426,7 +402,7 @@ pub(super) fn set_active(info: &mut PortInfo, width: Width, speed: Speed) {
     info.link_speed_ext2_active = Bits::saturating(u64::from(extended2));
 }
 
-/// A link runs at what its cable is; slower speeds are supported, too.
+/// The cable's speed is active; slower ones are supported.
 fn describe_link(info: &mut PortInfo, kind: &LinkKind) {
     let width = width_bit(kind.width);
     let (speed, extended, extended2) = speed_bits(kind.speed);
@@ -442,7 +418,7 @@ fn describe_link(info: &mut PortInfo, kind: &LinkKind) {
     info.link_speed_ext2_enabled = Bits::saturating(u64::from(extended2));
 }
 
-/// A port without a cable supports anything.
+/// A port without a cable supports all speeds.
 fn describe_fastest(info: &mut PortInfo) {
     let all = u64::from(link_speed::QDR * 2 - 1);
     info.link_width_active = link_width::X4;

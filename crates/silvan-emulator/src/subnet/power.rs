@@ -1,5 +1,4 @@
-//! Switches that reboot: off for a while, then as they were shipped, which is what they are in a
-//! fabric that starts blank.
+//! Switches that reboot: off for a while, then as shipped.
 
 use std::time::Duration;
 
@@ -9,17 +8,15 @@ use silvan_mad::smp::{PhysicalState, PortState};
 use super::{NodeState, Subnet};
 
 impl Subnet {
-    /// Returns true if a node has no power.
     pub fn is_off(&self, node: NodeId) -> bool {
         self.off.contains_key(&node)
     }
 
-    /// Switches that have no power.
     pub fn switches_off(&self) -> impl Iterator<Item = NodeId> {
         self.off.keys().copied()
     }
 
-    /// Powers a switch off for a while. Returns `false` if it is off already.
+    /// Returns false if it is already off.
     pub fn power_off(&mut self, switch: SwitchId, span: Duration) -> bool {
         let node = self.fabric.node_of_switch(switch);
         if self.is_off(node) {
@@ -30,7 +27,6 @@ impl Subnet {
         true
     }
 
-    /// Gives power back to the switches whose time has come.
     pub fn power_on_due(&mut self) {
         let uptime = self.uptime;
         let due = self.off.iter().filter(|(_, back)| **back <= uptime);
@@ -68,14 +64,14 @@ impl Subnet {
         }
         let arbitration = &self.scenario.engine_config().vl_arbitration;
         for port in self.fabric.switch(switch).ports() {
-            // The tables are the scenario's, which the engine has taken before.
+            // Cannot fail: the engine has accepted the scenario's tables before.
             let _ = engine.set_vl_arbitration(port, arbitration);
         }
         self.reset_switch_setting(switch);
         self.clear_counters(node);
         let waiting = self.came_up.len();
         self.train_all(switch);
-        // Without LID and tables, the links are useless before a subnet manager comes.
+        // Without LID and tables, links need a subnet manager.
         self.came_up.truncate(waiting);
     }
 

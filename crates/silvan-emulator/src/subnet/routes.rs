@@ -1,4 +1,4 @@
-//! Routes of packets: management packets by ports or by LID, data by the forwarding tables that management has set.
+//! Routes: of management packets by ports or LIDs, of data by the forwarding tables.
 
 use std::time::Duration;
 
@@ -7,20 +7,18 @@ use silvan_mad::smp::DirectedRoute;
 
 use super::{Arrival, Subnet, SwitchRecord};
 
-/// Longest way of a LID-routed packet; longer ones go in a loop.
+/// A LID-routed packet with more hops is in a loop.
 const MOST_HOPS: usize = 64;
 
-/// Requirements of a packet on the links of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// A link: subnet management, on lane 15.
+    /// Subnet management, on lane 15.
     Link,
-    /// Active ports: everything else.
+    /// All other packets.
     Active,
 }
 
 impl Subnet {
-    /// Returns the arrival of a packet that leaves a node by this port.
     fn hop(&self, node: NodeId, out: PortNumber, needs: Needs) -> Option<Arrival> {
         let port = self.port_id(node, out)?;
         let peer = self.peer(port)?;
@@ -33,8 +31,7 @@ impl Subnet {
         passes.then_some(Arrival { node, port })
     }
 
-    /// Follows a directed route from a node and fills in the ports back. `None` where it leads
-    /// nowhere.
+    /// Also fills in the return path. `None` if a hop is missing.
     pub fn follow(&self, from: NodeId, route: &mut DirectedRoute) -> Option<Arrival> {
         let own = self.own_port(from);
         let mut at = Arrival {
@@ -55,14 +52,13 @@ impl Subnet {
         Some(at)
     }
 
-    /// Returns true if a LID belongs to a node.
     pub fn owns(&self, node: NodeId, lid: Lid) -> bool {
         let info = &self.own(node).info;
         let lmc = info.lmc.get();
         info.lid.as_u16() != 0 && lid.as_u16() >> lmc == info.lid.as_u16() >> lmc
     }
 
-    /// Follows the forwarding tables from a node to a LID. `None` where they lead nowhere.
+    /// `None` if a hop is missing.
     pub fn follow_lid(&self, from: NodeId, lid: Lid, needs: Needs) -> Option<Arrival> {
         let mut at = Arrival {
             node: from,
@@ -85,7 +81,6 @@ impl Subnet {
         None
     }
 
-    /// Replaces a block of a switch's forwarding table.
     pub fn set_linear(&mut self, node: NodeId, block: usize, ports: &[u8; 64]) {
         let first = block * 64;
         let Some(switch) = &mut self.state_mut(node).switch else {
@@ -105,29 +100,28 @@ impl Subnet {
         self.route_lids(node, lids.map(|(lid, _)| Lid::new(lid as u16)));
     }
 
-    /// The last LID that a switch looks up has changed.
+    /// The last looked-up LID changes.
     pub fn set_linear_top(&mut self, node: NodeId, before: u16, after: u16) {
         self.has_tables = true;
         let linear = |switch: &SwitchRecord| switch.linear.len() as u16;
         let known = self.state(node).switch.as_deref().map_or(0, linear);
-        // Beyond the table there is no route before nor after.
+        // Beyond the table there is no route before or after.
         let lids = before.min(after)..before.max(after).saturating_add(1).min(known);
         self.route_lids(node, lids.map(Lid::new));
     }
 
-    /// The service level of a path may be another one now.
+    /// Service levels of paths may have changed.
     pub fn note_changed_ways(&mut self) {
         self.ways_changed = Some(self.uptime);
     }
 
-    /// A host asks for each path before it sends on it.
+    /// The host queries each path before it sends on it.
     pub fn invalidate_paths(&mut self, host: HostId) {
         self.forgot_paths[host.index()] = self.uptime;
         self.plane.invalidate_paths(host);
     }
 
-    /// Lets hosts ask for their paths again if the ways have changed since they last forgot them, and
-    /// not for this long.
+    /// Lets hosts query paths again if routes have changed since they last did, and not within `settled`.
     pub fn mark_paths_stale(&mut self, settled: Duration) {
         let uptime = self.uptime;
         let changed = self.ways_changed;
@@ -142,7 +136,6 @@ impl Subnet {
         }
     }
 
-    /// Tells the data plane what a switch's table has for those LIDs that are the base LIDs of hosts.
     fn route_lids(&mut self, node: NodeId, lids: impl Iterator<Item = Lid>) {
         let switch = self.state(node).switch.as_deref();
         let routes: Vec<_> = lids
@@ -154,13 +147,11 @@ impl Subnet {
         self.set_routes(node, &routes);
     }
 
-    /// Tells the data plane where a switch sends packets to some hosts.
     pub fn set_routes(&mut self, node: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
         self.plane.engine.set_routes(node, routes);
         self.routes_version += u64::from(!routes.is_empty());
     }
 
-    /// Tells the data plane what all switches have for the LID that a host now has.
     pub fn route_host(&mut self, host: HostId) {
         if !self.has_tables {
             return;

@@ -124,7 +124,11 @@ fn an_incast_is_found_with_its_contributors_and_its_victim() {
     for one in &tree.contributors {
         assert!((one.gbps - 2.0).abs() < 0.1, "{one:?}");
     }
-    assert!(says(&report, "no subnet manager"), "{:?}", report.health);
+    assert!(
+        says(&report, "no LID of a subnet manager"),
+        "{:?}",
+        report.health
+    );
 }
 
 /// Every 16th or 32nd packet of two inputs served in turn is of one input, and the logs name its senders alone.

@@ -1,5 +1,3 @@
-//! Numbers of cables from each switch to each host by the forwarding tables.
-
 use silvan_core::PortId;
 
 use crate::packet::NONE;
@@ -10,10 +8,8 @@ use crate::table::Table;
 /// Most cables of a path: tables that change can send a packet through a loop for a while.
 pub(super) const MOST: u64 = 64;
 
-/// Cables between switches by the tables with which a run begins.
 #[derive(Debug)]
 pub(super) struct Distances {
-    /// First entry of each switch, by element.
     rows: Vec<u32>,
     /// Place of each host in a row. Hosts of one switch share it if they are equally far from all switches.
     columns: Vec<u32>,
@@ -21,7 +17,7 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// Follows the tables from all switches to all hosts, whose switches are `leaves`.
+    /// `leaves` are the hosts' switches.
     pub fn new(plane: &Plane, leaves: &[u32]) -> Self {
         let is_switch = |&element: &usize| plane.elements[element].table != NONE;
         let switches: Vec<_> = (0..plane.elements.len()).filter(is_switch).collect();
@@ -53,14 +49,12 @@ impl Distances {
         }
     }
 
-    /// Cables from a switch to that of a host.
     #[inline]
     pub fn get(&self, element: u32, host: u32) -> u64 {
         let entry = self.rows[element as usize] + self.columns[host as usize];
         u64::from(self.cables[entry as usize])
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.cables.capacity() + (self.rows.capacity() + self.columns.capacity()) * 4
     }
@@ -84,8 +78,7 @@ impl Plane {
         (link.kind == Next::Input).then_some((output, link.next_element))
     }
 
-    /// Returns the number of cables from a switch to `end`, the switch of a host, by the tables; on a path without a
-    /// route, the number up to its end.
+    /// Cables from a switch to `end`, the switch of a host; on a path without a route, up to the path's end.
     pub(super) fn cables_by_tables(
         &self,
         tables: &Table<u8>,

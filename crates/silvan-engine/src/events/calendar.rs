@@ -1,48 +1,38 @@
-//! Events by windows of time, within which their order does not matter.
-
 use super::window_length::WindowLength;
 use super::{Event, Head};
 use crate::packet::NONE;
 use crate::table::Table;
 use silvan_core::prefetch::prefetch;
 
-/// Windows ahead that have a place of their own for outputs and hosts.
 const WINDOWS: u64 = 256;
 /// Most windows that a head may be on its way.
 pub(crate) const HEAD_WINDOWS: u64 = WINDOWS - 2;
 
-/// Credits that a switch has posted to a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Posted {
-    /// Time of posting.
     pub at: u64,
-    /// Arrival time of the credits.
     pub due: u64,
     pub host: u32,
     pub lane: u32,
 }
 
-/// Events of each of the next windows, in no order. An output or a host is noted in the window of its `wake_at`, by its
-/// number only. If that time has changed since, the note is stale and there is another note.
+/// Events of the next windows, in no order. A note of an output or host is stale if its `wake_at` has changed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calendar {
     length: WindowLength,
-    /// The window that is open, or that was open last.
     window: u64,
-    /// By window, round and round; as many as a power of two.
+    /// A ring by window; its length is a power of two.
     heads: Table<Vec<Head>>,
     outputs: Table<Vec<u32>>,
     hosts: Table<Vec<u32>>,
-    /// Room for the order of the open window's heads that may depend on each other, kept so that no window allocates it.
+    /// Buffer for the order of the open window's heads that may depend on each other.
     together: Vec<u128>,
-    /// Events of the open window: feedback, programs' messages to send, and credits posted to hosts that may wait for
-    /// them.
+    /// Feedback, programs' messages to send, and credits posted to waiting hosts, in the open window.
     for_hosts: Vec<Event>,
-    /// Credits posted to hosts in the open window.
     posted: Vec<Posted>,
-    /// Deliveries of the open window that the workload is notified of, where it links hosts.
+    /// Only where the workload links hosts.
     deliveries: Vec<Event>,
-    /// Reads that end in the open window, where they are limited.
+    /// Only where reads are limited.
     read_ends: Vec<Event>,
     /// By host: the last window in which feedback reached it.
     fed: Table<u64>,
@@ -53,7 +43,6 @@ pub(crate) struct Calendar {
 }
 
 impl Calendar {
-    /// A calendar for this many outputs and hosts, whose heads travel for at most `longest` ps.
     pub fn new(length: WindowLength, longest: u64, outputs: usize, hosts: usize) -> Self {
         // The window that is open, and the one that a head from its end may just reach.
         let heads = (length.window_of(longest) + 2).next_power_of_two();
@@ -75,20 +64,17 @@ impl Calendar {
         }
     }
 
-    /// Opens the window of this instant; returns where it ends.
     #[inline]
     pub fn open(&mut self, now: u64) -> u64 {
         self.window = self.length.window_of(now);
         self.length.start_of(self.window + 1)
     }
 
-    /// Returns true if there is no note for the open window.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.open_events().next().is_none() && self.is_empty_at(self.window)
     }
 
-    /// Returns true if there is a note of a switch for the open window.
     #[inline(always)]
     pub fn has_switch_events(&self) -> bool {
         let place = (self.window % WINDOWS) as usize;
@@ -96,15 +82,13 @@ impl Calendar {
         !self.outputs[place].is_empty() || !heads.is_empty() || !self.read_ends.is_empty()
     }
 
-    /// Returns the start of the next window with a note.
     pub fn next_noted(&self) -> Option<u64> {
         let mut ahead = self.window + 1..self.window + WINDOWS;
         let window = ahead.find(|&window| !self.is_empty_at(window))?;
         Some(self.length.start_of(window))
     }
 
-    /// Returns true if there is no note for a window that has a place. Heads that share its place belong to an earlier
-    /// window.
+    /// Heads that share its place belong to an earlier window.
     #[inline]
     fn is_empty_at(&self, window: u64) -> bool {
         let place = (window % WINDOWS) as usize;
@@ -120,7 +104,6 @@ impl Calendar {
         self.heads[place].push(head);
     }
 
-    /// The place of an instant among outputs and hosts, if it is near enough to have one.
     #[inline(always)]
     fn place(&self, time: u64) -> Option<usize> {
         let window = self.length.window_of(time);
@@ -128,7 +111,6 @@ impl Calendar {
         (window - self.window < WINDOWS).then_some((window % WINDOWS) as usize)
     }
 
-    /// Notes an output that is to arbitrate. Returns whether there was a place for it.
     #[inline(always)]
     pub fn add_output(&mut self, time: u64, output: u32) -> bool {
         let Some(place) = self.place(time) else {
@@ -138,7 +120,7 @@ impl Calendar {
         true
     }
 
-    /// Notes a host that may inject. Returns whether there was a place for it.
+    /// Returns false if the time is too far ahead to have a place.
     #[inline(always)]
     pub fn add_host(&mut self, time: u64, host: u32) -> bool {
         let Some(place) = self.place(time) else {
@@ -148,56 +130,52 @@ impl Calendar {
         true
     }
 
-    /// The heads of the open window.
     #[inline]
     pub fn heads(&mut self) -> &mut Vec<Head> {
         let place = self.window as usize & (self.heads.len() - 1);
         &mut self.heads[place]
     }
 
-    /// Room for the order of heads; empty between two calls.
+    /// Buffer for the order of heads; empty between two calls.
     #[inline]
     pub fn together(&mut self) -> &mut Vec<u128> {
         &mut self.together
     }
 
-    /// The outputs of the open window; more may be added while it is gone through.
+    /// More may be added during iteration.
     #[inline]
     pub fn outputs(&mut self) -> &mut Vec<u32> {
         &mut self.outputs[(self.window % WINDOWS) as usize]
     }
 
-    /// The hosts of the open window.
     #[inline]
     pub fn hosts(&mut self) -> &mut Vec<u32> {
         &mut self.hosts[(self.window % WINDOWS) as usize]
     }
 
-    /// Returns the events of hosts in the open window, including posted credits.
+    /// Includes posted credits.
     #[inline]
     pub fn for_hosts(&mut self) -> &mut Vec<Event> {
         &mut self.for_hosts
     }
 
-    /// The credits that switches have posted to hosts in the open window.
     #[inline]
     pub fn posted(&mut self) -> &mut Vec<Posted> {
         &mut self.posted
     }
 
-    /// The deliveries of the open window that the workload is notified of.
+    /// Only those that the workload is notified of.
     #[inline]
     pub fn deliveries(&mut self) -> &mut Vec<Event> {
         &mut self.deliveries
     }
 
-    /// The reads that end in the open window.
     #[inline]
     pub fn read_ends(&mut self) -> &mut Vec<Event> {
         &mut self.read_ends
     }
 
-    /// Notes the end of a read if it is in the open window. Returns whether it is.
+    /// Returns false if the read ends after the open window.
     #[inline]
     pub fn add_read_end(&mut self, event: Event) -> bool {
         let is_now = self.length.window_of(event.time) == self.window;
@@ -207,20 +185,17 @@ impl Calendar {
         is_now
     }
 
-    /// Notes which hosts these events of the open window reach.
     pub fn mark_fed(&mut self, events: &[Event]) {
         for event in events {
             self.fed[event.id() as usize] = self.window;
         }
     }
 
-    /// Returns true if an event of the open window reaches this host.
     #[inline]
     pub fn is_fed(&self, host: u32) -> bool {
         self.fed[host as usize] == self.window
     }
 
-    /// Begins to count the heads of each output.
     #[inline]
     pub fn begin_heads(&mut self) {
         self.stamp = self.stamp.wrapping_add(2);
@@ -237,13 +212,11 @@ impl Calendar {
         &mut self.seen[place]
     }
 
-    /// Prefetches what [`see`](Self::see) needs.
     #[inline(always)]
     pub fn prefetch_seen(&self, output: u32) {
         prefetch(&self.seen, output as usize);
     }
 
-    /// Notes that a head wants this output.
     #[inline(always)]
     pub fn see(&mut self, output: u32) {
         let stamp = self.stamp;
@@ -251,26 +224,22 @@ impl Calendar {
         *seen = stamp | u32::from(*seen | 1 == stamp | 1);
     }
 
-    /// Returns true if several heads need this output. After a wrap-around of the stamps, a single head may return
-    /// true.
+    /// Returns true if several heads need this output. After a wrap-around of the stamps, also for one head.
     #[inline(always)]
     pub fn is_contended(&mut self, output: u32) -> bool {
         let contended = self.stamp | 1;
         *self.seen(output) == contended
     }
 
-    /// Events of the open window, feedback and deliveries among them.
     pub fn open_events(&self) -> impl Iterator<Item = &Event> {
         let lists = [&self.for_hosts, &self.deliveries, &self.read_ends];
         lists.into_iter().flatten()
     }
 
-    /// Takes the deliveries of the open window.
     pub fn take_deliveries(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.deliveries)
     }
 
-    /// Removes all notes of outputs and hosts, and moves all heads from `now` on.
     pub fn shift(&mut self, now: u64, by: u64) {
         for list in self.outputs.iter_mut().chain(self.hosts.iter_mut()) {
             list.clear();
@@ -287,17 +256,14 @@ impl Calendar {
         }
     }
 
-    /// All heads.
     pub fn heads_in_flight(&self) -> impl Iterator<Item = &Head> {
         self.heads.iter().flatten()
     }
 
-    /// Returns the remaining events of hosts in the open window.
     pub fn events_for_hosts(&self) -> impl Iterator<Item = &Event> {
         self.for_hosts.iter()
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let heads: usize = self.heads.iter().map(Vec::capacity).sum();
         let lists = self.outputs.iter().chain(self.hosts.iter());

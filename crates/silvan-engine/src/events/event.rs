@@ -1,28 +1,17 @@
-//! Events, and what they are ordered by.
-
 use std::cmp::Ordering;
 
-/// Kinds of events at one instant, in their order.
 pub(crate) mod phase {
-    /// A packet head becomes eligible at an input.
     pub const HEAD: u32 = 0;
-    /// A read of an input buffer ends.
     pub const READ_END: u32 = 1;
-    /// An output arbitrates: it fell free or has new credits.
     pub const ARBITRATE: u32 = 2;
-    /// With windows: the destination has received a packet; notifies its scheme.
+    /// With windows: notifies the destination's scheme of a received packet.
     pub const RECEIVED: u32 = 3;
-    /// The destination has received a packet.
     pub const DELIVERED: u32 = 4;
-    /// With windows: the destination has received a packet; notifies the traffic of its source.
+    /// With windows: notifies the source's traffic of a received packet.
     pub const ARRIVED: u32 = 5;
-    /// A notification reaches its source, or is to be sent by the destination.
     pub const FEEDBACK: u32 = 6;
-    /// A credit reaches a host that watches its credits.
     pub const CREDIT: u32 = 7;
-    /// The traffic changes by itself.
     pub const CHANGE: u32 = 8;
-    /// A host may inject.
     pub const HOST: u32 = 9;
 }
 
@@ -31,7 +20,6 @@ pub(super) const PHASE_SHIFT: u32 = 28;
 /// An event that is not a packet head: two words, because each is moved several times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// Time in ps.
     pub time: u64,
     /// Phase (high 4 bits), port or host (28), argument (32).
     word: u64,
@@ -50,7 +38,6 @@ impl Event {
         self.tag() >> PHASE_SHIFT
     }
 
-    /// Port or host, by phase.
     #[inline]
     pub fn id(&self) -> u32 {
         self.tag() & ((1 << PHASE_SHIFT) - 1)

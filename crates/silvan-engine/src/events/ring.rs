@@ -1,21 +1,17 @@
-//! A first-in first-out queue of events with one delay.
-
 use super::Head;
 use crate::table::Table;
 
-/// A growing first-in first-out ring of events, kept in the order of (time, id).
+/// A growing first-in first-out ring of events with one delay, in the order of (time, id).
 #[derive(Clone, Debug)]
 pub(super) struct Ring<T> {
     /// A power of two, never empty.
     pub(super) slots: Table<T>,
     head: usize,
     len: usize,
-    /// The latest event ever appended. An event that has left was not later than any that
-    /// follows, so the comparison also holds then.
+    /// The latest event ever appended: no later event has left.
     last: (u64, u32),
 }
 
-/// Sort key of a ring.
 pub(super) trait Keyed: Copy {
     fn key(&self) -> (u64, u32);
 }
@@ -62,7 +58,7 @@ impl<T: Keyed> Ring<T> {
         self.last.0 <= time
     }
 
-    /// Appends an event whose time is not before that of the last one.
+    /// `time` is not before that of the last event.
     #[inline(always)]
     pub(super) fn push(&mut self, event: T) {
         if self.len == self.slots.len() {
@@ -80,7 +76,6 @@ impl<T: Keyed> Ring<T> {
         }
     }
 
-    /// Moves the last event before those of the same instant with a higher id.
     #[cold]
     fn insert_sorted(&mut self) {
         let mut position = self.len - 1;
@@ -104,7 +99,6 @@ impl<T: Keyed> Ring<T> {
         self.head = 0;
     }
 
-    /// Removes the first event of a ring that is not empty.
     #[inline(always)]
     pub(super) fn pop_front(&mut self) -> T {
         let event = self.slots[self.head & (self.slots.len() - 1)];
@@ -113,13 +107,12 @@ impl<T: Keyed> Ring<T> {
         event
     }
 
-    /// The event this many places behind the first.
     #[inline(always)]
     pub(super) fn peek(&self, distance: usize) -> Option<&T> {
         (distance < self.len).then(|| &self.slots[self.at(distance)])
     }
 
-    /// Returns the event at a distance, which must exist. Its sort key must not change.
+    /// The element must exist, and its sort key must not change.
     #[inline(always)]
     pub(super) fn peek_mut(&mut self, distance: usize) -> &mut T {
         debug_assert!(distance < self.len, "no event at this distance");
@@ -131,7 +124,6 @@ impl<T: Keyed> Ring<T> {
         (0..self.len).map(|position| &self.slots[self.at(position)])
     }
 
-    /// Returns all events; their sort keys must not change.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let (wrapped, first) = self.slots.split_at_mut(self.head);
         first.iter_mut().chain(wrapped).take(self.len)

@@ -1,5 +1,3 @@
-//! Packets of events.
-
 use silvan_core::prefetch::prefetch;
 
 use crate::packet::Packet;
@@ -34,7 +32,6 @@ impl PacketSlab {
         &mut self.packets[slot as usize]
     }
 
-    /// Prefetches a packet.
     #[inline(always)]
     pub fn prefetch(&self, slot: u32) {
         prefetch(&self.packets, slot as usize);

@@ -1,5 +1,3 @@
-//! A timing wheel.
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -16,19 +14,17 @@ const FULL: u32 = 15;
 /// No chunk; it counts as full.
 const END: u32 = u32::MAX;
 
-/// Some events of a bucket, four cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Chunk {
     events: [Event; FULL as usize],
-    /// The chunk that was filled before, as a bucket has it; among free ones the next.
+    /// The chunk of the bucket that was filled before, or the next free chunk.
     next: u32,
 }
 
-/// Events in buckets of a few nanoseconds, and those far ahead in a heap.
 #[derive(Clone, Debug)]
 pub(super) struct Wheel {
-    /// The chunk that is being filled of each bucket, and in the low four bits how many events it has.
+    /// The chunk that is being filled, and in the low four bits its number of events.
     buckets: Table<u32>,
     /// A bit per bucket that is not empty.
     occupied: Table<u64>,
@@ -38,10 +34,9 @@ pub(super) struct Wheel {
     cursor: u64,
     /// Events up to and including bucket `cursor`, last first.
     pub(super) current: Vec<Event>,
-    /// No event is earlier: the time of the first of `current`, or where the bucket after the
-    /// cursor begins if there is none; `u64::MAX` if the wheel is empty.
+    /// Lower bound of all event times: the first of `current`, or the start of the bucket after the cursor; `u64::MAX`
+    /// if the wheel is empty.
     pub(super) front: u64,
-    /// Events beyond the horizon.
     far: BinaryHeap<Reverse<Event>>,
     in_buckets: usize,
 }
@@ -61,7 +56,6 @@ impl Wheel {
         }
     }
 
-    /// Removes all events, and begins again at an instant.
     pub(super) fn restart(&mut self, now: u64) {
         if self.in_buckets > 0 {
             self.buckets.fill(END);
@@ -84,7 +78,7 @@ impl Wheel {
             self.current.insert(at, event);
             self.front = self.front.min(event.time);
         } else {
-            // The bucket may begin before the event, but not before the one after the cursor.
+            // The bucket may begin before the event, but not before the bucket after the cursor.
             self.front = self.front.min(bucket << BUCKET_SHIFT);
             if bucket - self.cursor < BUCKETS {
                 self.push_bucket(bucket, event);
@@ -116,7 +110,6 @@ impl Wheel {
         self.in_buckets += 1;
     }
 
-    /// Adds an empty chunk to a bucket, to fill after this one.
     fn open_chunk(&mut self, slot: usize, next: u32) -> u32 {
         self.occupied[slot / 64] |= 1 << (slot % 64);
         let chunk = self.free;
@@ -129,9 +122,8 @@ impl Wheel {
         chunk * 16
     }
 
-    /// Opens the next bucket that is not empty, if it is not later than `limit`. Otherwise it moves
-    /// the cursor to `limit`, so that events pushed meanwhile still find their bucket. `current`
-    /// must be empty, and an event must be in the wheel.
+    /// Opens the next non-empty bucket up to `limit`, or moves the cursor to `limit`, so that later events find their
+    /// bucket. `current` must be empty, the wheel not.
     #[inline(never)]
     pub(super) fn advance(&mut self, limit: u64) {
         let far = self.far.peek().map(|event| event.0.time >> BUCKET_SHIFT);
@@ -157,7 +149,6 @@ impl Wheel {
         self.set_front();
     }
 
-    /// Moves events that the horizon has reached into their buckets.
     fn fetch_overflow(&mut self) {
         while let Some(Reverse(event)) = self.far.peek() {
             let bucket = event.time >> BUCKET_SHIFT;
@@ -174,7 +165,6 @@ impl Wheel {
         }
     }
 
-    /// Number of the first bucket after the cursor that is not empty.
     #[inline]
     fn next_bucket(&self) -> Option<u64> {
         if self.in_buckets == 0 {

@@ -1,5 +1,3 @@
-//! Length of lookahead windows, and the window of an instant.
-
 /// The length of a window, with which every event is divided by it without a division.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WindowLength {
@@ -10,7 +8,7 @@ pub(crate) struct WindowLength {
 }
 
 impl WindowLength {
-    /// A length of at least 2 ps.
+    /// At least 2 ps.
     pub fn new(ps: u64) -> Self {
         let shift = (ps - 1).ilog2();
         let reciprocal = ((1_u128 << (64 + shift)) / u128::from(ps) + 1) as u64;
@@ -21,8 +19,6 @@ impl WindowLength {
         }
     }
 
-    /// Returns the window of an instant.
-    ///
     /// The product with the reciprocal is too large by at most the instant, which is less than 2^63 (Granlund and
     /// Montgomery, "Division by invariant integers using multiplication", 1994, theorem 4.2).
     #[inline(always)]
@@ -30,7 +26,6 @@ impl WindowLength {
         ((u128::from(time) * u128::from(self.reciprocal)) >> 64) as u64 >> self.shift
     }
 
-    /// Returns the start of a window.
     #[inline(always)]
     pub fn start_of(self, window: u64) -> u64 {
         window * self.ps

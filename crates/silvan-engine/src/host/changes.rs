@@ -1,5 +1,3 @@
-//! Changes of the workload by itself, and the hosts that they wake.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::Time;
 
@@ -10,7 +8,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The traffic changes by itself, or a timer goes off. An event that is no longer waited for is stale.
+    /// Skips an event that is no longer waited for.
     pub(crate) fn traffic_change(&mut self, now: u64) {
         let (changes, fires) = (self.change_at == now, self.timer_at == now);
         if changes {
@@ -27,7 +25,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Wakes the hosts of this part that a change of the workload wakes, and schedules its next change.
+    /// Wakes hosts of this part only.
     pub(crate) fn wake_all(&mut self, now: u64) {
         let mut woken = std::mem::take(&mut self.woken);
         for host in woken.drain(..) {
@@ -41,7 +39,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.schedule_change();
     }
 
-    /// Notes when the workload changes next, and when its next timer goes off.
     pub(crate) fn schedule_change(&mut self) {
         let at = |next: Option<Time>| next.map_or(u64::MAX, Time::as_ps);
         let change = at(self.workload.next_change(time(self.now)));

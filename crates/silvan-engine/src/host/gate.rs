@@ -1,5 +1,3 @@
-//! Queries of a workload about the polled host.
-
 use std::marker::PhantomData;
 
 use silvan_cc::hooks::{Flow, SourceControl, SwitchControl};
@@ -12,7 +10,6 @@ use crate::routing::Routing;
 use crate::variant::EngineVariant;
 use crate::workload::Gate;
 
-/// The view of one host that a workload has.
 pub(super) struct HostGate<'a, S, C, F> {
     pub switch: &'a mut S,
     pub source: &'a mut C,
@@ -23,7 +20,6 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub mtu_blocks: i32,
     pub host: HostId,
     pub now: Time,
-    /// Lanes that had too few credits for a request, one bit each.
     pub starved: u16,
     /// Fewest blocks that were requested without effect.
     pub wanted: i32,
@@ -31,20 +27,18 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub chooses_vl: bool,
     /// The host's port, if the scheme's switches choose this lane for a flow and not for a packet.
     pub port_of_flows: Option<PortId>,
-    /// True if a flow that waits for credits of its lane has no other reason to wait, until an event changes it.
+    /// True if a flow that waits for credits of its lane has no other reason to wait until an event changes it.
     pub keeps_lanes: bool,
     /// True if a packet that waits for credits holds back all other packets of its lane.
     pub holds_lanes: bool,
-    /// The lane for whose credits the flow that was asked about last waits.
     pub awaited: Option<Vl>,
     /// Returns true if congestion control holds a flow back now.
     pub holds_back: bool,
-    /// Destinations to which congestion control lets nothing start now, in the variant that records packets.
     pub throttled: Vec<u32>,
     pub variant: PhantomData<F>,
 }
 
-/// The service level that congestion control sees: that of the packet's header.
+/// The service level of the packet's header.
 #[inline(always)]
 pub(super) fn header_level(routing: &Routing, source: HostId, destination: HostId, sl: Sl) -> Sl {
     let (source, destination) = (source.index() as u32, destination.index() as u32);
@@ -123,7 +117,7 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
             return open;
         }
         let vl = self.sl_to_vl[sl.index()];
-        // A service level that is mapped to no data lane waits for another table, not for credits.
+        // A service level without a data lane waits for another table, not for credits.
         let Some(credits) = self.credits.get(usize::from(vl)) else {
             return false;
         };
@@ -148,14 +142,12 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
 }
 
 impl<S: SwitchControl, C: SourceControl, F: EngineVariant> HostGate<'_, S, C, F> {
-    /// Returns the record's value; constant for a scheme that chooses no lanes.
     #[inline(always)]
     fn chooses_vl(&self) -> bool {
         self.chooses_vl && may_select_vl(&*self.switch, &*self.source)
     }
 
-    /// The lane that the scheme chooses for a flow, if that has no credits for every packet. The flow waits then
-    /// while others of the host may go.
+    /// The scheme's lane for a flow, if it lacks credits for some packet. Other flows of the host may send.
     fn lacking(&mut self, flow: Flow, sl: Sl) -> Option<Vl> {
         if self.routing.scheme_chooses_lanes() && self.port_of_flows.is_none() {
             // The lane of each hop is chosen when the packet starts.

@@ -1,5 +1,3 @@
-//! Reception at a host.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::HostId;
 
@@ -14,8 +12,7 @@ use crate::variant::EngineVariant;
 use crate::workload::{Offer, Transit, Workload};
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The last link: the sink's whole future for this packet is known at its grant, so no event is
-    /// needed for its arrival. `tail` is when it leaves the switch.
+    /// Delivery time is known when the last link is granted, so arrival needs no event. `tail` leaves the switch.
     #[inline]
     pub(crate) fn deliver(
         &mut self,
@@ -56,7 +53,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             sink_free.max(arrives) + service
         };
         if done == sink_free {
-            // An ACK and a message of no bytes take no time. Behind a busy sink they would be done with the packet before, and
+            // ACKs and empty messages take no time. Behind a busy sink they would end with the packet before, and
             // events of one instant have no order.
             done += 1;
         }
@@ -66,7 +63,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let plane = &mut self.plane;
         let due = done + propagation + plane.config.host.credit_delay.as_ps();
-        // The clock of credits sees so far ahead: of packets that a sink takes hours for, the credits return earlier.
+        // Limit of the credits' clock: if a sink takes hours, credits return earlier.
         let due = due.min(now + FARTHEST);
         if F::PFC && plane.is_under_pfc(lane) {
             plane.record_departure(done, lane, packet.wire());
@@ -112,7 +109,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Counts a delivery, and schedules its event where there is one.
     #[inline(always)]
     pub(crate) fn hand_over(&mut self, delivery: Delivery, packet: Packet) {
         let (done, to) = (delivery.done, delivery.host);
@@ -140,8 +136,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Schedules what follows from a delivery at `done`; the scheme of the receiver wants to know what waited `behind` the
-    /// packet.
+    /// Schedules the events of a delivery at `done`; the receiver's scheme reads the payload `behind` the packet.
     #[inline(always)]
     fn schedule_receipt(
         &mut self,
@@ -159,14 +154,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         plane.events.push(Event::new(done, phase, host, slot));
     }
 
-    /// Returns true if the workload is notified of the delivery of a packet of this class; `last` marks the last of its
-    /// message.
+    /// `last` marks the last packet of its message.
     #[inline]
     pub(super) fn notifies(&self, class: u16, last: bool) -> bool {
         self.workload.needs_delivery_of(class) && (last || !self.whole_messages)
     }
 
-    /// Notifies the scheme and the workload of a delivery.
     pub(crate) fn delivered(&mut self, now: u64, host: u32, slot: u32) {
         let packet = self.plane.events.remove_packet(slot);
         if C::ACTIVE && self.needs.receive && packet.source() != host {
@@ -179,7 +172,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// With windows: notifies the traffic of a delivery's source, and lets the source continue.
     pub(crate) fn arrived(&mut self, now: u64, slot: u32) {
         let packet = self.plane.events.remove_packet(slot);
         self.notify_workload(now, &packet);
@@ -189,7 +181,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notifies the workload of a delivery. The hosts that have something to send because of it are in `woken`.
+    /// `woken` collects hosts that have something to send.
     pub(crate) fn notify_workload(&mut self, now: u64, packet: &Packet) {
         let offer = self.plane.offer_of(packet);
         self.workload.on_delivered(
@@ -207,7 +199,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl Plane {
-    /// The packet as its workload has offered it, without what was behind it.
+    /// The workload's offer, without the payload behind it.
     pub(crate) fn offer_of(&self, packet: &Packet) -> Offer {
         let host = packet.destination();
         let class = self
@@ -223,7 +215,6 @@ impl Plane {
         }
     }
 
-    /// Schedules when the traffic of its source is notified of a delivered packet.
     pub fn schedule_arrived(&mut self, done: u64, packet: Packet) {
         let source = packet.source();
         let slot = self.events.store_packet(packet);

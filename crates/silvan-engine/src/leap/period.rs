@@ -1,24 +1,18 @@
-//! Packet starts of a host, and the period of their repetition.
-
-/// Most starts that are looked at.
 const MOST: usize = 1 << 11;
 
-/// Starts of the packets of one host: when, and to which host.
 #[derive(Debug, Default)]
 pub(crate) struct Starts(Vec<(u64, u32)>);
 
 impl Starts {
-    /// Forgets all.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Returns the number of starts.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Notes a start. The older half is forgotten when there are too many.
+    /// Drops the older half when full.
     #[inline]
     pub fn note(&mut self, now: u64, destination: u32) {
         if self.0.len() == MOST {
@@ -27,7 +21,7 @@ impl Starts {
         self.0.push((now, destination));
     }
 
-    /// The shortest time after which the last starts repeat: as many as a repetition has, and three at least.
+    /// The shortest time after which the last starts repeat, over one repetition and at least three starts.
     pub fn period(&self) -> Option<u64> {
         let starts = &self.0;
         let last = starts.len().checked_sub(1)?;

@@ -1,5 +1,3 @@
-//! The state of a fabric relative to an instant, and its shift to another one.
-
 use std::ops::ControlFlow;
 
 use crate::events::Head;
@@ -7,10 +5,10 @@ use crate::packet::Packet;
 use crate::plane::{Host, Plane};
 use crate::records::{Credits, OutLane, OutPort};
 
-/// The word behind a list, which is no address and no time.
+/// The word behind a list: neither an address nor a time.
 const END: u64 = u64::MAX;
 
-/// An instant as seen from `now`. All that is over is alike.
+/// An instant as seen from `now`; all past instants are equal.
 #[inline]
 fn ahead(at: u64, now: u64) -> u64 {
     match at.checked_sub(now) {
@@ -20,7 +18,6 @@ fn ahead(at: u64, now: u64) -> u64 {
     }
 }
 
-/// Moves an instant that is not over.
 #[inline]
 fn shift(at: &mut u64, now: u64, by: u64) {
     if *at >= now && *at != u64::MAX {
@@ -29,7 +26,7 @@ fn shift(at: &mut u64, now: u64, by: u64) {
 }
 
 impl Plane {
-    /// Why the state of the fabric is not all in the records that [`describe`](Self::describe) reads, if it is not.
+    /// Reason why [`describe`](Self::describe) does not read the whole state, if any.
     pub(super) fn hidden_state(&self) -> Option<&'static str> {
         if self.remote.is_part() {
             return Some("the run has several threads");
@@ -47,8 +44,8 @@ impl Plane {
         is_ordered.then_some("outputs of a switch depend on each other")
     }
 
-    /// Passes all words of the state to `word`: two instants whose words are equal have the same future, if the traffic has. Left
-    /// out are counters, records that never change, and since when ports wait.
+    /// Passes all words of the state to `word`: equal words mean equal futures, if the traffic's are. Excludes
+    /// counters, constant records, and starts of waiting.
     pub(super) fn describe(
         &self,
         now: u64,
@@ -131,7 +128,7 @@ impl Plane {
         }
         heads.clear();
         heads.extend(self.events.calendar.heads_in_flight());
-        // An input has one head at an instant.
+        // An input has one head per instant.
         heads.sort_unstable_by_key(|head| (head.time, head.port));
         for &Head {
             time,
@@ -147,7 +144,7 @@ impl Plane {
         word(END)
     }
 
-    /// Moves all instants but those since when ports wait, and all packets on their way, from `now` on.
+    /// Moves all instants but the starts of waiting, and all packets on their way.
     pub(super) fn shift(&mut self, now: u64, by: u64) {
         for host in self.hosts.iter_mut() {
             shift(&mut host.wake_at, now, by);
@@ -181,7 +178,7 @@ impl Plane {
         }
     }
 
-    /// The latest instant at which a packet that is on its way to a sink, or that a host sends to itself, is received.
+    /// The latest time at which a packet on its way to a sink, or from a host to itself, is received.
     pub(super) fn received_by(&self) -> u64 {
         let ends = self
             .hosts
@@ -209,8 +206,7 @@ fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Returns the ports that wait all the time between two instants with otherwise equal states. Such a port keeps its
-/// start of waiting.
+/// Ports that wait all the time between two otherwise equal states: such a port keeps its start of waiting.
 pub(super) fn ports_that_wait_on(
     earlier: &[u64],
     then: u64,
@@ -235,7 +231,6 @@ pub(super) fn ports_that_wait_on(
 }
 
 impl Credits {
-    /// The words of its state.
     fn describe(
         &self,
         overflow: &crate::records::Overflow,

@@ -1,5 +1,3 @@
-//! Assignment of switches and hosts to the parts of a partitioned fabric.
-
 use std::sync::Arc;
 
 use crate::packet::NONE;
@@ -7,10 +5,8 @@ use crate::plane::Plane;
 use crate::records::{Next, OutPort};
 use silvan_core::PortId;
 
-/// The number of a part.
 pub(crate) type PartId = u16;
 
-/// The part of each port and of each host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assignment {
     ports: Arc<[PartId]>,
@@ -18,11 +14,8 @@ pub(crate) struct Assignment {
 }
 
 impl Assignment {
-    /// Divides the switches among at most `count` parts, and gives each host to the part of its switch.
-    ///
-    /// Switches with hosts are divided in their order, so that each part has about as many hosts. Then neighbouring
-    /// switches follow, hop by hop. Each goes to the part with most of its neighbours, among parts without their share
-    /// of the ports at this distance.
+    /// Divides the switches among at most `count` parts of about as many hosts; others follow their neighbours hop by
+    /// hop.
     pub fn new(plane: &Plane, count: usize) -> Self {
         let switches = plane
             .elements
@@ -64,18 +57,15 @@ impl Assignment {
         }
     }
 
-    /// The number of parts.
     pub fn parts(&self) -> usize {
         usize::from(self.ports.iter().copied().max().unwrap_or(0)) + 1
     }
 
-    /// The part of a port.
     #[inline]
     pub fn of_port(&self, port: u32) -> PartId {
         self.ports[port as usize]
     }
 
-    /// The part of a host.
     #[inline]
     pub fn of_host(&self, host: u32) -> PartId {
         self.hosts[host as usize]
@@ -91,21 +81,18 @@ impl Plane {
         links.filter(|out| out.kind == Next::Host).count()
     }
 
-    /// The ends of the cables of an element.
     fn links_of(&self, element: usize) -> impl Iterator<Item = &OutPort> {
         let element = self.elements[element];
         let ports = element.base..element.base + element.ports;
         ports.map(|port| &self.outs[self.link_port(PortId::new(port as usize))])
     }
 
-    /// The switches at the far ends of the cables of a switch.
     fn neighbours(&self, switch: usize) -> impl Iterator<Item = usize> + '_ {
         self.links_of(switch)
             .filter(|out| out.kind == Next::Input)
             .map(|out| out.next_element as usize)
     }
 
-    /// Assigns the switches next to those of a ring that belong to no part yet; returns them.
     fn next_ring(&self, ring: &[usize], parts: &mut [Option<usize>], count: usize) -> Vec<usize> {
         let mut next: Vec<usize> = ring
             .iter()

@@ -1,5 +1,3 @@
-//! Waiting times of threads for each other, measured in some of the windows.
-
 use std::time::{Duration, Instant};
 
 use silvan_model::Balance;
@@ -7,24 +5,21 @@ use silvan_model::Balance;
 /// Windows between two measurements, which read the clock.
 const WINDOWS_PER_SAMPLE: usize = 16;
 
-/// A thread's working time in a window, and its waiting time for others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     worked: Duration,
     waited: Duration,
 }
 
-/// Measurements of a thread. All threads measure the same windows.
+/// All threads measure the same windows.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     samples: Vec<Sample>,
-    /// Start of the window, if it is measured.
     began: Option<Instant>,
     waited: Duration,
 }
 
 impl Watch {
-    /// A window begins.
     #[inline]
     pub fn begin(&mut self, window: usize) {
         let measured = window % WINDOWS_PER_SAMPLE == 0;
@@ -32,7 +27,6 @@ impl Watch {
         self.waited = Duration::ZERO;
     }
 
-    /// Waits for the other threads.
     #[inline]
     pub fn wait<T>(&mut self, wait: impl FnOnce() -> T) -> T {
         if self.began.is_none() {
@@ -44,7 +38,6 @@ impl Watch {
         result
     }
 
-    /// The window ends.
     #[inline]
     pub fn end(&mut self) {
         if let Some(began) = self.began {
@@ -59,19 +52,16 @@ impl Watch {
     }
 }
 
-/// Sums over all windows that have been measured with more than one thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     windows: u32,
-    /// Waiting of the thread that waits least: what it costs to meet.
+    /// Shortest waiting time: the cost of a meeting.
     meeting: Duration,
-    /// Work of the thread that works longest, and of all in the mean.
     longest: Duration,
     mean: Duration,
 }
 
 impl Sums {
-    /// Adds the samples of each thread.
     pub fn add(&mut self, threads: &[Vec<Sample>]) {
         let windows = threads.iter().map(Vec::len).min().unwrap_or(0);
         if threads.len() < 2 {
@@ -86,7 +76,7 @@ impl Sums {
         }
     }
 
-    /// Means over the windows; `None` if none has been measured.
+    /// `None` if no window has been measured.
     pub fn balance(&self) -> Option<Balance> {
         (self.windows > 0).then(|| Balance {
             barrier_s: self.meeting.as_secs_f64() / f64::from(self.windows),

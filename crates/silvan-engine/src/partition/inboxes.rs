@@ -1,15 +1,13 @@
-//! Exchange of data between parts: a place for each pair of parts and for every other window.
+//! Exchange of data between parts: one place for each pair of parts and window parity.
 
 use std::sync::PoisonError;
 
 use crate::sync::Mutex;
 
-/// Data from one part to another in a window.
 pub(crate) trait Contents: Default {
     fn is_empty(&self) -> bool;
 }
 
-/// The places of all pairs of parts.
 #[derive(Debug)]
 pub(crate) struct Inboxes<T> {
     parts: usize,
@@ -29,7 +27,6 @@ impl<T: Contents> Inboxes<T> {
         &self.places[window % 2][from * self.parts + to]
     }
 
-    /// Hands over what a part has sent in a window, by receiver. Returns whether it has sent anything.
     pub fn hand_over(&self, window: usize, from: usize, sent: &mut [T]) -> bool {
         let mut any = false;
         for (to, contents) in sent.iter_mut().enumerate() {
@@ -43,8 +40,7 @@ impl<T: Contents> Inboxes<T> {
         any
     }
 
-    /// Calls `receive` with what each other part has sent to this one in a window, in the order of the parts; it
-    /// has to empty that.
+    /// Calls `receive` for the data of each other part, in order; it must empty them.
     pub fn receive(&self, window: usize, to: usize, mut receive: impl FnMut(&mut T)) {
         for from in (0..self.parts).filter(|&from| from != to) {
             let place = self.place(window, from, to);

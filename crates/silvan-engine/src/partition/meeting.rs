@@ -1,25 +1,19 @@
-//! The barrier at which the threads of a run meet after each lookahead window.
-
 use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
-/// A barrier that also finds the smallest of the numbers that the threads bring, and which flags any of them brings. A
-/// thread spins for a moment and then sleeps, because the others take microseconds if each has a core, and milliseconds
-/// if not.
+/// A barrier that finds the smallest number and all flags; threads spin, then sleep: others take us with a core each,
+/// else ms.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     threads: usize,
     arrived: AtomicUsize,
-    /// Meetings that have ended.
     round: AtomicUsize,
-    /// The smallest number so far, of the present meeting and of the one before: the round decides which is
-    /// which.
+    /// Smallest number by parity of the round, of the current meeting and the one before.
     smallest: [AtomicU64; 2],
-    /// Combined flags by round, one bit each.
+    /// Combined flags by parity of the round.
     flags: [AtomicUsize; 2],
     sleeping: AtomicUsize,
-    /// A thread has panicked and never comes.
     broken: AtomicBool,
     lock: Mutex<()>,
     ended: Condvar,
@@ -40,11 +34,8 @@ impl Meeting {
         }
     }
 
-    /// Waits until all threads have come; returns the smallest number and all flags of the threads, `None` if a thread
-    /// has panicked.
-    ///
-    /// Writes of a thread before the call are visible to the others afterwards. The last thread calls `meanwhile` with
-    /// all flags while the others wait.
+    /// Waits for all threads, whose writes are then visible; `None` after a panic. The last thread first calls
+    /// `meanwhile`.
     pub fn wait(
         &self,
         number: u64,
@@ -59,7 +50,7 @@ impl Meeting {
         }
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            // The meeting before is over for all: they have come to this one.
+            // All threads have left the meeting before.
             self.smallest[(round + 1) % 2].store(u64::MAX, Ordering::Relaxed);
             self.flags[(round + 1) % 2].store(0, Ordering::Relaxed);
             meanwhile(self.flags[round % 2].load(Ordering::Relaxed));
@@ -95,7 +86,7 @@ impl Meeting {
     #[cold]
     fn sleep(&self, round: usize) {
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // Counted before the round is read, so that the last to come sees either.
+        // Before the round is read, so that the last thread sees either.
         self.sleeping.fetch_add(1, Ordering::SeqCst);
         while !self.has_ended(round) {
             guard = self
@@ -113,19 +104,17 @@ impl Meeting {
         }
     }
 
-    /// Ends this meeting and all later ones.
     pub fn break_off(&self) {
         self.broken.store(true, Ordering::SeqCst);
         self.wake();
     }
 
-    /// Does so if the thread that holds this panics.
+    /// Calls [`break_off`](Self::break_off) if the thread panics.
     pub fn guard(&self) -> Guard<'_> {
         Guard(self)
     }
 }
 
-/// See [`Meeting::guard`].
 pub(crate) struct Guard<'a>(&'a Meeting);
 
 impl Drop for Guard<'_> {

@@ -1,5 +1,3 @@
-//! Readings of a partitioned engine, as of a single [`Engine`].
-
 use silvan_cc::hooks::{
     FlowLimit, PerHost, PerPortVl, SettingChange, Settings, SourceControl, SwitchControl,
     UnknownSetting,
@@ -19,10 +17,7 @@ where
     S: PerPortVl + Settings,
     C: PerHost + Settings,
 {
-    /// Applies a change of settings now, to the switches or to the adapters of all parts.
-    ///
-    /// # Errors
-    /// [`UnknownSetting`] if neither has it.
+    /// Applies a change now, to switches or adapters of all parts; [`UnknownSetting`] if neither has it.
     pub fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting> {
         let now = time(self.now);
         self.parts.iter_mut().try_for_each(|part| {
@@ -43,17 +38,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         self.sums.balance()
     }
 
-    /// The state of the fabric.
     pub(super) fn whole(&self) -> Whole<'_> {
         self.parts.iter().map(|part| &part.plane).collect()
     }
 
-    /// The part with the state of a port.
     fn of_port(&self, port: u32) -> &Engine<S, C, W, F> {
         &self.parts[self.whole().any().remote.part_of_port(port)]
     }
 
-    /// The part with the state of a host that a caller names.
     fn of_host(&self, host: HostId) -> &Engine<S, C, W, F> {
         let plane = &self.parts[0].plane;
         &self.parts[plane.remote.part_of_host(plane.known_host(host))]
@@ -90,10 +82,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         self.whole().parts().map(|plane| plane.bytes()).sum()
     }
 
-    /// Counters of a port since the start.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Counters of a port since the start. Panics if there is no such port.
     pub fn port_counters(&self, port: PortId) -> PortCounters {
         let plane = &self.parts[0].plane;
         let number = plane.known_port(port);
@@ -111,28 +100,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         counters
     }
 
-    /// Wire bytes that wait in the switch for this output Port VL.
-    ///
-    /// # Panics
-    /// If there is no such port or virtual lane.
+    /// Wire bytes that wait in the switch for this output Port VL. Panics if there is no such port or virtual lane.
     pub fn queued(&self, output: PortId, vl: Vl) -> Bytes {
         let number = self.parts[0].plane.known_port(output);
         self.of_port(number).queued(output, vl)
     }
 
-    /// Counters of a host since the start. Deliveries are those before the end of the last
-    /// [`Partitioned::run_until`].
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// A host's counters, with deliveries before the end of the last [`Partitioned::run_until`]. Panics without such a
+    /// host.
     pub fn host_counters(&self, host: HostId) -> HostCounters {
         self.of_host(host).host_counters(host)
     }
 
-    /// The flows that the congestion control of a host holds below the rate of their link now.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Flows that congestion control holds below their link's rate. Panics without such a host.
     pub fn flow_limits(&self, host: HostId) -> Vec<FlowLimit> {
         self.of_host(host).flow_limits(host)
     }
@@ -184,10 +164,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         self.whole().forest(self.now, threshold)
     }
 
-    /// Checks the state of the fabric, see [`Engine::audit`].
-    ///
-    /// # Errors
-    /// The first invariant that does not hold.
+    /// Checks the state of the fabric, see [`Engine::audit`]. Errors: the first invariant that does not hold.
     pub fn audit(&self) -> Result<(), InvariantError> {
         let beyond = self
             .parts
@@ -207,27 +184,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         &mut self.parts[0].workload
     }
 
-    /// The traffic as the part of a host has it.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// The traffic as the part of a host has it. Panics if there is no such host.
     pub fn workload_of(&self, host: HostId) -> &W {
         &self.of_host(host).workload
     }
 
-    /// Credits that this output Port VL has in hand, see [`Engine::credits`].
-    ///
-    /// # Panics
-    /// If there is no such port or virtual lane.
+    /// Credits of this output Port VL, see [`Engine::credits`]. Panics without such a port or lane.
     pub fn credits(&self, output: PortId, vl: Vl) -> u32 {
         let number = self.parts[0].plane.known_port(output);
         self.of_port(number).credits(output, vl)
     }
 
-    /// Blocks of 64 bytes that are free in an input buffer now, see [`Engine::free_blocks`].
-    ///
-    /// # Panics
-    /// If there is no such port or virtual lane.
+    /// Free blocks of an input buffer, see [`Engine::free_blocks`]. Panics without such a port or lane.
     pub fn free_blocks(&self, input: PortId, vl: Vl) -> Option<u32> {
         let number = self.parts[0].plane.known_port(input);
         self.of_port(number).free_blocks(input, vl)

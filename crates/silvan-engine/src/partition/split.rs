@@ -1,5 +1,3 @@
-//! Division of a fabric's plane into the planes of its parts.
-
 use super::REMOTE;
 use super::assignment::{Assignment, PartId};
 use super::exchange::Remote;
@@ -10,8 +8,8 @@ use crate::records::{Next, Sender};
 use crate::table::Table;
 
 impl Plane {
-    /// Returns the planes of all parts of a fabric in which no packet has moved yet. If switches
-    /// `look_ahead`, a plane includes the tables of neighbouring switches.
+    /// The planes of all parts of a fabric without moved packets; with `look_ahead`, with tables of neighbouring
+    /// switches.
     pub(super) fn split(mut self, assignment: &Assignment, look_ahead: bool) -> Vec<Self> {
         let queues = std::mem::take(&mut self.queues);
         let tables = std::mem::take(&mut self.tables);
@@ -28,7 +26,6 @@ impl Plane {
         (0..assignment.parts()).map(part).collect()
     }
 
-    /// Notes which ports have a cable to another part.
     fn mark_remote_ports(&mut self) {
         for port in 0..self.outs.len() {
             let out = &self.outs[port];
@@ -46,7 +43,6 @@ impl Plane {
         }
     }
 
-    /// Makes the queues of the own switches; those of all switches are `queues`.
     fn keep_own_queues(&mut self, queues: &Table<Queue>) {
         let vls = self.vls;
         for (index, lane) in self.lanes.iter_mut().enumerate() {
@@ -62,7 +58,6 @@ impl Plane {
         }
     }
 
-    /// Copies the tables of the own switches from those of all, and perhaps of those next to them.
     fn keep_tables(
         &mut self,
         look_ahead: bool,

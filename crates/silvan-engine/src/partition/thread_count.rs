@@ -1,37 +1,26 @@
-//! Number of threads in use.
-//!
-//! Threads that meet after each window are fast only if each has a processor. On a busy machine they wait for each
-//! other most of the time, and one thread for all parts may be faster. Results do not depend on the number of threads,
-//! so it follows measurements. From time to time a neighbouring number is tried for a moment, and taken if events took
-//! less time.
+//! Number of threads in use: on a busy machine one may be faster, so the run tries neighbouring numbers at times.
 
 use std::time::Duration;
 
-/// For how long a number of threads is used before the next decision.
 const SLICE: Duration = Duration::from_millis(10);
-/// For how long another number is tried.
 const TRIAL: Duration = Duration::from_millis(2);
 /// Most slices between two trials.
 const LONGEST_PAUSE: u32 = 64;
-/// Fewer events say nothing about the speed.
+/// Fewer events say nothing about speed.
 const FEWEST_EVENTS: u64 = 100;
-/// Part of the time per event that another number of threads must save.
+/// Minimum saving per event for a change.
 const GAIN: f64 = 0.05;
 
-/// The number of threads that is in use, and what is known of it and of its neighbours.
+/// The number of threads in use, and measurements of it and its neighbours.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadCount {
-    /// The most that may be used.
     most: usize,
-    /// Numbers to choose from, ascending.
     counts: Vec<usize>,
-    /// The place in `counts` of the number in use.
     current: usize,
-    /// Seconds per event with it in the last slice.
+    /// Seconds per event in the last slice.
     cost: Option<f64>,
-    /// The place of the number that is being tried.
     trial: Option<usize>,
-    /// True if the next trial is with fewer threads, if there are fewer.
+    /// True if the next trial is with fewer threads, if possible.
     downwards: bool,
     /// Slices until the next trial, and between the next two.
     left: u32,
@@ -39,7 +28,6 @@ pub(super) struct ThreadCount {
 }
 
 impl ThreadCount {
-    /// Allows up to `most` threads, at most one per processor, and starts with that number.
     pub fn new(most: usize, processors: usize) -> Self {
         let highest = most.min(processors).max(1);
         let powers = (0..usize::BITS).map(|power| 1 << power);
@@ -57,12 +45,10 @@ impl ThreadCount {
         }
     }
 
-    /// The most threads that may be used.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// Returns the next number of threads, and its duration.
     pub fn next(&self) -> (usize, Duration) {
         match self.trial {
             Some(place) => (self.counts[place], TRIAL),
@@ -70,7 +56,6 @@ impl ThreadCount {
         }
     }
 
-    /// Records how long the threads of the last [`next`](Self::next) took for so many events.
     pub fn record(&mut self, events: u64, time: Duration) {
         if events < FEWEST_EVENTS {
             return;
@@ -96,7 +81,6 @@ impl ThreadCount {
         self.left = self.pause;
     }
 
-    /// The place of the number to try next.
     fn neighbour(&self) -> Option<usize> {
         let (lower, higher) = (self.current.checked_sub(1), self.current + 1);
         let higher = (higher < self.counts.len()).then_some(higher);

@@ -1,11 +1,8 @@
-//! The state of a whole fabric, which may be in several parts.
-
 use crate::packet::Packet;
 use crate::plane::Plane;
 
-/// The planes of all parts. Each has the configuration of the whole fabric, and the state of its
-/// own ports and hosts. Ports and hosts of other parts are idle and empty in it, with all their
-/// credits.
+/// The planes of all parts. Each has the configuration of the whole fabric, and idle records with all credits for ports
+/// and hosts of other parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Whole<'a> {
     parts: Vec<&'a Plane>,
@@ -20,27 +17,23 @@ impl<'a> FromIterator<&'a Plane> for Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// Any part, for what is the same in all.
+    /// Any part, for data that all share.
     pub fn any(&self) -> &'a Plane {
         self.parts[0]
     }
 
-    /// All parts.
     pub fn parts(&self) -> impl Iterator<Item = &'a Plane> + '_ {
         self.parts.iter().copied()
     }
 
-    /// The part with the state of a port.
     pub fn of_port(&self, port: usize) -> &'a Plane {
         self.parts[self.any().remote.part_of_port(port as u32)]
     }
 
-    /// The part with the state of the port of a lane.
     pub fn of_lane(&self, lane: usize) -> &'a Plane {
         self.of_port(lane / self.any().vls)
     }
 
-    /// Calls `each` with every waiting packet, its lane and its input port.
     pub fn for_each_queued(&self, mut each: impl FnMut(usize, usize, &Packet)) {
         for plane in self.parts() {
             for lane in 0..plane.lanes.len() {
@@ -50,7 +43,6 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// Calls `each` with every packet head that is under way, and its input port.
     pub fn for_each_head(&self, mut each: impl FnMut(u32, &Packet)) {
         for plane in self.parts() {
             plane.events.for_each_head(&mut each);

@@ -1,5 +1,3 @@
-//! Lanes under PFC, as the engine sees them.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{PortId, Vl};
 use silvan_model::{EngineError, Loss};
@@ -15,14 +13,13 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl Plane {
-    /// Returns true if pauses control a lane instead of credits.
     #[inline]
     pub fn is_under_pfc(&self, lane: usize) -> bool {
         let pauses = self.pauses.as_ref();
         pauses.is_some_and(|pauses| pauses.link(lane).is_some())
     }
 
-    /// Returns true if a lane may start a packet of `blocks` blocks now: it has the credits, or is not paused.
+    /// Returns true if the lane has `blocks` credits, or is not paused.
     #[inline(always)]
     pub fn may_send<F: EngineVariant>(&mut self, now: u64, lane: usize, blocks: i32) -> bool {
         if F::PFC && self.pauses.is_some() {
@@ -31,7 +28,7 @@ impl Plane {
         self.credits[lane].has(&mut self.overflow, now, blocks)
     }
 
-    /// Returns the time at which a lane may send `blocks` blocks, if it may not now, as far as known.
+    /// Time at which a lane may send `blocks` blocks, as far as known.
     #[inline(always)]
     pub fn when_may_send<F: EngineVariant>(
         &self,
@@ -45,7 +42,6 @@ impl Plane {
         self.credits[lane].when(&self.overflow, now, blocks)
     }
 
-    /// Sets the credits in hand of a lane by its pause.
     fn update_pause(&mut self, now: u64, lane: usize) {
         let withheld = self.withheld_credits(lane);
         let Some(pauses) = &mut self.pauses else {
@@ -61,15 +57,13 @@ impl Plane {
         self.credits[lane].in_hand = if paused { 0 } else { OPEN } - withheld;
     }
 
-    /// Returns the time at which a paused lane resumes, as far as departures from the buffer behind it are known.
+    /// As far as departures from the buffer are known.
     fn when_resumes(&self, lane: usize) -> Option<u64> {
         let (link, state) = self.pauses.as_ref()?.lane(lane)?;
         state.resumes(link)
     }
 
-    /// Returns the time at which a waiting lane resumes because of a departure that takes effect at `due`.
-    ///
-    /// An earlier resume was known before: waiting packets have been woken, or wait for another condition, too.
+    /// An earlier resume has woken the packets already, or they wait for another condition.
     pub fn when_resumes_by(&self, lane: usize, due: u64) -> Option<u64> {
         if !self.credits[lane].starved {
             return None;
@@ -77,7 +71,6 @@ impl Plane {
         self.when_resumes(lane).filter(|&resumes| resumes >= due)
     }
 
-    /// A packet of `wire` bytes starts on a lane. Returns whether a packet has been lost anywhere.
     pub fn record_start(&mut self, now: u64, lane: usize, wire: u16) -> bool {
         let Some(pauses) = &mut self.pauses else {
             return false;
@@ -91,7 +84,7 @@ impl Plane {
         pauses.lost.is_some()
     }
 
-    /// A packet of `wire` bytes leaves the buffer behind a lane at `tail`. Returns when that has its effect.
+    /// The departure ends at `tail`. Returns the time of its effect.
     pub fn record_departure(&mut self, tail: u64, lane: usize, wire: u16) -> u64 {
         let Some(pauses) = &mut self.pauses else {
             return tail;
@@ -107,8 +100,7 @@ impl Plane {
         due
     }
 
-    /// Credits in hand at `now`, arrivals not collected yet included. Under PFC those of the whole buffer, or none for a lane that is
-    /// paused.
+    /// Includes arrivals that are not collected yet. Under PFC: the whole buffer, or 0 if paused.
     pub fn credits_at(&self, now: u64, lane: usize) -> i32 {
         let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
         let Some((link, state)) = pauses else {
@@ -121,7 +113,7 @@ impl Plane {
         blocks - self.withheld_credits(lane)
     }
 
-    /// Blocks that the buffer behind a lane has, and those that are free as its switch sees them at `now`.
+    /// Capacity in blocks of the buffer behind a lane, and free blocks as its switch sees them.
     pub fn room_behind(&self, now: u64, lane: usize) -> (i32, i32) {
         let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
         let Some((link, state)) = pauses else {
@@ -133,7 +125,6 @@ impl Plane {
         ((link.buffer / 64) as i32, (free / 64) as i32)
     }
 
-    /// Returns true if the buffer behind a lane pauses its sender at `now`.
     pub fn pauses_sender(&self, now: u64, lane: usize) -> bool {
         let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
         pauses.is_some_and(|(link, state)| state.replayed_until(link, now + link.delay).paused)
@@ -145,13 +136,11 @@ impl Plane {
         pauses.is_some_and(|(link, state)| state.replayed_until(link, u64::MAX).paused)
     }
 
-    /// Bytes sent on a lane under PFC that have not begun to leave the buffer behind it.
     pub fn outstanding(&self, lane: usize) -> Option<i64> {
         let (_, state) = self.pauses.as_ref()?.lane(lane)?;
         Some(state.outstanding())
     }
 
-    /// Returns the pause counters of an output up to now.
     pub fn pause_counts(&self, now: u64, output: usize) -> PauseCounts {
         let mut sum = PauseCounts::default();
         let Some(pauses) = &self.pauses else {
@@ -167,20 +156,19 @@ impl Plane {
         sum
     }
 
-    /// Time from a change of the buffer behind an output with PFC to its effect there.
+    /// From a change of the buffer behind an output with PFC to its effect there.
     pub fn pause_delay(&self, output: usize) -> Option<u64> {
         let link = self.pauses.as_ref()?.links[output].as_ref()?;
         Some(link.delay)
     }
 
-    /// Returns the time of the loss that has been found.
     fn found_loss(&self) -> Option<u64> {
         let pauses = self.pauses.as_ref()?;
         let (effect, lane) = pauses.lost?;
         Some(effect - pauses.link(lane)?.delay)
     }
 
-    /// The earliest loss until then, and its lane, if everything has been processed that comes before or at this instant.
+    /// The earliest loss by `until`, and its lane. All events up to it must have been processed.
     pub fn first_loss(&self, until: u64) -> Option<(Loss, usize)> {
         let pauses = self.pauses.as_ref()?;
         let losses = (0..pauses.lanes.len()).filter_map(|lane| {
@@ -206,13 +194,13 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Ends the run if a packet has been lost before `end`, by which everything has been processed.
+    /// All events before `end` have been processed.
     pub(crate) fn check_losses(&mut self, end: u64) {
         self.note_loss(end.saturating_sub(1));
     }
 
-    /// Ends the run because a packet has been lost. A loss is found when it takes effect at the sender. All events
-    /// before the loss have been processed by then, also in a window.
+    /// Ends the run by a loss, which is found when it takes effect at the sender: all earlier events have been
+    /// processed, also in a window.
     #[cold]
     pub(crate) fn end_by_loss(&mut self) {
         if let Some(until) = self.plane.found_loss() {
@@ -226,7 +214,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// A packet begins to leave the buffer behind an output now, until `tail`: the sender may resume because of it.
+    /// A packet leaves the buffer behind an output until `tail`: the sender may resume.
     #[inline(never)]
     pub(crate) fn post_departure(
         &mut self,
@@ -248,7 +236,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let due = plane.record_departure(tail, lane, packet.wire());
         if F::LOOKAHEAD && (S::ACTIVE || C::ACTIVE) && sender == Sender::Host {
-            // The host may still have to send, or begin to wait, before now.
+            // The host may still send, or begin to wait, before now.
             let host = plane.host_behind(plane.ins[upstream as usize].upstream);
             plane.events.calendar.posted().push(Posted {
                 at: now,
@@ -265,7 +253,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// A packet leaves the buffer behind an output of this part in another one.
+    /// Departure from the buffer behind an output of this part, in another part.
     pub(crate) fn receive_departure(&mut self, departure: RemoteDeparture) {
         let lane = departure.lane as usize;
         let due = self
@@ -274,7 +262,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.resume_output(departure.output, lane, due);
     }
 
-    /// Wakes an output whose lane resumes because of a departure that has its effect at `due`.
+    /// Wakes an output whose lane resumes by a departure with effect at `due`.
     fn resume_output(&mut self, output: u32, lane: usize, due: u64) {
         if let Some(resumes) = self.plane.when_resumes_by(lane, due) {
             let free_at = self.plane.outs[output as usize].free_at;

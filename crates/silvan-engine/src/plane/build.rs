@@ -1,8 +1,5 @@
-//! Compilation of a fabric into the plane.
-//!
-//! Ports keep their number in the fabric. A switch with output buffers gets an additional element per port behind them:
-//! a one-by-one switch without latency between the crossbar and the link. So the hot loop needs no case for output
-//! buffers.
+//! Compilation of a fabric into the plane. A port behind an output buffer gets a one-by-one switch without latency, so
+//! that the hot loop needs no case for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +26,6 @@ use crate::table::Table;
 use crate::vlarb::VlTables;
 use silvan_model::{Arbitration, BuildError, CrossbarFeed, EngineConfig, Queueing, Sink};
 
-/// Returns true if packets pass crossbars in front of output buffers as they arrive.
 fn is_cut_through(config: &EngineConfig) -> bool {
     config
         .switch
@@ -37,16 +33,16 @@ fn is_cut_through(config: &EngineConfig) -> bool {
         .is_some_and(|buffer| buffer.crossbar == CrossbarFeed::CutThrough)
 }
 
-/// Most ports or hosts: the event queue has 28 bits for their numbers.
+/// The event queue has 28 bits for the number of a port or host.
 const MOST_IDS: u64 = 1 << 28;
-/// Most rows of a table: their numbers have 32 bits, of which the highest means none.
+/// Row numbers have 32 bits, of which the highest means none.
 const MOST_ROWS: u64 = (1 << 31) - 1;
 
-/// Entries of forwarding tables that no cache of the second level holds: from there on, a rule is faster than tables.
+/// Table entries that exceed second-level caches: beyond, a rule is faster.
 const MOST_TABULATED: usize = 1 << 22;
 
-/// The rule of the routes, if outputs are to be computed by it: nothing but the tables decides, and these would be large. It must not
-/// change results: with debug assertions, with which all Rust tests run, some small fabrics have no tables either.
+/// The rule that computes outputs, if nothing but the tables decides and these are large. Results do not change: with
+/// debug assertions, some small fabrics have no tables either.
 fn rule_of<'a>(fabric: &Fabric, routes: Routes<'a>) -> Option<&'a Arc<ComputedRoutes>> {
     let entries = fabric.switch_count() * (fabric.host_count() + 1);
     let ports = fabric.ports.len();
@@ -58,12 +54,10 @@ fn rule_of<'a>(fabric: &Fabric, routes: Routes<'a>) -> Option<&'a Arc<ComputedRo
     routes.tables.rule().filter(|_| is_wanted && decides)
 }
 
-/// Whole credits of a buffer.
 fn blocks(buffer: Bytes) -> i32 {
     (buffer.as_u64() / 64) as i32
 }
 
-/// Checks that ports, hosts, lanes, queues and table entries have numbers that fit.
 fn check_counts(
     fabric: &Fabric,
     routes: Routes<'_>,
@@ -105,7 +99,6 @@ fn check_counts(
 }
 
 impl Plane {
-    /// Compiles a fabric.
     pub fn build(
         fabric: &Fabric,
         routes: Routes<'_>,
@@ -195,7 +188,6 @@ impl Plane {
         Ok(plane)
     }
 
-    /// Checks that the classes into which ports have been sorted have numbers that fit.
     fn check_classes(&self) -> Result<(), BuildError> {
         for (which, found, most) in [
             ("different link rates", self.rates.len(), 1 << 8),
@@ -226,7 +218,6 @@ impl Plane {
         (self.rates.len() - 1) as u8
     }
 
-    /// Changes the data rate of a link in the direction out of a port of the fabric.
     pub(crate) fn set_link_rate(&mut self, now: u64, port: PortId, rate: Rate) {
         let stage = self.link_port(port);
         let before = self.rates[usize::from(self.outs[stage].rate)].rate;
@@ -238,7 +229,6 @@ impl Plane {
         self.mark_mixed_elements();
     }
 
-    /// The rate of the crossbar towards an output buffer in front of such a link.
     fn crossbar_rate(&self, link: Rate) -> Rate {
         let buffer = self.config.switch.output_buffer.as_ref();
         let percent = buffer.map_or(100, |buffer| buffer.speedup_percent);
@@ -336,8 +326,8 @@ impl Plane {
         Ok(())
     }
 
-    /// Adds a table per switch: local output by destination host, and an additional entry that leads nowhere. A large
-    /// fabric whose routes have a rule has no tables.
+    /// Adds a table per switch: local output by destination host, and one more entry that leads nowhere. Large fabrics
+    /// with a rule have none.
     fn add_tables(&mut self, fabric: &Fabric, routes: Routes<'_>) {
         // Bad packets need tables, with the entry that leads nowhere.
         let has_errors = !self.config.bit_errors.is_empty();
@@ -358,12 +348,11 @@ impl Plane {
                     })
             });
             self.tables.extend(ports);
-            // The entry of packets that were on a cable when it was cut.
+            // Entry for packets on a cable when it is cut.
             self.tables.push(NO_ROUTE);
         }
     }
 
-    /// Puts a one-by-one element behind every cabled switch output.
     fn add_output_buffers(&mut self, fabric: &Fabric, size: Bytes, delays: &mut HashMap<u64, u16>) {
         let size = blocks(size);
         for port in fabric.ports.ids() {
@@ -411,11 +400,10 @@ impl Plane {
         }
     }
 
-    /// Fills in what follows from the links: lanes, queues, credits, serialisation times.
     fn finish_ports(&mut self) {
         for index in 0..self.outs.len() {
             let element = self.element_of(index as u32);
-            // A host's own port queues nothing; its lanes hold credits only.
+            // A host's port queues nothing; its lanes hold credits only.
             let inputs = if element.table == NONE && index < self.fabric_ports {
                 0
             } else {
@@ -460,7 +448,6 @@ impl Plane {
         }
     }
 
-    /// Finds the elements at which some output is faster than some input.
     fn mark_mixed_elements(&mut self) {
         for element in self.elements.iter_mut() {
             let ports = element.base as usize..(element.base + element.ports) as usize;
@@ -477,7 +464,7 @@ impl Plane {
         }
     }
 
-    /// Creates one fixed-delay queue for each of the most frequent head delays.
+    /// One fixed-delay queue for each of the most frequent head delays.
     fn choose_head_queues(&mut self) {
         let mut delays: Vec<(u64, usize)> = Vec::new();
         for (out, &delay) in self.outs.iter().zip(self.head_delay.iter()) {

@@ -1,5 +1,3 @@
-//! Heads, and the outputs that they want.
-
 use silvan_core::prefetch::prefetch;
 use silvan_fabric::routing::ComputedRoutes;
 
@@ -15,7 +13,7 @@ use crate::table::Table;
 use crate::variant::EngineVariant;
 
 impl Plane {
-    /// The output of an element for a packet; `NONE` if its switch is to choose or has no route.
+    /// `NONE` if the switch chooses or has no route.
     #[inline(always)]
     pub fn output_of(&self, element: u32, destination: u32) -> u32 {
         let record = self.elements[element as usize];
@@ -27,8 +25,8 @@ impl Plane {
         }
     }
 
-    /// Returns the output, or the index of the table entry if that may not be in a cache; [`resolve`](Self::resolve)
-    /// reads it once prefetched.
+    /// The output, or the index of the table entry if that may not be in a cache; [`resolve`](Self::resolve) reads it
+    /// later.
     #[inline(always)]
     pub(crate) fn noted_output(&self, element: u32, packet: &Packet) -> u32 {
         let record = self.elements[element as usize];
@@ -42,7 +40,7 @@ impl Plane {
         table_output(&self.tables, record, packet.destination())
     }
 
-    /// The output of a head at an input port, from what [`push_head`](Self::push_head) has stored.
+    /// Decodes the output that [`push_head`](Self::push_head) has stored.
     #[inline(always)]
     pub fn resolve(&self, port: u32, noted: u32, packet: &Packet) -> u32 {
         if noted < UNREAD || noted == NONE {
@@ -59,7 +57,6 @@ impl Plane {
         }
     }
 
-    /// Prefetches the table entry of a head that has not been read.
     #[inline(always)]
     pub fn prefetch_entry(&self, noted: u32) {
         let entry = (noted & !UNREAD) as usize;
@@ -69,7 +66,7 @@ impl Plane {
         }
     }
 
-    /// Writes tables where outputs have been computed so far, because entries are to change.
+    /// Writes computed outputs to tables, before entries change.
     pub fn tabulate(&mut self) {
         let Some(rule) = self.rule.take() else {
             return;
@@ -81,7 +78,7 @@ impl Plane {
             }
             element.table = self.tables.len() as u32;
             let port = |host| rule.read(rule.entry(switch, host), host);
-            // Port 0, which is none, becomes `NO_ROUTE`.
+            // Port 0, which does not exist, becomes `NO_ROUTE`.
             self.tables
                 .extend((0..hosts).map(|host| port(host).wrapping_sub(1)));
             self.tables.push(NO_ROUTE);
@@ -89,7 +86,6 @@ impl Plane {
         self.redirect = true;
     }
 
-    /// Redirects heads in flight to other outputs if the tables have changed since they left.
     pub fn redirect_heads(&mut self) {
         if !std::mem::take(&mut self.redirect) {
             return;
@@ -107,8 +103,7 @@ impl Plane {
         });
     }
 
-    /// Sends a head to the next input. Its output there is read now, or at least the index of its table
-    /// entry, so that the entry can be prefetched before the head arrives.
+    /// Sends a head to the next input with its output, or the index of its table entry for prefetching.
     #[inline(always)]
     pub fn push_head<F: EngineVariant>(&mut self, now: u64, port: u32, packet: Packet) {
         let out = &self.outs[port as usize];
@@ -154,8 +149,7 @@ impl Plane {
         self.events.calendar.add_head(head);
     }
 
-    /// Returns the wait of a head at its input until the packet's tail comes in time. An output, or the fastest of a
-    /// switch's alternatives, may be faster than the cable.
+    /// Wait of a head until the packet's tail comes in time, because an output may be faster than the cable.
     pub(super) fn wait_for_tail(&self, head: &Head) -> u64 {
         let element = self.element_of(head.port);
         if !element.mixed {
@@ -175,7 +169,7 @@ impl Plane {
         from.saturating_sub(self.passing_time(output, wire))
     }
 
-    /// Returns an upper bound of these waits, close to the longest.
+    /// A close upper bound of [`wait_for_tail`](Self::wait_for_tail).
     pub fn longest_wait(&self) -> u64 {
         let cabled = |port: u32| self.outs[port as usize].kind != Next::Nowhere;
         let time = |port: u32| self.rates[usize::from(self.outs[port as usize].rate)].ser_mtu;
@@ -190,7 +184,7 @@ impl Plane {
         waits.max().map_or(0, |wait| wait + 1)
     }
 
-    /// Sends a head to an input of another part, which looks up its output there.
+    /// The other part looks up the output.
     #[inline(never)]
     pub(crate) fn send_remote_head(&mut self, now: u64, port: u32, packet: Packet) {
         let head = Head {
@@ -202,7 +196,6 @@ impl Plane {
         self.remote.send_head(head, &mut self.extensions);
     }
 
-    /// A head from another part.
     pub fn receive_head<F: EngineVariant>(&mut self, head: Head) {
         let element = self.ins[head.port as usize].element;
         let output = self.noted_output(element, &head.packet);
@@ -210,7 +203,7 @@ impl Plane {
     }
 }
 
-/// The output of an element for a packet, as [`Plane::output_of`] says.
+/// See [`Plane::output_of`].
 #[inline(always)]
 fn table_output(tables: &Table<u8>, element: Element, destination: u32) -> u32 {
     if element.table == NONE {
@@ -225,13 +218,13 @@ fn computed_output(rule: &ComputedRoutes, element: u32, record: Element, destina
     numbered(record, rule.read(rule.entry(switch, host), host))
 }
 
-/// The output of an element's port of this number, 0 for none.
+/// 0 is no port.
 #[inline(always)]
 fn numbered(element: Element, number: u8) -> u32 {
     chosen(element, number.wrapping_sub(1))
 }
 
-/// The output that a table entry of an element refers to.
+/// The output that a table entry refers to.
 #[inline(always)]
 fn chosen(element: Element, local: u8) -> u32 {
     if local >= CHOOSE {

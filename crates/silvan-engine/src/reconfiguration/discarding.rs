@@ -1,5 +1,3 @@
-//! Packets that ports do not pass on.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::PortId;
 use silvan_model::EngineError;
@@ -14,13 +12,12 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Packets that a port has not passed on.
     pub(crate) fn discards(&self, port: PortId) -> Discards {
         let counts = &self.plane.reconfiguration.counts;
         counts.get(port.index()).copied().unwrap_or_default()
     }
 
-    /// The buffer space of a discarded packet is free when its tail can have arrived.
+    /// The buffer space is free when the packet's tail can have arrived.
     pub(crate) fn return_discarded(&mut self, now: u64, input: u32, packet: &Packet) {
         let upstream = self.plane.ins[input as usize].upstream;
         let sender = &self.plane.outs[upstream as usize];
@@ -28,7 +25,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.return_credits(now, tail, input, packet);
     }
 
-    /// A head for which the hot loop has found no route.
     #[cold]
     pub(crate) fn unroutable(&mut self, head: Head) {
         let Head {

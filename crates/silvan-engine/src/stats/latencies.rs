@@ -1,12 +1,9 @@
-//! Counts of latencies, of a class and of a host.
-
 use silvan_core::prefetch::{prefetch, prefetch_item};
 use silvan_model::{LATENCY_MANTISSA, Latencies};
 
-/// The exact sum and extremes of latencies, in ps.
 #[derive(Clone, Debug)]
 pub(super) struct Extent {
-    /// No run delivers the 2^64 packets that it takes to overflow.
+    /// Overflows after 2^64 packets, which no run delivers.
     sum: u128,
     pub min: u64,
     pub max: u64,
@@ -45,8 +42,8 @@ impl Extent {
     }
 }
 
-/// Latencies of a class: their extent, and their counts by leading bits. Empty until the first value. The buckets are
-/// those of a `Histogram` of two significant digits, without its bookkeeping for each value.
+/// Latencies of a class; empty until the first value. The buckets are those of a `Histogram` of two significant digits,
+/// without its bookkeeping per value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LatencyCounts {
     pub extent: Extent,
@@ -63,13 +60,11 @@ impl LatencyCounts {
         ((u64::from(exponent) << LATENCY_MANTISSA) + (value >> exponent)) as usize
     }
 
-    /// Records a value, and returns its bucket.
     #[inline(always)]
     pub fn record(&mut self, ps: u64) -> usize {
         self.record_times(ps, 1)
     }
 
-    /// Records a value so many times, and returns its bucket.
     #[inline(always)]
     pub fn record_times(&mut self, ps: u64, times: u64) -> usize {
         let bucket = Self::bucket(ps / 1000);
@@ -86,7 +81,6 @@ impl LatencyCounts {
         self.counts.resize((bucket + 1).next_power_of_two(), 0);
     }
 
-    /// Adds other values.
     pub fn add(&mut self, other: &Self) {
         let (extent, other_extent) = (&mut self.extent, &other.extent);
         extent.sum += other_extent.sum;
@@ -95,7 +89,6 @@ impl LatencyCounts {
         other.add_to(&mut self.counts);
     }
 
-    /// Adds the counts to others by bucket.
     pub fn add_to(&self, counts: &mut Vec<u64>) {
         if self.counts.len() > counts.len() {
             counts.resize(self.counts.len(), 0);
@@ -110,7 +103,7 @@ impl LatencyCounts {
     }
 }
 
-/// Latencies of one of many hosts, in one cache line and few lines of counts: these lines displace lines of the engine.
+/// Latencies of a host in one cache line and few lines of counts, because these displace lines of the engine.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 pub(super) struct HostLatencies {
@@ -120,13 +113,12 @@ pub(super) struct HostLatencies {
 }
 
 impl HostLatencies {
-    /// Fetches the count of a value.
     #[inline]
     pub fn prefetch(&self, ps: u64) {
         prefetch(&self.counts, LatencyCounts::bucket(ps / 1000));
     }
 
-    /// Records a value of which the bucket is known, and returns that if its count is full and starts from zero again.
+    /// Returns the bucket if its count has overflowed to zero.
     #[inline(always)]
     pub fn record_in(&mut self, bucket: usize, ps: u64) -> Option<u32> {
         self.extent.record(ps);
@@ -136,7 +128,7 @@ impl HostLatencies {
         is_full(&mut self.counts[bucket]).then_some(bucket as u32)
     }
 
-    /// Records a value so many times. Returns its bucket, and how often the count of that was full.
+    /// Returns the bucket, and its number of overflows.
     pub fn record_times(&mut self, bucket: usize, ps: u64, times: u64) -> (u32, u64) {
         self.extent.record_times(ps, times);
         if bucket >= self.counts.len() {
@@ -145,7 +137,7 @@ impl HostLatencies {
         (bucket as u32, add_times(&mut self.counts[bucket], times))
     }
 
-    /// Grows to at least twice the number of counts, so that a host does so only a few times.
+    /// At least doubles the counts, so that a host grows only a few times.
     #[cold]
     fn grow(&mut self, bucket: usize) {
         let buckets = (bucket + 1).next_multiple_of(32).max(2 * self.counts.len());
@@ -153,25 +145,23 @@ impl HostLatencies {
         self.counts.resize(buckets, 0);
     }
 
-    /// The latencies, with the buckets whose counts were full, each as often as they were.
     pub fn latencies(&self, full: impl Iterator<Item = u32>) -> Option<Latencies> {
         self.extent.latencies(&widened(&self.counts, full), 0)
     }
 }
 
-/// Logarithm of the number of buckets that are counted together for `LatencyStats::HostCoarse`.
+/// Logarithm of the number of joined buckets for `LatencyStats::HostCoarse`.
 const JOINED: u32 = LATENCY_MANTISSA - 2;
 
-/// Groups of buckets: no bucket of 64 bits is in another one.
+/// Groups of buckets: 64-bit buckets never share one.
 const GROUPS: usize = 1 << u8::BITS;
 const _: () = assert!(((64 - LATENCY_MANTISSA + 1) << LATENCY_MANTISSA) >> JOINED <= GROUPS as u32);
 
-/// Latencies of a host with few counts.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct CoarseLatencies {
     extent: Extent,
-    /// Counts by group of buckets, modulo 2^16. Used counts share two or three cache lines.
+    /// By group of buckets, modulo 2^16. Used counts share two or three cache lines.
     counts: [u16; GROUPS],
 }
 
@@ -185,15 +175,13 @@ impl Default for CoarseLatencies {
 }
 
 impl CoarseLatencies {
-    /// Fetches the extent and the count of a value.
     #[inline]
     pub fn prefetch(&self, ps: u64) {
         prefetch_item(&self.extent);
         prefetch(&self.counts, LatencyCounts::bucket(ps / 1000) >> JOINED);
     }
 
-    /// Records a value of which the bucket is known, and returns the group of it if its count is full and starts from
-    /// zero again.
+    /// Returns the group if its count has overflowed to zero.
     #[inline(always)]
     pub fn record_in(&mut self, bucket: usize, ps: u64) -> Option<u32> {
         self.extent.record(ps);
@@ -201,7 +189,7 @@ impl CoarseLatencies {
         is_full(&mut self.counts[usize::from(group)]).then_some(group.into())
     }
 
-    /// Records a value so many times. Returns its group, and how often the count of that was full.
+    /// Returns the group, and its number of overflows.
     pub fn record_times(&mut self, bucket: usize, ps: u64, times: u64) -> (u32, u64) {
         self.extent.record_times(ps, times);
         let group = (bucket >> JOINED) as u8;
@@ -209,27 +197,24 @@ impl CoarseLatencies {
         (group.into(), add_times(count, times))
     }
 
-    /// The latencies, with the groups whose counts were full, each as often as they were.
     pub fn latencies(&self, full: impl Iterator<Item = u32>) -> Option<Latencies> {
         self.extent.latencies(&widened(&self.counts, full), JOINED)
     }
 }
 
-/// Adds one, and returns whether that is zero again.
 #[inline(always)]
 fn is_full(count: &mut u16) -> bool {
     *count = count.wrapping_add(1);
     *count == 0
 }
 
-/// Adds so many, and returns how often the count was zero again.
 fn add_times(count: &mut u16, times: u64) -> u64 {
     let sum = u64::from(*count) + times;
     *count = sum as u16;
     sum >> u16::BITS
 }
 
-/// Counts of 64 bits, from those of 16 bits and from the places of those that were full.
+/// 64-bit counts from 16-bit counts and their overflows.
 fn widened(counts: &[u16], full: impl Iterator<Item = u32>) -> Vec<u64> {
     let mut counts: Vec<u64> = counts.iter().map(|&count| count.into()).collect();
     for place in full {

@@ -1,5 +1,3 @@
-//! Choice of an output's next packet.
-
 use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::PortId;
 
@@ -17,8 +15,8 @@ pub(super) enum Candidate {
 }
 
 impl Plane {
-    /// Returns true if a packet may start at an output of several lanes without other waiting packets. The arbitration
-    /// of the lanes has then chosen the packet, and is charged for it.
+    /// Returns true if a packet may start at an output of several lanes without waiting packets; the arbitration of the
+    /// lanes is charged.
     #[inline]
     pub(super) fn charge_alone<F: EngineVariant>(
         &mut self,
@@ -42,7 +40,6 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Makes an output choose among the packets that wait for it.
     #[inline]
     pub(crate) fn arbitrate(&mut self, now: u64, output: u32) {
         let out = &self.plane.outs[output as usize];
@@ -61,7 +58,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Arbitration with a single lane.
     #[inline(always)]
     pub(super) fn arbitrate_lane(&mut self, now: u64, output: u32) {
         let lane = output as usize;
@@ -75,7 +71,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Virtual-lane arbitration among the lanes whose next packet has its credits.
+    /// Virtual-lane arbitration among lanes whose next packet has credits.
     pub(super) fn arbitrate_lanes(&mut self, now: u64, output: u32) {
         let first = self.plane.lane_in::<F>(output, 0);
         let mut ready = 0u16;
@@ -119,7 +115,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Returns the next input of a lane, with the state of its packet.
+    /// The next input of a lane, and the state of its packet.
     #[inline(always)]
     pub(super) fn candidate(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
         let plane = &mut self.plane;
@@ -137,7 +133,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Returns the next input, without inputs whose first packet the scheme holds.
+    /// Skips inputs whose first packet the scheme holds.
     #[inline(never)]
     pub(super) fn candidate_not_held(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
         let plane = &self.plane;
@@ -163,12 +159,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         Candidate::Empty
     }
 
-    /// Returns the state of an input's first packet by its credits.
     #[inline(always)]
     pub(super) fn with_credits(&mut self, now: u64, lane: usize, local: u32) -> Candidate {
         let plane = &mut self.plane;
-        // Any packet fits into the credits of one of MTU size; only below that does the size of
-        // the packet matter.
+        // The packet's size matters only below the credits of MTU size.
         if plane.may_send::<F>(now, lane, plane.mtu_blocks) {
             return Candidate::Ready { local };
         }
@@ -189,7 +183,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         out.wait_since = out.wait_since.min(now);
     }
 
-    /// Makes sure that the port is woken when a lane has `blocks` credits.
+    /// Wakes the port when a lane has `blocks` credits.
     pub(super) fn await_credits(&mut self, now: u64, output: u32, lane: usize, blocks: i32) {
         // Also if enough credits are on their way: a shorter read that starts later may bring credits sooner.
         self.plane.credits[lane].starved = true;
@@ -199,7 +193,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// The lanes whose bits are set, the lowest first.
+/// Lowest lane first.
 #[inline(always)]
 fn lanes_of(mut bits: u16) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

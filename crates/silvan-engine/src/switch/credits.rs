@@ -1,5 +1,3 @@
-//! Credits that a packet takes and returns.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{PortId, Span, Vl};
 use silvan_model::InvariantError;
@@ -14,8 +12,8 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl Plane {
-    /// Collects the credits that have arrived in any lane, and what has been freed in any buffer, if that was long ago.
-    /// Returns when it has to be called again, at the latest.
+    /// Collects arrived credits of all lanes and freed buffer space if the last time is long ago. Returns the latest
+    /// time for the next call.
     pub fn collect_credits(&mut self, now: u64) -> u64 {
         if now - self.collected >= COLLECTED_EVERY {
             for lane in &mut *self.credits {
@@ -29,7 +27,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// A packet has been started without the credits for it.
+    /// Fails the run: a packet was started without credits.
     #[cold]
     #[inline(never)]
     pub(super) fn without_credits(&mut self, now: u64, lane: usize) {
@@ -37,7 +35,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.broken(now, InvariantError::NegativeCredits { lane, in_hand });
     }
 
-    /// The buffer space that a packet leaves at `tail` goes back to the sender upstream.
+    /// Returns the buffer space that is free at `tail` to the sender upstream.
     #[inline(always)]
     pub(crate) fn return_credits(&mut self, now: u64, tail: u64, input: u32, packet: &Packet) {
         let plane = &mut self.plane;
@@ -70,11 +68,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let from_host = sender == Sender::Host;
         let credits = &mut plane.credits[lane];
-        // Within a window the sender upstream may still have to do what comes before now.
+        // Within a window, events of the sender before now may be left.
         let collected_at = if F::LOOKAHEAD { self.now } else { now };
         credits.post(&mut plane.overflow, collected_at, due, blocks);
         if F::LOOKAHEAD && (S::ACTIVE || C::ACTIVE) && from_host {
-            // The host may still have to send, or begin to wait for credits, before now.
+            // Within a window, the host may still send or begin to wait before now.
             let host = plane.host_behind(plane.ins[upstream as usize].upstream);
             plane.events.calendar.posted().push(Posted {
                 at: now,
@@ -97,8 +95,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Returns the extra delay with which a switch returns the credits of a packet because its
-    /// input buffer is filling.
+    /// Extra delay of returned credits because the input buffer is filling.
     #[cold]
     pub(super) fn starvation(&self, now: u64, input: u32, lane: usize, packet: &Packet) -> u64 {
         let plane = &self.plane;
@@ -114,8 +111,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .as_ps()
     }
 
-    /// Returns true if the link behind a lane of this output has credits for another packet of MTU
-    /// size.
     #[inline]
     pub(crate) fn has_credit(&mut self, now: u64, output: u32, lane: usize) -> bool {
         let plane = &mut self.plane;
@@ -124,7 +119,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         plane.may_send::<F>(now, link_lane, plane.mtu_blocks)
     }
 
-    /// Notifies the scheme when an input buffer has no room for another packet of MTU size.
+    /// Notifies the scheme when an input buffer has no room for MTU size.
     pub(super) fn check_full(&mut self, now: u64, port: u32, vl: usize) {
         let plane = &mut self.plane;
         if port as usize >= plane.fabric_ports {

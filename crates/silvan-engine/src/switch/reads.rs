@@ -1,5 +1,3 @@
-//! Limits on what is read from the buffer of an input.
-
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
@@ -9,7 +7,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Counts a read of an input buffer that ends at `tail`.
+    /// The read ends at `tail`.
     pub(super) fn read_start(&mut self, now: u64, tail: u64, input: u32) {
         let plane = &mut self.plane;
         let Some(reads) = &mut plane.reads else {
@@ -37,7 +35,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// A read ends: the outputs that wait for this input arbitrate in round-robin order.
+    /// Outputs that wait for this input arbitrate in round-robin order.
     pub(crate) fn read_end(&mut self, now: u64, input: u32) {
         let plane = &mut self.plane;
         let Some(reads) = &mut plane.reads else {

@@ -1,5 +1,3 @@
-//! Growth of trees from the queues and credits of an instant.
-
 use std::cmp::Reverse;
 
 use silvan_core::{Bytes, HostId, PortId, Vl};
@@ -11,7 +9,7 @@ use crate::plane::{NO_ROUTE, Plane};
 use crate::records::{Next, OutPort};
 use silvan_model::{HostShare, Member, Role, Tree};
 
-/// All trees of an instant, by Port VL of their roots.
+/// By Port VL of their roots.
 pub(super) fn trees(whole: &Whole<'_>, now: u64, threshold: Bytes) -> Vec<Tree> {
     let plane = whole.any();
     let mut growth = Growth {
@@ -53,24 +51,22 @@ pub(super) fn trees(whole: &Whole<'_>, now: u64, threshold: Bytes) -> Vec<Tree> 
         .collect()
 }
 
-/// Location of a Port VL in the forest.
 #[derive(Clone, Copy, Debug)]
 struct Location {
     tree: u32,
     depth: u32,
-    /// The Port VL that it waits for.
     parent: Option<usize>,
 }
 
-/// Packets of one flow that a tree holds, or that contribute to it from within another one.
+/// Packets of one flow that a tree holds, or that contribute to it from another tree.
 #[derive(Clone, Copy, Debug)]
 struct QueuedPackets {
-    /// Source (high 29 bits), destination (29), service level (4), 1 for victims (1 bit).
+    /// Source (high 29 bits), destination (29), service level (4), victim (1 bit).
     key: u64,
     bytes: u64,
 }
 
-/// Bits of a host's number. No fabric has more hosts: LIDs have 16 bits, and no memory holds 2^29 hosts.
+/// Bits of a host's number: LIDs have 16 bits, and no memory holds 2^29 hosts.
 const HOST_BITS: u32 = 29;
 
 impl QueuedPackets {
@@ -91,7 +87,7 @@ impl QueuedPackets {
     }
 }
 
-/// Sorts packets by source: by counting, because a full fabric has more packets than hosts.
+/// Counting sort by source, because a full fabric has more packets than hosts.
 fn by_source(queued: &[(u32, QueuedPackets)], hosts: usize) -> Vec<(u32, QueuedPackets)> {
     let mut places = vec![0; hosts + 1];
     for (_, packets) in queued {
@@ -111,15 +107,11 @@ fn by_source(queued: &[(u32, QueuedPackets)], hosts: usize) -> Vec<(u32, QueuedP
     sorted
 }
 
-/// The roots on the path from a switch to a host on a virtual lane.
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// The switch, or the stage of an output buffer.
     element: u32,
     vl: Vl,
-    /// The tree of the first root; `NONE` if there is no root.
     first: u32,
-    /// True if the path has further roots.
     has_more: bool,
 }
 
@@ -134,17 +126,14 @@ impl Default for Path {
     }
 }
 
-/// The forest as far as it is known. Port VLs have the number of their lane.
 struct Growth<'a> {
     whole: &'a Whole<'a>,
-    /// Any part of it, for what is the same in all.
     plane: &'a Plane,
     now: u64,
     threshold: u64,
     locations: Vec<Option<Location>>,
-    /// The packets that wait for the Port VLs of switches that are known to be in trees.
     waiting: WaitingPackets,
-    /// By destination, that which was walked last: almost all packets to a host come by few switches.
+    /// Last path by destination: almost all packets to a host come by few switches.
     paths: Vec<Path>,
 }
 
@@ -157,14 +146,13 @@ impl Growth<'_> {
         !self.plane.outs[lane / self.plane.vls].marks
     }
 
-    /// The lane of the link: that of the output-buffer stage, if the switch has output buffers.
+    /// That of the output-buffer stage, if the switch has output buffers.
     fn link_lane(&self, lane: usize) -> usize {
         let port = PortId::new(lane / self.plane.vls);
         self.plane.link_port(port) * self.plane.vls + lane % self.plane.vls
     }
 
-    /// Bytes that wait for a Port VL, in its output buffer too. Behind the first packet of a FIFO all
-    /// wait for what that one waits for.
+    /// Includes the output buffer. Behind the first packet of a FIFO, all wait for the same Port VL.
     fn queued(&self, lane: usize) -> u64 {
         let bytes = |lane: usize| {
             if self.plane.fifos.is_none() {
@@ -192,7 +180,6 @@ impl Growth<'_> {
         self.plane.outs[self.link_lane(lane) / self.plane.vls].kind == Next::Host
     }
 
-    /// Finds the roots: one tree for each.
     fn roots(&mut self) -> Vec<usize> {
         let plane = self.plane;
         let mut roots = Vec::new();
@@ -215,10 +202,10 @@ impl Growth<'_> {
         roots
     }
 
-    /// The Port VLs that wait for credits because of those of the last ring, and for no closer one.
+    /// Port VLs that wait for credits because of the last ring.
     fn next_ring(&mut self, ring: &[usize]) -> Vec<usize> {
         let plane = self.plane;
-        // Waiting Port VL, bytes that it waits for, and the Port VL that holds them.
+        // Waiting Port VL, bytes that wait, and Port VL that holds them.
         let mut waits: Vec<(usize, Reverse<u64>, usize)> = Vec::new();
         for &lane in ring {
             if self.is_host(lane) {
@@ -280,11 +267,11 @@ impl Growth<'_> {
     }
 
     fn vl(&self, lane: usize) -> Vl {
-        // Lanes are numbered below the number of data VLs.
+        // Lanes are below the number of data VLs.
         Vl::try_new((lane % self.plane.vls) as u8).unwrap_or(Vl::MAX)
     }
 
-    /// Every packet that waits for a Port VL of a tree, by the tree to which it counts, in the order of keys.
+    /// Packets that wait in trees, by tree, in the order of keys.
     fn queued_packets(&mut self, trees: usize) -> Vec<Vec<QueuedPackets>> {
         self.add_output_buffers();
         let waiting = std::mem::take(&mut self.waiting.found);
@@ -311,8 +298,7 @@ impl Growth<'_> {
         by_tree
     }
 
-    /// Adds what waits in the output buffers of Port VLs in trees. From an output buffer the path begins at
-    /// the port before it.
+    /// From an output buffer, the path begins at the port before it.
     fn add_output_buffers(&mut self) {
         for lane in 0..self.locations.len() {
             let link = self.link_lane(lane);
@@ -328,8 +314,8 @@ impl Growth<'_> {
         }
     }
 
-    /// The tree of the root on the path from here to a host: `home` if its root is there, else that
-    /// of the first one. The path is that of the tables, on the lane where it begins.
+    /// The tree of the root on the path to a host: `home` if its root is there, else the first. The path follows the
+    /// tables on the lane where it begins.
     fn root_on_path(&mut self, from: usize, destination: u32, home: u32) -> Option<u32> {
         let own = self.root_at(from);
         if own == Some(home) {
@@ -370,13 +356,13 @@ impl Growth<'_> {
         }
     }
 
-    /// The output of a port's link, if that leads to a switch.
+    /// `None` unless the link leads to a switch.
     fn link_to_switch(&self, port: u32) -> Option<&OutPort> {
         let out = &self.plane.outs[self.plane.link_port(PortId::new(port as usize))];
         (out.kind == Next::Input).then_some(out)
     }
 
-    /// The trees of the roots on the path to a host behind a port, in its order.
+    /// Trees of the roots on the path, in its order.
     fn roots_from(&self, port: u32, vl: Vl, destination: u32) -> impl Iterator<Item = u32> + '_ {
         let plane = self.plane;
         let next = move |&port: &u32| {
@@ -390,12 +376,12 @@ impl Growth<'_> {
             };
             (entry != NO_ROUTE).then(|| element.base + u32::from(entry))
         };
-        // A path is never longer than the number of switches.
+        // A path is no longer than the number of switches.
         let path = std::iter::successors(next(&port), next).take(plane.elements.len());
         path.filter_map(move |port| self.root_at(plane.lane(port, vl.index())))
     }
 
-    /// A tree from its members, root first, and from its packets, sorted by their keys.
+    /// `members` has the root first; `queued` is sorted by key.
     fn tree(&self, members: Vec<Member>, queued: &[QueuedPackets]) -> Tree {
         let root = members[0];
         let lane = self.plane.lane(root.port.index() as u32, root.vl.index());

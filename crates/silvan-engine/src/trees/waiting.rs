@@ -1,16 +1,12 @@
-//! Packets that wait for the Port VLs of trees, and the buffers that they take space in.
-
 use crate::packet::Packet;
 
-/// Packets of one flow that wait for the same.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     /// Sending host, and above it the receiving one.
     ends: u64,
-    /// The lane that they wait for, or that of the packet before them in their FIFO; and above it the lane that
-    /// they will leave by.
+    /// Lane that the packets, or the packet before them in their FIFO, wait for; above it the lane that they leave by.
     lanes: u64,
-    /// A lane counts all that waits for it in as many bits.
+    /// A lane counts its bytes in as many bits.
     bytes: u32,
     pub sl: u8,
 }
@@ -37,13 +33,12 @@ impl Waiting {
     }
 }
 
-/// Logarithm of the number of flows that are remembered. A tree has fewer flows by far than packets.
+/// Logarithm of the number of remembered flows: a tree has far fewer flows than packets.
 const RECENT_BITS: u32 = 12;
 
-/// All packets that wait, those of a flow together as a rule.
 pub(super) struct WaitingPackets {
     pub found: Vec<Waiting>,
-    /// Last position of a flow in `found`, by its ends; another flow may have taken the place.
+    /// Last position of a flow in `found`, by its ends; another flow may replace it.
     recent: Box<[u32; 1 << RECENT_BITS]>,
 }
 
@@ -55,11 +50,11 @@ impl WaitingPackets {
         }
     }
 
-    /// Notes packets that cannot move before `blocked_by` takes one.
+    /// Packets that cannot move before `blocked_by` takes one.
     #[inline]
     pub fn note(&mut self, blocked_by: usize, packets: &Alike) {
         let lanes = u64::from(packets.lane) << 32 | blocked_by as u64;
-        // The high bits of a product with an odd number depend on all bits of the other factor.
+        // The high bits of a product with an odd number depend on all bits.
         let product = packets.ends.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let place = (product >> (64 - RECENT_BITS)) as usize;
         if let Some(known) = self.found.get_mut(self.recent[place] as usize) {
@@ -88,19 +83,16 @@ impl WaitingPackets {
     }
 }
 
-/// Packets of one flow and service level that came on one virtual lane, and will leave by one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alike {
     ends: u64,
     bytes: u32,
-    /// The lane that they will leave by.
     lane: u32,
     /// Service level, and above it the virtual lane.
     lane_bits: u8,
 }
 
 impl Alike {
-    /// None at all.
     const NONE: Self = Self {
         ends: u64::MAX,
         bytes: 0,
@@ -108,7 +100,6 @@ impl Alike {
         lane_bits: 0,
     };
 
-    /// A packet that will leave by `lane`.
     pub fn new(lane: usize, packet: &Packet) -> Self {
         Self {
             ends: packet.ends(),
@@ -127,13 +118,13 @@ impl Alike {
     }
 }
 
-/// Bytes of an input buffer that wait for the same Port VL, by the lane that they came on.
+/// Bytes of an input buffer that wait for one Port VL, by input lane.
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub input: u32,
-    /// The last packets that were added; `last` and `others` do not count them.
+    /// The last packets; not in `last` and `others` yet.
     run: Alike,
-    /// The lane of the last packet before, and the bytes that came on it.
+    /// Input lane of the packets before, and its bytes.
     last: (usize, u64),
     others: Vec<(usize, u64)>,
 }
@@ -148,8 +139,7 @@ impl Buffer {
         }
     }
 
-    /// Adds a packet that will leave by `lane`, as all of this buffer do. Unless it is like those before it, it notes
-    /// them.
+    /// Adds a packet that will leave by `lane`; a different packet ends the run, which `note` receives.
     #[inline]
     pub fn add(&mut self, lane: usize, packet: &Packet, note: impl FnOnce(&Alike)) {
         let run = &mut self.run;
@@ -161,7 +151,6 @@ impl Buffer {
         self.run = Alike::new(lane, packet);
     }
 
-    /// Notes the last packets.
     #[inline]
     pub fn end_run(&mut self, note: impl FnOnce(&Alike)) {
         self.add_bytes(self.run.vl(), self.run.bytes.into());
@@ -169,7 +158,7 @@ impl Buffer {
         self.run = Alike::NONE;
     }
 
-    /// Adds other packets of the same input. No run of either is left.
+    /// Adds packets of the same input. Both runs must have ended.
     pub fn join(&mut self, other: &Self) {
         for (vl, bytes) in other.lanes() {
             self.add_bytes(vl, bytes);
@@ -184,7 +173,7 @@ impl Buffer {
         self.last.1 += bytes;
     }
 
-    /// An input has few lanes, and a queue rarely packets of more than one.
+    /// An input has few lanes, and a queue rarely packets of several.
     #[cold]
     fn turn_to(&mut self, vl: usize) {
         let next = match self.others.iter().position(|other| other.0 == vl) {
@@ -197,7 +186,6 @@ impl Buffer {
         }
     }
 
-    /// The lanes with their bytes, of which there are some.
     pub fn lanes(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let all = self.others.iter().chain(std::iter::once(&self.last));
         all.copied().filter(|&(_, bytes)| bytes > 0)

@@ -194,9 +194,13 @@ fn replays_leave_the_goodput_of_the_closed_form() {
                 sent as u64 + counters.link_replays,
                 bad,
             );
-            // Eight replays do not fail.
-            assert_eq!(counters.rcv_errors, 0);
-            assert!((sent - delivered(&engine) as f64).abs() < 20.0);
+            // Eight replays hardly ever fail.
+            let given_up = sent * bad.powi(9);
+            assert!(
+                (counters.rcv_errors as f64) < 3.0 * given_up + 3.0,
+                "{counters:?}"
+            );
+            assert!((sent - delivered(&engine) as f64).abs() < 40.0);
         }
     }
 }
@@ -211,8 +215,11 @@ fn link_gives_a_packet_up_after_eight_replays() {
         assert_eq!(delivered(&engine), 0);
         let counters = engine.port_counters(port);
         assert!(counters.rcv_errors > 500, "{counters:?}");
-        assert_eq!(counters.link_replays, 8 * counters.rcv_errors);
-        assert_eq!(counters.link_error_recovery, counters.rcv_errors);
+        // A packet that is on its way counts with its replays already.
+        let given_up = counters.link_replays / 8;
+        assert_eq!(counters.link_replays, 8 * given_up);
+        assert_eq!(counters.link_error_recovery, given_up);
+        assert!(given_up - counters.rcv_errors <= 1, "{counters:?}");
     }
 }
 

@@ -1,5 +1,3 @@
-//! The channel-dependency graph between switches.
-
 use silvan_core::{HostId, PortId, PortNumber, SwitchId};
 
 use super::RouteError;
@@ -7,7 +5,7 @@ use super::tree::DestinationTree;
 use crate::routing::{Alternatives, PathLanes};
 use crate::{Fabric, ForwardingTables};
 
-/// A set of port numbers 1 to 254, as bits.
+/// Port numbers 1 to 254 as bits.
 type PortSet = [u64; 4];
 
 fn insert(set: &mut PortSet, number: PortNumber) {
@@ -15,7 +13,6 @@ fn insert(set: &mut PortSet, number: PortNumber) {
     set[number / 64] |= 1 << (number % 64);
 }
 
-/// By which ports a switch sends packets to a destination on to other switches.
 #[derive(Clone, Copy)]
 pub(super) enum Way<'a> {
     None,
@@ -24,7 +21,6 @@ pub(super) enum Way<'a> {
 }
 
 impl Way<'_> {
-    /// Returns true if the ports are the same object; equal ports that are stored twice return false.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, Self::None) => true,
@@ -52,16 +48,13 @@ fn contains(set: &PortSet, number: PortNumber) -> bool {
     set[number / 64] & (1 << (number % 64)) != 0
 }
 
-/// A channel: the port that a cable enters a switch by, and the lane on that cable.
+/// The port by which a cable enters a switch, and the lane.
 pub(super) type Channel = (PortId, u8);
 
-/// The channel-dependency graph: for each channel, the channels that follow it on some route. A channel between
-/// switches is represented by the port at which it enters a switch. Channels from and to hosts are never part of a
-/// cycle, so the graph omits them.
+/// Channels that follow each other on some route, by the port of entry. Channels of hosts are never part of a cycle.
 pub(super) struct Dependencies<'f> {
     fabric: &'f Fabric,
     lanes: usize,
-    /// For each channel and each lane after it, the numbers of the ports by which packets leave.
     outputs: Vec<PortSet>,
 }
 
@@ -70,7 +63,6 @@ impl<'f> Dependencies<'f> {
         Self::on_lanes(fabric, lanes.map_or(1, PathLanes::lanes))
     }
 
-    /// The graph of channels with so many lanes.
     pub(super) fn on_lanes(fabric: &'f Fabric, lanes: u8) -> Self {
         let lanes = usize::from(lanes);
         Self {
@@ -80,7 +72,6 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// Adds all dependencies of a graph of the same channels.
     pub(super) fn add_all(&mut self, other: &Self) {
         for (set, more) in self.outputs.iter_mut().zip(&other.outputs) {
             for (word, more) in set.iter_mut().zip(more) {
@@ -89,7 +80,7 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// Index of the first set of a channel's followers; there is a set per lane.
+    /// First set of a channel's followers; one set per lane.
     fn sets(&self, (entry, lane): Channel) -> usize {
         (entry.index() * self.lanes + usize::from(lane)) * self.lanes
     }
@@ -98,13 +89,12 @@ impl<'f> Dependencies<'f> {
         self.fabric.ports[port].number
     }
 
-    /// Notes that some route goes on from a channel by a port, on a lane.
+    /// A route continues from a channel by a port, on a lane.
     pub(super) fn insert(&mut self, channel: Channel, out: PortId, lane: u8) {
         let set = self.sets(channel) + usize::from(lane);
         insert(&mut self.outputs[set], self.fabric.ports[out].number);
     }
 
-    /// Adds the dependencies of the routes to one destination, all on one lane.
     pub(super) fn add(&mut self, tree: &DestinationTree<'_>) {
         for step in tree.steps() {
             let Some((switch, entry)) = step.next else {
@@ -119,11 +109,7 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// Adds the dependencies of the routes to one destination, on the lanes that they take.
-    ///
-    /// # Errors
-    ///
-    /// If a packet would need a lane that does not exist.
+    /// Adds the dependencies of routes with lanes. Errors if a packet would need a missing lane.
     pub(super) fn add_with_lanes(
         &mut self,
         tree: &DestinationTree<'_>,
@@ -134,7 +120,7 @@ impl<'f> Dependencies<'f> {
             let Some(out) = tree.step_of(leaf).map(|step| step.out) else {
                 continue;
             };
-            // Kinds of path with the lane that they start on: from there on, all of one kind are one.
+            // Kinds of path with their first lane: later ones of one kind are equal.
             let mut followed = Vec::new();
             for &source in sources.iter().filter(|host| **host != tree.destination()) {
                 let input = self.fabric.host_attachment(source).1;
@@ -154,8 +140,7 @@ impl<'f> Dependencies<'f> {
         Ok(())
     }
 
-    /// Follows one kind of path from a host at a leaf, and notes on which lane each channel between
-    /// switches is left.
+    /// Follows one kind of path from a leaf, and notes the lane behind each channel.
     fn follow_lanes(
         &self,
         tree: &DestinationTree<'_>,
@@ -166,7 +151,7 @@ impl<'f> Dependencies<'f> {
     ) -> Result<(), RouteError> {
         let mut at = leaf;
         let mut input = self.number(self.fabric.host_attachment(source).1);
-        // The lane from the host does not matter: nothing depends on that channel.
+        // The lane from the host has no effect: nothing depends on that channel.
         let mut channel: Option<Channel> = None;
         while let Some(step) = tree.step_of(at) {
             let lane = lanes.lane(at, input, self.number(step.out), path);
@@ -193,8 +178,7 @@ impl<'f> Dependencies<'f> {
         Ok(())
     }
 
-    /// Adds the dependencies of all ways to a destination that alternatives allow. `ways` are those of the destination
-    /// before. Hosts of a leaf mostly have the same ones, which are not added again.
+    /// `ways` are the last destination's: those of one leaf are mostly equal.
     pub(super) fn add_alternatives<'a>(
         &mut self,
         destination: HostId,
@@ -232,7 +216,6 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// The only port of a switch to a destination, if it leads to a switch.
     fn only(&self, switch: SwitchId, number: PortNumber) -> Way<'static> {
         let port = self.fabric.switch(switch).port(number);
         match port.and_then(|port| self.fabric.peer_switch(port)) {
@@ -241,7 +224,7 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// A cycle, as the ports that packets leave by and their lanes, in the order of travel.
+    /// Output ports and lanes of a cycle, in the order of travel.
     pub(super) fn find_cycle(&self) -> Option<Vec<(PortId, u8)>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {
@@ -252,7 +235,7 @@ impl<'f> Dependencies<'f> {
 
         let place = |(entry, lane): Channel| entry.index() * self.lanes + usize::from(lane);
         let mut visits = vec![Visit::Never; self.fabric.ports.len() * self.lanes];
-        // The channels of the current path, each with its followers that are still to be tried.
+        // Channels of the path, with untried followers.
         let mut path: Vec<(Channel, Vec<Channel>)> = Vec::new();
         let ports = self.fabric.ports.ids();
         let lanes = 0..self.lanes as u8;
@@ -289,7 +272,6 @@ impl<'f> Dependencies<'f> {
         None
     }
 
-    /// The channels that some route takes after this one, by lane and port number.
     fn followers(&self, channel: Channel) -> Vec<Channel> {
         let fabric = self.fabric;
         let node = &fabric.nodes[fabric.ports[channel.0].node];

@@ -1,23 +1,9 @@
-//! Proof that forwarding tables work, before a simulation uses them.
+//! Proof that forwarding tables work: every pair of hosts is connected, and no packet goes in a loop or a deadlock.
 //!
-//! Three properties, for the routes between hosts:
-//!
-//! - every pair of hosts is connected;
-//! - no packet goes in a loop;
-//! - the channel-dependency graph has no cycle.
-//!
-//! The nodes of that graph are the channels: a cable in one direction. Channel x depends on channel y if some route
-//! continues from x to y, because a packet behind x may wait for space behind y. A cycle of dependencies can become a
-//! deadlock; without a cycle there is none (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor
-//! interconnection networks, IEEE Transactions on Computers C-36(5), 1987). J. Duato showed that deterministic routes
-//! need the condition, too.
-//!
-//! If service levels keep their virtual lane along the whole route, one check holds for all lanes. If lanes change
-//! along the way ([`PathLanes`](crate::routing::PathLanes)), a channel is a cable in one direction with its lane. If
-//! switches choose among [alternatives](crate::routing::Alternatives), every choice counts.
-//!
-//! The routes to a destination form a tree that contains every switch once. The work per destination grows with the
-//! number of switches, and all cores share the destinations.
+//! Channel x, a cable in one direction with its lane, depends on y if some route continues from x to y. Without a cycle
+//! of dependencies there is no deadlock (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor
+//! interconnection networks, IEEE Transactions on Computers C-36(5), 1987). All choices among
+//! [alternatives](crate::routing::Alternatives) count. All cores share the destinations.
 
 mod dependencies;
 mod steps;
@@ -58,9 +44,8 @@ pub struct RouteReport {
     pub mean_hops: f64,
     /// For each port, the number of pairs whose route leaves the node by it.
     pub routes: IdVec<PortId, u64>,
-    /// A cycle of channel dependencies, as the ports that packets leave by; only
-    /// [if allowed](CheckOptions::allow_cycles). Counts of routes and hops are those of the tables;
-    /// alternatives are as long.
+    /// A cycle of dependencies as exit ports, only [if allowed](CheckOptions::allow_cycles). Counts are those of the
+    /// tables.
     pub dependency_cycle: Option<Vec<PortId>>,
 }
 
@@ -135,8 +120,7 @@ pub enum RouteError {
         format_cycle(.cycle)
     )]
     DependencyCycle {
-        /// The ports that packets leave by, as `switch:port`, in the order of travel; with the lane
-        /// where lanes change along the way.
+        /// Exit ports as `switch:port` in the order of travel, with the lane where it changes.
         cycle: Vec<String>,
     },
 }
@@ -162,16 +146,8 @@ fn format_cycle(cycle: &[String]) -> String {
     text
 }
 
-/// Checks the routes between all hosts.
-///
-/// # Errors
-///
-/// The first thing found wrong, in the order of destinations and sources; a dependency cycle only
-/// if nothing else is wrong and it is not [allowed](CheckOptions::allow_cycles).
-///
-/// # Panics
-///
-/// If the tables were made for a fabric with fewer switches.
+/// Checks the routes between all hosts; the first fault by destination and source, a cycle only if nothing else is
+/// wrong and it is not [allowed](CheckOptions::allow_cycles). Panics for tables of fewer switches.
 pub fn check<'a>(
     fabric: &Fabric,
     routes: impl Into<Routes<'a>>,
@@ -186,7 +162,7 @@ pub fn check<'a>(
         first_missing,
     } = follow_all(fabric, routes, options)?;
     for host in fabric.host_ids() {
-        // One too many if the host has been counted as a source of its own packets.
+        // One too many if the host counts as a source of its own packets.
         let count = &mut counts[fabric.host_port(host)];
         *count = count.wrapping_add(reached[fabric.host_attachment(host).0]);
     }
@@ -218,24 +194,21 @@ pub fn check<'a>(
     })
 }
 
-/// Properties of the routes to some destinations.
 struct Followed<'f> {
     dependencies: Dependencies<'f>,
-    /// By port of a switch, the routes that leave by it; by port of a host, minus one for each route from a host to itself.
+    /// Routes by switch port; by host port, minus one for each route to itself.
     counts: IdVec<PortId, u64>,
-    /// By switch with hosts, the destinations to which there is a route.
+    /// By switch with hosts: destinations with a route.
     reached: IdVec<SwitchId, u64>,
     hops: Hops,
     first_missing: Option<RouteError>,
 }
 
-/// Destinations times switches for which a thread is worth its start.
+/// Destinations times switches per thread.
 const WORK_OF_A_THREAD: usize = 1 << 22;
-/// Most threads, each of which has counts and dependencies of its own.
 const MOST_THREADS: usize = 16;
 
-/// Follows the routes to all hosts, on a number of threads that suits cores and work. The result does not depend on the
-/// number.
+/// On a number of threads that suits cores and work; it does not change the result.
 fn follow_all<'f>(
     fabric: &'f Fabric,
     routes: Routes<'_>,
@@ -246,7 +219,6 @@ fn follow_all<'f>(
     follow_on(fabric, routes, options, cores.min(MOST_THREADS).min(work))
 }
 
-/// Follows the routes to all hosts on `threads` threads.
 fn follow_on<'f>(
     fabric: &'f Fabric,
     routes: Routes<'_>,
@@ -315,7 +287,6 @@ fn follow_some<'f>(
 }
 
 impl Followed<'_> {
-    /// Adds what the routes to later destinations have.
     fn add(&mut self, other: Self) {
         self.dependencies.add_all(&other.dependencies);
         for (count, more) in self.counts.iter_mut().zip(other.counts.iter()) {
@@ -329,16 +300,8 @@ impl Followed<'_> {
     }
 }
 
-/// Looks for a cycle in the channel-dependency graph of the routes between all hosts, and gives the
-/// ports that packets leave by, in the order of travel.
-///
-/// # Errors
-///
-/// If some pair of hosts has no route at all.
-///
-/// # Panics
-///
-/// If the tables were made for a fabric with fewer switches.
+/// The exit ports of a cycle in the channel-dependency graph, or an error without some route. Panics for tables of
+/// fewer switches.
 pub fn dependency_cycle<'a>(
     fabric: &Fabric,
     routes: impl Into<Routes<'a>>,

@@ -1,5 +1,3 @@
-//! The check of paths on lanes that go up along the way.
-
 use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
 
 use super::dependencies::{Channel, Dependencies};
@@ -15,12 +13,8 @@ pub struct StepsReport {
     pub cycle: Option<Vec<(PortId, u8)>>,
 }
 
-/// Follows all paths that switches may choose, and the lanes that packets take on them. The tables and alternatives have to
-/// be [checked](super::check) before.
-///
-/// # Panics
-///
-/// If the routes have no [`LaneSteps`], or are for another fabric.
+/// Follows all choosable paths of [checked](super::check) routes, and their lanes. Panics without [`LaneSteps`] or for
+/// another fabric.
 pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
     let steps = routes.steps.expect("routes with lanes that go up");
     let mut paths = Paths::new(fabric, routes, steps, u8::MAX);
@@ -36,7 +30,7 @@ pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
     }
 }
 
-/// Start of a path's section: a switch, and the channel of arrival (`None` from a host).
+/// Start of a section: switch, and channel of arrival (`None` from a host).
 type Start = (SwitchId, Option<Channel>);
 
 struct Paths<'f> {
@@ -46,12 +40,11 @@ struct Paths<'f> {
     lanes: u8,
     highest: u8,
     leaves: Vec<SwitchId>,
-    /// Hosts that represent all hosts: any other host has the same routes as one of these.
+    /// One host for each set of equal routes.
     destinations: Vec<HostId>,
     dependencies: Option<Dependencies<'f>>,
-    /// Lanes on which a channel has been entered for the present destination, as bits, by the port that it enters.
+    /// Entered lanes as bits, by entered port, for the present destination.
     visited: IdVec<PortId, u64>,
-    /// The entries of `visited` that are not 0.
     entered: Vec<PortId>,
 }
 
@@ -67,7 +60,7 @@ impl<'f> Paths<'f> {
             fabric,
             routes,
             steps,
-            // More than 64 lanes are never there.
+            // There are never more than 64 lanes.
             lanes: lanes.min(64),
             highest: 0,
             leaves,
@@ -78,7 +71,6 @@ impl<'f> Paths<'f> {
         }
     }
 
-    /// Follows the paths to all destinations, directly and over waypoints.
     fn follow_all(&mut self) {
         let from_hosts: Vec<Start> = self.leaves.iter().map(|&leaf| (leaf, None)).collect();
         let over_waypoints = match self.routes.waypoints {
@@ -91,7 +83,6 @@ impl<'f> Paths<'f> {
         }
     }
 
-    /// Returns the arrivals of packets at their intermediate switches.
     fn arrivals_at_waypoints(&mut self, from_hosts: &[Start]) -> Vec<Start> {
         let mut starts = from_hosts.to_vec();
         if self.routes.choice == PathChoice::Par {
@@ -115,7 +106,7 @@ impl<'f> Paths<'f> {
         arrivals
     }
 
-    /// Returns the arrivals of packets at switches that decide after the first switch, within a group.
+    /// Arrivals at switches that decide second, within a group.
     fn second_switches(&self) -> Vec<Start> {
         let leaves = self.leaves.iter();
         let ports = leaves.flat_map(|leaf| self.fabric.switch(*leaf).ports());
@@ -131,7 +122,7 @@ impl<'f> Paths<'f> {
         self.fabric.nodes[self.fabric.ports[port].node].as_switch()
     }
 
-    /// Follows all paths to the switch of a host. `entered` has the channels of them afterwards.
+    /// Follows all paths to a host's switch; `entered` then has their channels.
     fn follow(&mut self, target: HostId, starts: impl Iterator<Item = Start>) {
         for port in self.entered.drain(..) {
             self.visited[port] = 0;
@@ -169,7 +160,6 @@ impl<'f> Paths<'f> {
         }
     }
 
-    /// The lane of packets that came by a channel and leave by a port.
     fn lane(&self, channel: Option<Channel>, out: PortId) -> u8 {
         let Some((entry, lane)) = channel else {
             return 0;
@@ -180,7 +170,6 @@ impl<'f> Paths<'f> {
     }
 }
 
-/// The ports by which packets to a host may leave a switch.
 fn ways(routes: Routes<'_>, at: SwitchId, target: HostId) -> impl Iterator<Item = PortNumber> {
     let several = routes
         .alternatives
@@ -192,7 +181,7 @@ fn ways(routes: Routes<'_>, at: SwitchId, target: HostId) -> impl Iterator<Item 
     several.iter().copied().chain(only)
 }
 
-/// Returns one host for each group of hosts at a switch with the same routes from everywhere.
+/// One host for each group at a switch with equal routes from everywhere.
 fn different_ways(fabric: &Fabric, routes: Routes<'_>) -> Vec<HostId> {
     let mut found: Vec<HostId> = Vec::new();
     let mut of_leaf: IdVec<SwitchId, Vec<HostId>> =

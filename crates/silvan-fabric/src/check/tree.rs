@@ -1,19 +1,16 @@
-//! The tree that the routes to one destination form.
-
 use silvan_core::{HostId, IdVec, PortId, SwitchId};
 
 use super::RouteError;
 use crate::{Fabric, ForwardingTables};
 
-/// One hop of the tree: the output of a switch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) out: PortId,
-    /// The switch that comes next and the port it is entered by; `None` at the destination's leaf.
+    /// Next switch and its input port; `None` at the destination's leaf.
     pub(super) next: Option<(SwitchId, PortId)>,
 }
 
-/// Progress at a switch, for the destination of this number.
+/// Progress at a switch, by number of the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Visit {
     Never,
@@ -21,7 +18,7 @@ enum Visit {
     Done(HostId),
 }
 
-/// Cables on the routes to destinations, over all sources.
+/// Cables of routes over all sources.
 #[derive(Debug, Default)]
 pub(super) struct Hops {
     pub(super) max: u32,
@@ -38,28 +35,26 @@ impl Hops {
     }
 }
 
-/// Cables to the destination from a switch whose packets meet a missing entry.
+/// Packets meet a missing entry.
 const NO_ROUTE: u32 = u32::MAX;
 
-/// The routes to one destination; made once and reused for every destination.
+/// The routes to one destination, reused for every destination.
 pub(super) struct DestinationTree<'f> {
     fabric: &'f Fabric,
     tables: &'f ForwardingTables,
-    /// Switches with hosts, and those hosts.
     hosts_at: Vec<(SwitchId, Vec<HostId>)>,
     destination: HostId,
     target: PortId,
     visits: IdVec<SwitchId, Visit>,
     steps: IdVec<SwitchId, Option<Step>>,
-    /// Cables from the switch to the destination, or [`NO_ROUTE`].
+    /// Cables to the destination, or [`NO_ROUTE`].
     hops: IdVec<SwitchId, u32>,
-    /// The switches on any route, each after the one that its packets go to next.
+    /// Switches on routes, each after its next one.
     order: Vec<SwitchId>,
     path: Vec<SwitchId>,
     sources: IdVec<SwitchId, u64>,
-    /// True if a missing entry ends a route; otherwise it is an error.
+    /// A missing entry ends a route instead of being an error.
     pub(super) allow_missing: bool,
-    /// The first missing entry that ended a route.
     pub(super) first_missing: Option<RouteError>,
 }
 
@@ -92,7 +87,6 @@ impl<'f> DestinationTree<'f> {
         }
     }
 
-    /// Follows the routes of all other hosts to `destination`.
     pub(super) fn follow(&mut self, destination: HostId) -> Result<(), RouteError> {
         self.destination = destination;
         self.target = self.fabric.host_port(destination);
@@ -110,8 +104,7 @@ impl<'f> DestinationTree<'f> {
     fn follow_from(&mut self, leaf: SwitchId, source: HostId) -> Result<(), RouteError> {
         self.path.clear();
         let mut switch = leaf;
-        // Cables from the end of the new path to the destination, less the one that leads there;
-        // `None` without a route.
+        // Cables beyond the end of the new path; `None` without a route.
         let hops_beyond = loop {
             match self.visits[switch] {
                 Visit::Done(host) if host == self.destination => {
@@ -198,30 +191,26 @@ impl<'f> DestinationTree<'f> {
         }
     }
 
-    /// The host that the routes lead to.
     pub(super) fn destination(&self) -> HostId {
         self.destination
     }
 
-    /// The switches where routes begin, with their hosts; the destination may be one of these.
+    /// First switches with their hosts; may include the destination.
     pub(super) fn sources(&self) -> impl Iterator<Item = (SwitchId, &[HostId])> + '_ {
         let switches = self.hosts_at.iter();
         switches.map(|(switch, hosts)| (*switch, hosts.as_slice()))
     }
 
-    /// The step of every switch on a route to the destination.
     pub(super) fn steps(&self) -> impl Iterator<Item = Step> + '_ {
         self.order.iter().filter_map(|switch| self.steps[*switch])
     }
 
-    /// Returns the hop of packets to the destination at `switch`, which must be on a route.
+    /// `switch` must be on a route.
     pub(super) fn step_of(&self, switch: SwitchId) -> Option<Step> {
         self.steps[switch]
     }
 
-    /// Counts the sources of every port and switch, and sums up the hops. A source adds one to
-    /// `routes` of every switch port on its route. It adds one to `reached` of every other host at
-    /// a switch with a route.
+    /// Adds each source to `routes` of every port on its route, and to `reached` of every other host at its switches.
     pub(super) fn count_routes(
         &mut self,
         routes: &mut IdVec<PortId, u64>,
@@ -248,7 +237,7 @@ impl<'f> DestinationTree<'f> {
                 hops.total += sources * u64::from(from_source);
             }
         }
-        // Reversed order: each switch passes its sources on towards the destination.
+        // Reversed: each switch passes its sources on towards the destination.
         for switch in self.order.iter().rev() {
             let sources = std::mem::take(&mut self.sources[*switch]);
             if let Some(step) = self.steps[*switch] {

@@ -1,15 +1,11 @@
-//! Shared parts of topologies: limits of their parameters, and hosts at switches.
-
 use super::{host_name, port_number};
 use crate::{FabricBuilder, FabricError, LinkKind, NodeHandle};
 
-/// Most ports of a switch.
 pub(super) const MOST_PORTS: usize = 254;
 
-/// Most switches and hosts of a fabric: what fits into the memory of a large machine.
+/// Nodes that fit into a large machine's memory.
 const MOST_NODES: usize = 1 << 22;
 
-/// A parameter of a generator, for errors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parameter {
     pub(super) generator: &'static str,
@@ -17,7 +13,6 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
-    /// Returns an error with the value's fault and a valid value.
     pub(super) fn bad(self, problem: impl Into<String>, hint: impl Into<String>) -> FabricError {
         FabricError::BadParameter {
             generator: self.generator,
@@ -27,7 +22,6 @@ impl Parameter {
         }
     }
 
-    /// Checks that a number is positive.
     pub(super) fn positive(self, value: usize) -> Result<(), FabricError> {
         match value {
             0 => Err(self.bad(format!("{} is 0", self.key), "write 1 or more")),
@@ -35,7 +29,7 @@ impl Parameter {
         }
     }
 
-    /// Checks that a switch can have as many ports, which `fixed` others take a part of.
+    /// `fixed` ports are taken otherwise.
     pub(super) fn ports(self, own: Option<usize>, fixed: usize) -> Result<usize, FabricError> {
         match own.map(|own| own.saturating_add(fixed)) {
             Some(ports) if ports <= MOST_PORTS => Ok(ports),
@@ -53,7 +47,7 @@ impl Parameter {
         }
     }
 
-    /// Checks that a fabric can have as many nodes, `None` being more than can be counted.
+    /// `None` is more than can be counted.
     pub(super) fn nodes(self, nodes: Option<usize>) -> Result<(), FabricError> {
         let problem = match nodes {
             Some(..=MOST_NODES) => return Ok(()),
@@ -64,13 +58,12 @@ impl Parameter {
     }
 }
 
-/// The product, `None` if it is more than can be counted.
 pub(super) fn product(factors: &[usize]) -> Option<usize> {
     let mut factors = factors.iter();
     factors.try_fold(1_usize, |product, factor| product.checked_mul(*factor))
 }
 
-/// Adds the hosts of switches that have equally many, on ports 1 and up, numbered switch by switch.
+/// Adds equally many hosts per switch, on ports 1 and up, switch by switch.
 pub(super) fn attach_hosts(
     builder: &mut FabricBuilder,
     generator: &'static str,

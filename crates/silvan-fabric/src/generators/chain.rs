@@ -1,5 +1,3 @@
-//! Switches in a row.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

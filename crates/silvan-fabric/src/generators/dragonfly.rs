@@ -1,5 +1,3 @@
-//! Dragonflies.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::SwitchId;
@@ -45,7 +43,6 @@ pub struct Dragonfly {
 }
 
 impl Dragonfly {
-    /// Returns the groups and their global ports.
     fn as_groups(&self) -> Groups {
         let most = product(&[self.switches_per_group, self.global_per_switch]);
         Groups {

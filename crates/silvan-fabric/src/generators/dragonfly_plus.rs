@@ -1,5 +1,3 @@
-//! Dragonflies whose groups are leaves and spines.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{IdVec, PortId, SwitchId};
@@ -47,7 +45,6 @@ pub struct DragonflyPlus {
 }
 
 impl DragonflyPlus {
-    /// Returns the groups and the global ports of their spines.
     fn as_groups(&self) -> Groups {
         let most = product(&[self.spines_per_group, self.global_per_spine]);
         Groups {

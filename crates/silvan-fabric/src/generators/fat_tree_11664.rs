@@ -1,5 +1,3 @@
-//! The largest three-level fat tree of 36-port crossbars.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

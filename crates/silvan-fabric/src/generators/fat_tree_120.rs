@@ -1,5 +1,3 @@
-//! The fat tree of 120 hosts of pft2021.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,3 @@
-//! The fat tree of 648 hosts of gran2012.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,12 +1,8 @@
-//! Switches at the points of a grid with fully connected rows: a HyperX.
-
 use silvan_core::{PortNumber, SwitchId};
 
-/// A grid in which each switch has a cable, or several, to every other switch of its rows.
+/// A grid with one or several cables between all switches of a row.
 ///
-/// # Ports
-///
-/// Hosts are on ports 1 to h. The ports to the first row follow, in the order of its switches, then those of the second.
+/// Hosts are on ports 1 to h, then come the first row's switches in order, then the second's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullRows {
     /// Switches along each dimension.
@@ -18,19 +14,17 @@ pub struct FullRows {
 }
 
 impl FullRows {
-    /// The switch's place along a dimension, from 0.
+    /// From 0.
     pub(crate) fn coordinate(&self, switch: SwitchId, dimension: usize) -> usize {
         let stride: usize = self.sizes[..dimension].iter().product();
         switch.index() / stride % self.sizes[dimension]
     }
 
-    /// Cables between two switches of a row.
     pub(super) fn cables_along(&self, dimension: usize) -> usize {
         self.cables.get(dimension).copied().unwrap_or(1)
     }
 
-    /// The port towards the right coordinate in the first dimension in which two switches differ; `None` at the end. Of
-    /// parallel cables a destination has one by its index.
+    /// Port towards the first differing coordinate; `None` at the end. The index selects a parallel cable.
     pub(crate) fn port_towards(
         &self,
         from: SwitchId,

@@ -1,18 +1,14 @@
-//! Finite fields.
-
-/// The field of q elements; q is a power of a prime p. An element is a polynomial over the integers modulo p, written
-/// as the number whose digits in base p are its coefficients: 0 and 1 are zero and one.
+/// The field of q elements, a power of a prime p. An element is a polynomial modulo p: the coefficients are its digits
+/// in base p.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     prime: usize,
-    /// Powers of a primitive element, from its 0th.
     powers: Vec<usize>,
-    /// The exponent of each element but 0.
+    /// By element except 0.
     exponents: Vec<usize>,
 }
 
 impl Field {
-    /// The field of `q` elements, `None` if `q` is no power of a prime.
     pub(super) fn new(q: usize) -> Option<Self> {
         let prime = (2..=q).find(|divisor| q % divisor == 0)?;
         let mut degree = 0;
@@ -24,7 +20,7 @@ impl Field {
         if rest != 1 {
             return None;
         }
-        // Multiplication by the primitive element: of the prime field a number, else x with x^degree replaced by `low`.
+        // Multiplication by the primitive element: a number in a prime field, else x with x^degree replaced by `low`.
         let powers = (1..q).find_map(|candidate| {
             let next = |element: usize| match degree {
                 1 => element * candidate % prime,
@@ -47,12 +43,10 @@ impl Field {
         })
     }
 
-    /// The number of elements.
     pub(super) fn size(&self) -> usize {
         self.powers.len() + 1
     }
 
-    /// A power of the primitive element.
     pub(super) fn power(&self, exponent: usize) -> usize {
         self.powers[exponent % self.powers.len()]
     }
@@ -73,7 +67,7 @@ impl Field {
     }
 }
 
-/// All elements but 0 as 1, next(1), ...; `None` if these are not all.
+/// All elements except 0 as 1, next(1), ...; `None` if some are missing.
 fn primitive(q: usize, next: impl Fn(usize) -> usize) -> Option<Vec<usize>> {
     let mut powers = vec![1];
     loop {
@@ -87,7 +81,6 @@ fn primitive(q: usize, next: impl Fn(usize) -> usize) -> Option<Vec<usize>> {
     }
 }
 
-/// The sum of polynomials, digit by digit.
 fn sum(prime: usize, a: usize, b: usize) -> usize {
     match (a, b) {
         (0, other) | (other, 0) => other,
@@ -95,7 +88,6 @@ fn sum(prime: usize, a: usize, b: usize) -> usize {
     }
 }
 
-/// A polynomial times a number, digit by digit.
 fn scaled(prime: usize, a: usize, factor: usize) -> usize {
     match a {
         0 => 0,

@@ -1,5 +1,3 @@
-//! The trait of a topology.
-
 use silvan_core::{IdVec, PortId, SwitchId};
 
 use super::{FullRows, Grid};
@@ -10,11 +8,8 @@ use crate::{Fabric, FabricError, LinkKind};
 
 /// A topology with its parameters.
 pub trait Generator {
-    /// Builds the fabric; all cables are of the kind `link` unless the topology has its own.
-    ///
-    /// # Errors
-    ///
-    /// A parameter is out of its range, a switch would have more than 254 ports, or there are more nodes than LIDs.
+    /// Builds the fabric with cables like `link` or the topology's own; fails for a parameter out of range, more than
+    /// 254 ports, or too few LIDs.
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError>;
 
     /// Returns the routing of scenarios that name none.
@@ -29,14 +24,12 @@ pub trait Generator {
         substitute.unwrap_or(default)
     }
 
-    /// The coordinates of the switches, if they are at the points of a grid: dimension-order routing and the
-    /// datelines of a torus follow them.
+    /// Coordinates in a grid, for dimension-order routing and datelines.
     fn grid(&self) -> Option<Grid> {
         None
     }
 
-    /// The coordinates of the switches, if they are at the points of a grid with fully connected rows: dimension-order
-    /// routing follows them.
+    /// Coordinates in a grid with fully connected rows, for dimension-order routing.
     fn full_rows(&self) -> Option<FullRows> {
         None
     }
@@ -46,9 +39,8 @@ pub trait Generator {
         None
     }
 
-    /// The kind of the cable out of each port, for [`LaneSteps`](crate::routing::LaneSteps). A path on which kinds
-    /// increase needs one lane. With groups, cables inside them are of kind 1 and others of kind 2; elsewhere all
-    /// are of one kind, unless the topology has its own.
+    /// The kind of the cable out of each port, for [`LaneSteps`](crate::routing::LaneSteps): increasing kinds need one
+    /// lane. Inside groups it is 1, between them 2, elsewhere one kind.
     fn cable_kinds(&self, fabric: &Fabric) -> IdVec<PortId, u8> {
         match self.group(SwitchId::new(0)) {
             Some(_) => kinds_between(fabric, |from, to| {

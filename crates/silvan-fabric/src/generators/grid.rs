@@ -1,26 +1,18 @@
-//! Switches at the points of a grid: what a mesh and a torus have in common.
-
 use silvan_core::{PortNumber, SwitchId};
 
 use super::attached::{Parameter, attach_hosts, product};
 use super::{Mesh, Torus};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind};
 
-/// Switches at the points of a grid, each cabled to its neighbours in every dimension: a mesh or a torus.
+/// Switches at the points of a grid, cabled to their neighbours: a mesh, or a torus, which joins the ends of rows
+/// (k-ary n-cube: W. J. Dally, Performance analysis of k-ary n-cube interconnection networks, IEEE Transactions on
+/// Computers 39(6), 1990).
 ///
-/// A torus joins the ends of every row. With equal sizes it is a k-ary n-cube (W. J. Dally, Performance analysis of
-/// k-ary n-cube interconnection networks, IEEE Transactions on Computers 39(6), 1990).
-///
-/// # Ports
-///
-/// Hosts are on ports 1 to h. In dimension d, counted from 0, the neighbour before the switch is on port h + 2d + 1,
-/// the neighbour after it on port h + 2d + 2. At the edge of a mesh such a port is empty. Names of switches are
-/// coordinates: `switch-2-0` is the third of the first row. The first dimension varies fastest in the order of switches
-/// and hosts.
+/// Hosts are on ports 1 to h; in dimension d, from 0, the neighbour before is on port h + 2d + 1, the one after on h +
+/// 2d + 2. `switch-2-0` is the third of the first row; the first dimension varies fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
-    /// Switches along each dimension: at least 3 in a torus, where two would be joined by two
-    /// cables, and at least 1 in a mesh.
+    /// Switches along each dimension, at least 3 in a torus, 1 in a mesh.
     pub sizes: Vec<usize>,
     /// True if the ends of each row are joined.
     pub wraps: bool,
@@ -28,22 +20,14 @@ pub struct Grid {
     pub hosts_per_switch: usize,
 }
 
-/// Direction along a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// Towards lower coordinates.
     Down,
-    /// Towards higher coordinates.
     Up,
 }
 
 impl Grid {
-    /// Builds the fabric.
-    ///
-    /// # Errors
-    ///
-    /// If there is no dimension, a size is too small, a switch has no host or more than 254 ports,
-    /// or there are too few LIDs.
+    /// Builds the fabric, or names a missing dimension, a small size, missing hosts, too many ports or too few LIDs.
     pub fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         self.validate()?;
         let count = self.switch_count();
@@ -108,7 +92,6 @@ impl Grid {
         switch.index() / self.stride(dimension) % self.sizes[dimension]
     }
 
-    /// Switches between one and its neighbour in a dimension, in the order of switches.
     fn stride(&self, dimension: usize) -> usize {
         self.sizes[..dimension].iter().product()
     }
@@ -122,13 +105,13 @@ impl Grid {
         PortNumber::new((self.hosts_per_switch + 2 * dimension + side) as u8)
     }
 
-    /// The dimension that a port leads along, `None` for a host's port.
+    /// `None` for a host's port.
     pub(crate) fn dimension_of(&self, port: PortNumber) -> Option<usize> {
         let beyond = usize::from(port.as_u8()).checked_sub(self.hosts_per_switch + 1)?;
         Some(beyond / 2)
     }
 
-    /// The neighbour of the `index`th switch, `None` at the edge of a mesh.
+    /// `None` at the edge of a mesh.
     pub(crate) fn neighbour(
         &self,
         index: usize,
@@ -148,7 +131,6 @@ impl Grid {
         Some(index - at * stride + next * stride)
     }
 
-    /// `switch-2-0`
     fn switch_name(&self, index: usize) -> String {
         let switch = SwitchId::new(index);
         (0..self.sizes.len()).fold("switch".to_owned(), |name, dimension| {

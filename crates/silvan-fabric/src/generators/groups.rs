@@ -1,5 +1,3 @@
-//! Groups of switches that are joined by global cables: what dragonfly and dragonfly+ have in common.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +24,7 @@ pub enum GlobalWiring {
 }
 
 impl GlobalWiring {
-    /// The group and the global port there that a port leads to, both counted within one run.
+    /// Group and global port at the far end, in one run.
     pub(crate) fn far_end(self, groups: usize, group: usize, port: usize) -> (usize, usize) {
         match self {
             Self::PalmTree => ((group + groups - port - 1) % groups, groups - 2 - port),
@@ -36,21 +34,17 @@ impl GlobalWiring {
     }
 }
 
-/// Groups with the same number of global ports.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Groups {
     pub(super) generator: &'static str,
     pub(super) groups: usize,
-    /// Switches of a group that have global ports.
     pub(super) switches: usize,
-    /// Global ports of each of them.
     pub(super) global: usize,
     pub(super) wiring: GlobalWiring,
 }
 
 impl Groups {
-    /// Checks that there are two groups or more, and a global port for each other group. `of_ports` is the key of the
-    /// number of global ports of a switch.
+    /// `of_ports` is the key of the number of global ports of a switch.
     pub(super) fn validate(self, of_ports: &'static str) -> Result<(), FabricError> {
         let of = |key| Parameter {
             generator: self.generator,
@@ -70,13 +64,11 @@ impl Groups {
         Ok(())
     }
 
-    /// Cables between each pair of groups: as many as all pairs can have.
     pub(super) fn cables_per_pair(self) -> usize {
         self.switches * self.global / (self.groups - 1)
     }
 
-    /// Plugs in the global cables. `switches` are those with global ports, group by group, whose global ports are the
-    /// ones after `first_port`.
+    /// Global ports follow `first_port` on `switches`, group by group.
     pub(super) fn connect(
         self,
         builder: &mut FabricBuilder,

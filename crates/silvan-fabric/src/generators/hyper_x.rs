@@ -1,5 +1,3 @@
-//! HyperX: grids whose rows are fully connected.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{IdVec, PortId};
@@ -44,7 +42,6 @@ impl HyperX {
         }
     }
 
-    /// Ports of a switch towards the rows of the dimensions before one.
     fn ports_before(&self, dimension: usize) -> Option<usize> {
         let full = self.as_rows();
         let rows = self.sizes[..dimension].iter().enumerate();
@@ -97,7 +94,7 @@ impl Generator for HyperX {
         Some(self.as_rows())
     }
 
-    /// The dimension, counted from 1.
+    /// The dimension, from 1.
     fn cable_kinds(&self, fabric: &Fabric) -> IdVec<PortId, u8> {
         kinds_between(fabric, |from, to| {
             let (mut here, mut there) = (from.index(), to.index());
@@ -149,7 +146,6 @@ impl Generator for HyperX {
 }
 
 impl HyperX {
-    /// `switch-2-0`
     fn switch_name(&self, index: usize) -> String {
         let mut rest = index;
         self.sizes.iter().fold("switch".to_owned(), |name, size| {

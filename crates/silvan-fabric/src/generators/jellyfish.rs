@@ -1,5 +1,3 @@
-//! Jellyfish: random regular graphs.
-
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use schemars::JsonSchema;
@@ -10,7 +8,7 @@ use super::{Generator, port_number, switch_name};
 use crate::routing::{LayeredMinHop, Routing};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
-/// Random graphs that are drawn until one is connected; with three cables at each switch nearly all are.
+/// Draws until a graph is connected; with three cables per switch nearly all are.
 const DRAWS: usize = 100;
 
 /// A Jellyfish: switches with the same number of cables to other switches, chosen at random.
@@ -110,25 +108,23 @@ impl Generator for Jellyfish {
     }
 }
 
-/// A graph without parallel edges.
+/// Without parallel edges.
 struct RandomGraph {
     neighbours: Vec<Vec<usize>>,
 }
 
 impl RandomGraph {
-    /// A random graph in which all nodes have as many neighbours, one of them one less if that is odd; `None` if a
-    /// free port finds no place.
+    /// A regular random graph, one degree less at one node if odd; `None` if a free port finds no place.
     fn draw(nodes: usize, degree: usize, draws: &mut impl RngCore) -> Option<Self> {
         let mut graph = Self {
             neighbours: vec![Vec::with_capacity(degree); nodes],
         };
-        // Nodes with free ports.
         let mut open: Vec<usize> = (0..nodes).collect();
         while let Some((a, b)) = graph.pair(&open, draws) {
             graph.join(a, b);
             open.retain(|&node| graph.neighbours[node].len() < degree);
         }
-        // The remaining nodes are neighbours of each other, or a single node.
+        // The remaining nodes are neighbours, or a single node.
         let free = |node: usize| degree - graph.neighbours[node].len();
         let ports: Vec<usize> = { open }
             .into_iter()
@@ -140,7 +136,6 @@ impl RandomGraph {
         Some(graph)
     }
 
-    /// Two random nodes of `open` that are no neighbours, `None` if there are none.
     fn pair(&self, open: &[usize], draws: &mut impl RngCore) -> Option<(usize, usize)> {
         const TRIES: usize = 32;
         let fits = |a: usize, b: usize| a != b && !self.neighbours[a].contains(&b);
@@ -163,8 +158,7 @@ impl RandomGraph {
         self.neighbours[b].push(a);
     }
 
-    /// Cuts a random edge and leads one of its ends to `a`, the other to `b`, which may be the same node; `None` if
-    /// every edge would have a parallel one then.
+    /// Cuts a random edge for `a` and `b`, which may be equal; `None` if that would make parallel edges.
     fn insert(&mut self, a: usize, b: usize, draws: &mut impl RngCore) -> Option<()> {
         let is_far =
             |node: usize, other: usize| node != other && !self.neighbours[node].contains(&other);
@@ -196,7 +190,6 @@ impl RandomGraph {
         reached.iter().all(|reached| *reached)
     }
 
-    /// The neighbours of each node in order.
     fn sorted(mut self) -> Vec<Vec<usize>> {
         self.neighbours
             .iter_mut()
@@ -205,7 +198,6 @@ impl RandomGraph {
     }
 }
 
-/// A random number below `count`.
 fn below(count: usize, draws: &mut impl RngCore) -> usize {
     ((u128::from(draws.next_u64()) * count as u128) >> 64) as usize
 }

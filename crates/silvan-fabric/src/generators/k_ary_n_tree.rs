@@ -1,5 +1,3 @@
-//! k-ary n-trees.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,3 @@
-//! Leaves and spines, which may differ from each other.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +26,7 @@ pub struct LeafSpine {
 }
 
 impl LeafSpine {
-    /// The number of hosts.
+    /// Returns the number of hosts.
     fn validate(&self) -> Result<usize, FabricError> {
         let of = |key| Parameter {
             generator: Self::NAME,

@@ -1,5 +1,3 @@
-//! Meshes of any number of dimensions.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,8 @@
 //! Generators of fabrics: a few parameters in, real port numbers, LIDs, GUIDs and names out.
 //!
-//! Hosts are numbered switch by switch, so that the hosts of one switch are consecutive. A switch's hosts are on its
-//! ports 1, 2, ...; cables to other switches follow.
-//!
-//! A topology is a module and a line in the list at the end of this file. The module has a struct with keys, defaults
-//! and documentation, which implements [`Generator`]. Scenario keys (`fabric.generator = "NAME"`), JSON schema and
-//! reference follow. The guide's page "How to add a topology" adds a topology.
+//! Hosts are numbered switch by switch and are on ports 1, 2, ...; cables to other switches follow. A topology is a
+//! module, whose keys implement [`Generator`], and a line at the end of this file. The guide's page "How to add a
+//! topology" adds one.
 //!
 //! ```
 //! use silvan_fabric::generators::{Kind, Topology};
@@ -37,23 +34,21 @@ use silvan_core::{IdVec, PortId, SwitchId};
 use crate::routing::Routing;
 use crate::{Fabric, FabricError, LinkKind};
 
-/// Name of the `index`th of `count` things: `stem-03`, counted from 0, all equally wide.
+/// `stem-03`: counted from 0, all equally wide.
 fn numbered(stem: &str, index: usize, count: usize, least_digits: usize) -> String {
     let digits = (count.max(1) - 1).max(1).ilog10() as usize + 1;
     format!("{stem}-{index:0width$}", width = digits.max(least_digits))
 }
 
-/// Name of the `index`th of `count` hosts.
 fn host_name(index: usize, count: usize) -> String {
     numbered("host", index, count, 4)
 }
 
-/// Name of the `index`th of `count` switches of one kind.
 fn switch_name(stem: &str, index: usize, count: usize) -> String {
     numbered(stem, index, count, 2)
 }
 
-/// A port number that the builder checks against the node's ports.
+/// The builder checks it against the node's ports.
 fn port_number(number: usize, generator: &'static str) -> Result<u8, FabricError> {
     let parameter = Parameter {
         generator,
@@ -201,7 +196,6 @@ impl Generator for Topology {
 }
 
 impl Default for Topology {
-    /// Returns the topology of a scenario without a fabric.
     fn default() -> Self {
         Self::SingleSwitch(SingleSwitch::default())
     }

@@ -1,5 +1,3 @@
-//! Servers of GPUs with a leaf per rail.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Rate, Span};
@@ -113,7 +111,7 @@ impl RailOptimised {
         of("servers").nodes(nodes.and_then(|nodes| nodes.checked_add(self.spines)))
     }
 
-    /// The leaves, pod by pod and rail by rail.
+    /// Pod by pod and rail by rail.
     fn add_leaves(&self, builder: &mut FabricBuilder) -> Result<Vec<NodeHandle>, FabricError> {
         let (pods, rails) = (self.pods(), self.gpus_per_server);
         let ports = self.servers_per_pod() + self.spines * self.cables_per_spine;

@@ -1,5 +1,3 @@
-//! Switches in a ring.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,7 @@
-//! Switches in a row, before their ends are cabled.
-
 use super::attached::{Parameter, attach_hosts};
 use super::{port_number, switch_name};
 use crate::{FabricBuilder, FabricError, LinkKind, NodeHandle};
 
-/// Switches in a row, each with the same number of hosts: what a single switch, a chain and a ring have in
-/// common.
 pub(super) struct Row {
     pub(super) generator: &'static str,
     pub(super) switches: usize,

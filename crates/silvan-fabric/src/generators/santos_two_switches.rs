@@ -1,5 +1,3 @@
-//! The two switches of santos2003.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::Length;
@@ -26,7 +24,7 @@ pub struct SantosTwoSwitches {
 }
 
 impl SantosTwoSwitches {
-    /// The paper's links: 4x SDR, which is 1 GB/s of data, here of 2 m.
+    /// The paper's links: 4x SDR, 1 GB/s of data, here of 2 m.
     pub const LINK: LinkKind = LinkKind::new(Width::X4, Speed::Sdr, Length::from_mm(2_000));
 }
 
@@ -37,7 +35,7 @@ impl Generator for SantosTwoSwitches {
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         let mut builder = FabricBuilder::new();
-        // The flows' sources, the named hosts and the cable between the switches.
+        // Sources of the flows, named hosts, and the cable between the switches.
         let a = builder.add_switch("A", self.remote.saturating_add(2))?;
         let b = builder.add_switch("B", self.local.saturating_add(3))?;
 

@@ -1,5 +1,3 @@
-//! One switch.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

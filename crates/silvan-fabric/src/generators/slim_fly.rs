@@ -1,5 +1,3 @@
-//! Slim Fly: nearly the most switches with two cables between any two.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +40,7 @@ pub struct SlimFly {
     pub global_link: Cable,
 }
 
-/// The sets X and X' as elements of the field, in order.
+/// The sets X and X', in order.
 fn generators(field: &Field) -> [Vec<usize>; 2] {
     let q = field.size();
     let w = q.div_ceil(4);

@@ -1,5 +1,3 @@
-//! Tori of any number of dimensions.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -16,7 +16,7 @@ use super::Generator;
 use crate::routing::{MinHop, Routing};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind, Speed, Width};
 
-/// Length of the cables where a paper states none: short copper within a rack.
+/// Short copper within a rack, where a paper states no length.
 const RACK_CABLE: Length = Length::from_mm(2_000);
 
 /// The testbed of mizero2017, section 4.1 and Fig. 2: six hosts on two switches.
@@ -29,10 +29,10 @@ const RACK_CABLE: Length = Length::from_mm(2_000);
 pub struct TwoSwitchTestbed {}
 
 impl TwoSwitchTestbed {
-    /// Cables of the hosts: 4x SDR, 8 Gbit/s of data.
+    /// 4x SDR, 8 Gbit/s of data.
     pub const HOST_LINK: LinkKind = LinkKind::new(Width::X4, Speed::Sdr, RACK_CABLE);
 
-    /// The cable between the switches: 4x QDR, 32 Gbit/s of data.
+    /// 4x QDR, 32 Gbit/s of data.
     pub const TRUNK: LinkKind = LinkKind::new(Width::X4, Speed::Qdr, RACK_CABLE);
 }
 

@@ -1,5 +1,3 @@
-//! Extended generalised fat trees.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -122,12 +120,12 @@ impl Xgft {
         of("children").nodes(counts.sum::<Option<usize>>())
     }
 
-    /// Parents of a node of `level`; none at the top.
+    /// None at the top.
     fn parents_of(&self, level: usize) -> usize {
         self.parents.get(level).copied().unwrap_or(0)
     }
 
-    /// Number of nodes of `level`: m_(l+1) ... m_h w_1 ... w_l.
+    /// m_(l+1) ... m_h w_1 ... w_l.
     fn checked_nodes_at(&self, level: usize) -> Option<usize> {
         self.children[level..]
             .iter()
@@ -139,15 +137,13 @@ impl Xgft {
         self.children[level..].iter().product::<usize>() * self.roots_at(level)
     }
 
-    /// Parallel roots of one subtree whose highest level is `level`: w_1 ... w_l.
+    /// Parallel roots of a subtree up to `level`: w_1 ... w_l.
     fn roots_at(&self, level: usize) -> usize {
         self.parents[..level].iter().product()
     }
 
-    /// Returns the parent behind the cable `up` of node `index` of `level`, and the node's place
-    /// among that parent's children. Index of a node: its a digits as one number (a_(l+1) least
-    /// significant) times the number of parallel roots, plus its b digits as one number (b_1 least
-    /// significant).
+    /// The parent behind cable `up`, and the child's place there. A node's index is its a digits as a number (a_(l+1)
+    /// least significant) times the parallel roots, plus its b digits (b_1 least significant).
     fn parent(&self, level: usize, index: usize, up: usize) -> (usize, usize) {
         let roots = self.roots_at(level);
         let (subtree, root) = (index / roots, index % roots);

@@ -1,5 +1,3 @@
-//! Assembly of a fabric from records of any file: cables matched, adapters split into hosts, names made unique.
-
 use std::collections::HashMap;
 
 use silvan_core::{DeviceId, Guid, Lid, PortNumber};
@@ -9,10 +7,8 @@ use crate::import::{
 };
 use crate::{Speed, Width};
 
-/// Kind of a node in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
-    /// Forwards.
     Switch,
     /// Packets start and end here.
     Adapter,
@@ -20,13 +16,10 @@ pub(crate) enum RecordKind {
     Router,
 }
 
-/// A node as a file describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub kind: RecordKind,
-    /// Identifier of the record in other records; unique.
     pub id: String,
-    /// Name of the node for people.
     pub name: String,
     pub guid: Option<Guid>,
     pub device: Option<DeviceId>,
@@ -36,41 +29,36 @@ pub(crate) struct Record {
     pub ports: Vec<RecordPort>,
 }
 
-/// A cabled port as a file describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordPort {
     pub number: u8,
     pub guid: Option<Guid>,
-    /// LID of an adapter's port.
+    /// Of an adapter's port.
     pub lid: Option<Lid>,
-    /// Id of the node at the other end.
     pub peer: String,
     pub peer_port: u8,
     pub width: Option<Width>,
     pub speed: Option<Speed>,
-    /// The file has a place for width and speed, and one of them is not in it.
+    /// Width or speed is missing although the file has a place for it.
     pub lacks_rate: bool,
     pub line: usize,
 }
 
-/// The GUIDs of adapters that the file gives none: a locally administered identifier other than that of generated
-/// GUIDs, then the position of the record.
+/// Generated adapter GUIDs: locally administered, other than generated node GUIDs, by position of the record.
 const ADAPTER_GUID: u64 = 0x02_53_57 << 40;
 
-/// A port by the position of its record and its number there.
 type End = (usize, u8);
 
-/// A cable between ports of records.
 struct Cable {
     ends: [End; 2],
     width: Option<Width>,
     speed: Option<Speed>,
-    /// The first end whose width or speed is missing.
+    /// First end without width or speed.
     lacking: Option<String>,
     line: usize,
 }
 
-/// Makes a fabric of records; `warnings` are those of the lines.
+/// `warnings` are those of the lines.
 pub(crate) fn assemble(
     records: Vec<Record>,
     mut warnings: Vec<ImportWarning>,
@@ -134,7 +122,7 @@ fn index(records: &[Record]) -> Result<HashMap<&str, usize>, ImportError> {
     Ok(by_id)
 }
 
-/// Every cable once, in the order in which the file first lists it.
+/// In the order of first mention.
 fn match_cables(
     records: &[Record],
     by_id: &HashMap<&str, usize>,
@@ -183,7 +171,7 @@ fn match_cables(
                         line: port.line,
                     });
                 }
-                // The cable is listed a second time, from its other end.
+                // Second mention, from the other end.
                 [Some(first), Some(second)]
                     if first == second && cables[first].ends[0] == ends[1] =>
                 {
@@ -231,7 +219,7 @@ fn check_ends(records: &[Record], ends: [End; 2], line: usize) -> Result<(), Imp
     Ok(())
 }
 
-/// Completes a cable from its second mention. If the ends differ, the link runs at the lower width and speed.
+/// The link runs at the lower width and speed of its ends.
 fn complete(cable: &mut Cable, port: &RecordPort, id: &str) -> Option<ImportWarning> {
     let lower_width = lower(cable.width, port.width);
     let lower_speed = lower(cable.speed, port.speed);
@@ -256,7 +244,6 @@ fn complete(cable: &mut Cable, port: &RecordPort, id: &str) -> Option<ImportWarn
     warning
 }
 
-/// The lower of two values, or the one that is given.
 fn lower<T: Ord + Copy>(first: Option<T>, second: Option<T>) -> Option<T> {
     match (first, second) {
         (Some(first), Some(second)) => Some(first.min(second)),
@@ -264,7 +251,7 @@ fn lower<T: Ord + Copy>(first: Option<T>, second: Option<T>) -> Option<T> {
     }
 }
 
-/// Makes a node per switch and per cabled adapter port, with the positions of ends; switches are under port 0.
+/// One node per switch and cabled adapter port, with the positions of ends; switches are under port 0.
 fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashMap<End, usize>) {
     let mut cabled: Vec<Vec<u8>> = vec![Vec::new(); records.len()];
     for (position, number) in cables.iter().flat_map(|cable| cable.ends) {
@@ -290,7 +277,7 @@ fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashM
             continue;
         }
         cabled[position].sort_unstable();
-        // Ports of an adapter share its GUID; net files of ibsim may have none.
+        // Ports of an adapter share its GUID; net files may have none.
         let is_split = cabled[position].len() > 1;
         let guid = record.guid.or_else(|| {
             let has_port_guids = record.ports.iter().any(|port| port.guid.is_some());
@@ -322,7 +309,6 @@ fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashM
     (make_names_unique(nodes), positions)
 }
 
-/// Names that several nodes have get behind them what tells the nodes apart.
 fn make_names_unique(nodes: Vec<(ImportedNode, &str)>) -> Vec<ImportedNode> {
     let mut count: HashMap<String, usize> = HashMap::with_capacity(nodes.len());
     for (node, _) in &nodes {

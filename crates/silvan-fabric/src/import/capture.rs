@@ -1,10 +1,8 @@
-//! Text around the output of a tool: marks and escapes of terminals, prompts, headers of recorders, other tools.
-
 use std::borrow::Cow;
 
 use crate::import::{ImportError, ImportWarning};
 
-/// Starts of the lines of terminal recorders and logins.
+/// Lines of terminal recorders and logins.
 const RECORDERS: [&str; 6] = [
     "Script started on ",
     "Script done on ",
@@ -14,7 +12,7 @@ const RECORDERS: [&str; 6] = [
     "=~=~=",
 ];
 
-/// Text of a tool, and the tool. The first that occurs in a line counts.
+/// Text of a tool; the first in a line counts.
 const TOOLS: [(&str, &str); 16] = [
     ("==(", "iblinkinfo"),
     ("# Port counters:", "perfquery"),
@@ -34,7 +32,7 @@ const TOOLS: [(&str, &str); 16] = [
     ("{ SW Ports:", "ibdiagnet (lst)"),
 ];
 
-/// The text without a byte order mark and without escape sequences of terminals. Lines keep their numbers.
+/// Without byte order mark and escape sequences. Lines keep their numbers.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.contains('\x1b') {
@@ -50,7 +48,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// Bytes of a sequence behind its escape character, at most to the end of the line.
+/// Length of a sequence after its escape character, up to the end of the line.
 fn escape_length(text: &str) -> usize {
     let line = text.find('\n').unwrap_or(text.len());
     let end = match text.chars().next() {
@@ -71,7 +69,6 @@ fn escape_length(text: &str) -> usize {
     end.unwrap_or(line).min(line)
 }
 
-/// Returns true for lines that a recorder, a login or a shell's prompt has added.
 pub(crate) fn is_of_terminal(line: &str) -> bool {
     let line = line.trim();
     if RECORDERS.iter().any(|start| line.starts_with(start)) {
@@ -111,7 +108,6 @@ fn is_prompt(line: &str) -> bool {
     })
 }
 
-/// Names a line as left out; `what` is its kind.
 pub(crate) fn left_out(what: &str, line: &str, number: usize) -> ImportWarning {
     let line = line.trim();
     let cut = line.char_indices().nth(60).map(|(end, _)| &line[..end]);
@@ -124,7 +120,7 @@ pub(crate) fn left_out(what: &str, line: &str, number: usize) -> ImportWarning {
     }
 }
 
-/// The tool whose output a text is, if it is not ibnetdiscover's.
+/// Another tool than ibnetdiscover.
 fn other_tool(text: &str) -> Option<(usize, &'static str)> {
     text.lines().zip(1..).find_map(|(line, number)| {
         let line = line.trim_start();
@@ -144,7 +140,7 @@ fn other_tool(text: &str) -> Option<(usize, &'static str)> {
     })
 }
 
-/// The error, or that the text is of another tool. `wanted` is what to give.
+/// The error, or that the text is of another tool than `wanted`.
 pub(crate) fn or_other_tool(error: ImportError, text: &str, wanted: &str) -> ImportError {
     match other_tool(text) {
         Some((line, tool)) => ImportError::new(

@@ -1,5 +1,3 @@
-//! Faults and oddities of a file.
-
 use std::fmt;
 
 /// A fault of a file, its line and a hint. Nothing has been imported.
@@ -11,7 +9,7 @@ pub struct ImportError {
 }
 
 impl ImportError {
-    /// An error in a line, counted from 1; `None` if the file as such is wrong.
+    /// Lines count from 1; `None` for the whole file.
     pub(crate) fn new(
         line: impl Into<Option<usize>>,
         message: impl Into<String>,

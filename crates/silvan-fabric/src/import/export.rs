@@ -1,5 +1,3 @@
-//! A fabric as a net file of ibsim.
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -7,14 +5,12 @@ use silvan_core::{Guid, NodeId};
 
 use crate::{Fabric, Link, NodeKind, Speed, Width};
 
-/// The fabric as a net file that ibsim serves: GUIDs kept, hosts of one node GUID as one adapter.
+/// The fabric as a net file of ibsim, hosts of one node GUID as one adapter.
 ///
-/// ibsim knows speeds up to QDR, and gives LIDs only through a subnet manager; faster links are
-/// written as QDR. Its ids must not contain quotes, `#` or `@`, which become `_`.
+/// ibsim has speeds up to QDR, faster ones become QDR, and no LIDs; quotes, `#` and `@` in ids become `_`.
 pub fn ibsim_net(fabric: &Fabric) -> String {
     let mut net = String::new();
     let adapters = adapters(fabric);
-    // Writing to a string cannot fail.
     for switch in fabric.switch_ids() {
         let node = fabric.switch(switch);
         let _ = writeln!(net, "switchguid={:#x}", node.guid.as_u64());
@@ -39,7 +35,7 @@ pub fn ibsim_net(fabric: &Fabric) -> String {
     net
 }
 
-/// Hosts by the GUID of their adapter, in the order of their ports.
+/// By GUID of the adapter, in the order of ports.
 fn adapters(fabric: &Fabric) -> BTreeMap<Guid, Vec<NodeId>> {
     let mut adapters: BTreeMap<Guid, Vec<NodeId>> = BTreeMap::new();
     for host in fabric.host_ids() {
@@ -60,7 +56,6 @@ fn adapter_port(fabric: &Fabric, host: NodeId) -> u8 {
         .map_or(1, |port| port.as_u8())
 }
 
-/// The name of a host, without the port that tells it from others of its adapter.
 fn adapter_id(fabric: &Fabric, hosts: &[NodeId]) -> String {
     let [first, ..] = hosts else {
         return String::new();
@@ -102,7 +97,6 @@ fn write_ports(
     }
 }
 
-/// Speed and width by their bits.
 fn options(link: &Link) -> String {
     let speed = match link.kind.speed {
         Speed::Sdr => 1,

@@ -1,11 +1,5 @@
-//! Lists of GUIDs, as OpenSM reads them with `--root_guid_file` and `--cn_guid_file`.
-//!
-//! ```text
-//! # spines
-//! 0x0002c90200423e70 spine-1
-//!
-//! 0x0002c90200423e78 # spine-2
-//! ```
+//! Lists of GUIDs for OpenSM's `--root_guid_file` and `--cn_guid_file`: `0x0002c90200423e70 spine-1` or `... #
+//! spine-1`.
 
 use std::collections::HashMap;
 
@@ -14,11 +8,7 @@ use silvan_core::{Guid, HostId, SwitchId};
 use super::{ImportError, ImportWarning};
 use crate::Fabric;
 
-/// The switches of a list of node GUIDs, in its order, each once. GUIDs of no switch are left out, with a warning.
-///
-/// # Errors
-///
-/// A line that does not start with a GUID, or no GUID of a switch.
+/// The switches of a list of node GUIDs, each once, with a warning of others; a bad line or no switch is an error.
 pub fn root_switches(
     text: &str,
     fabric: &Fabric,
@@ -35,11 +25,7 @@ pub fn root_switches(
     )
 }
 
-/// The hosts of a list of port GUIDs, in its order, each once. GUIDs of no host's port are left out, with a warning.
-///
-/// # Errors
-///
-/// A line that does not start with a GUID, or no GUID of a host's port.
+/// The hosts of a list of port GUIDs, each once, with a warning of others; a bad line or no host is an error.
 pub fn compute_hosts(
     text: &str,
     fabric: &Fabric,

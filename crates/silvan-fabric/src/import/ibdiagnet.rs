@@ -1,14 +1,6 @@
-//! The database of ibdiagnet, `ibdiagnet2.db_csv`: sections of comma-separated values.
+//! The database of ibdiagnet, `ibdiagnet2.db_csv`: tables between `START_LINKS` and `END_LINKS`, and so on.
 //!
-//! ```text
-//! START_LINKS
-//! NodeGuid1,PortNum1,NodeGuid2,PortNum2
-//! 0x0002c90200423e70,1,0x0000000000100003,1
-//! END_LINKS
-//! ```
-//!
-//! `NODES` has names and kinds, `PORTS` the LIDs and what links run at and support, `LINKS` the cables. It has no
-//! forwarding tables.
+//! `NODES` has names and kinds, `PORTS` LIDs and rates, `LINKS` the cables; forwarding tables are missing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -36,11 +28,7 @@ impl<'t> DatabaseSection<'t> {
         text.lines().any(|line| is_mark(line, "START_", name))
     }
 
-    /// Reads the first section of a name; `None` if the text has none.
-    ///
-    /// # Errors
-    ///
-    /// [`ImportError`] if it has no end, or a row has more or fewer cells than there are columns.
+    /// The first section of a name, if any; an [`ImportError`] without an end, or for a row of other length.
     pub fn find(text: &'t str, name: &'static str) -> Result<Option<Self>, ImportError> {
         let mut lines = text
             .lines()
@@ -77,11 +65,7 @@ impl<'t> DatabaseSection<'t> {
         &self.columns
     }
 
-    /// Returns the position of a column; case does not matter.
-    ///
-    /// # Errors
-    ///
-    /// [`ImportError`] if there is no such column.
+    /// Returns the position of a column; case does not matter. Errors: [`ImportError`] if there is no such column.
     pub fn column(&self, name: &str) -> Result<usize, ImportError> {
         let is_it = |column: &&str| column.eq_ignore_ascii_case(name);
         self.columns.iter().position(is_it).ok_or_else(|| {
@@ -98,7 +82,7 @@ fn is_mark(line: &str, prefix: &str, name: &str) -> bool {
     line.trim_end().strip_prefix(prefix) == Some(name)
 }
 
-/// The cells of a line; commas between quotes belong to a cell.
+/// Commas between quotes belong to a cell.
 fn cells(line: &str) -> Vec<&str> {
     let mut is_quoted = false;
     let cells = line.split(|char| {
@@ -125,7 +109,6 @@ pub struct ImportedDatabase {
     pub supported: BTreeMap<(Guid, u8), (u64, u64)>,
 }
 
-/// A port in a line of `PORTS`.
 struct Port {
     guid: Option<Guid>,
     lid: Option<Lid>,
@@ -133,11 +116,7 @@ struct Port {
     speed: Option<Speed>,
 }
 
-/// Reads nodes and cables of `ibdiagnet2.db_csv`.
-///
-/// # Errors
-///
-/// [`ImportError`] if a section is missing or cut off, or sections contradict each other.
+/// Reads nodes and cables of `ibdiagnet2.db_csv`; an [`ImportError`] for missing, cut or contradictory sections.
 pub fn database(text: &str) -> Result<ImportedDatabase, ImportError> {
     let section = |name| {
         DatabaseSection::find(text, name)?.ok_or_else(|| {
@@ -151,7 +130,7 @@ pub fn database(text: &str) -> Result<ImportedDatabase, ImportError> {
         let own = positions[position];
         let of_switch = |number| ports.get(&(own, number)).and_then(|port| port.lid);
         if record.kind == RecordKind::Switch {
-            // All ports of a switch have its LID; port 0 is the one that it belongs to.
+            // All ports of a switch have port 0's LID.
             record.lid = of_switch(0).or_else(|| of_switch(1));
         }
     }
@@ -174,7 +153,6 @@ fn port_number(line: usize, cell: &str) -> Result<u8, ImportError> {
     cell.parse().map_err(|_| broken(line, "port number", cell))
 }
 
-/// Names and kinds, and the GUID of each.
 fn nodes(section: &DatabaseSection<'_>) -> Result<(Vec<Record>, Vec<Guid>), ImportError> {
     const SWITCH: &str = "2";
     let names = ["NodeDesc", "NumPorts", "NodeType", "NodeGUID"];
@@ -257,7 +235,6 @@ fn ports(section: &DatabaseSection<'_>) -> Result<(Ports, Supported), ImportErro
     Ok((ports, supported))
 }
 
-/// Adds each cable to the record of its first end.
 fn links(
     section: &DatabaseSection<'_>,
     records: &mut [Record],
@@ -322,9 +299,7 @@ fn width_of(code: u64) -> Option<Width> {
     })
 }
 
-/// LinkSpeedActive in the lowest byte, LinkSpeedExtActive in the next, LinkSpeedExtActive2 in the fourth, as
-/// ibdiagnet joins them. The third byte has FDR10, a speed of one
-/// vendor.
+/// LinkSpeedActive in the lowest byte, then LinkSpeedExtActive, FDR10 of one vendor, LinkSpeedExtActive2.
 fn speed_of(code: u64) -> Option<Speed> {
     Some(match code {
         1 => Speed::Sdr,

@@ -1,18 +1,12 @@
-//! Service levels of paths, behind the routes of a forwarding table.
-//!
-//! ```text
-//! 0x0003 004 : (Channel Adapter portguid 0x0000000000100001: 'node-1') sl 1 3:0 4:2
-//! ```
-//!
-//! Level 1 from the hosts of the switch, but 0 from the one at its port 3 and 2 from the one at port 4.
+//! Service levels of paths, behind the routes of a forwarding table: `... sl 1 3:0 4:2` is 1 from the switch's hosts, 0
+//! from the one at port 3, 2 from the one at port 4.
 
 use silvan_core::{HostId, PortNumber, Sl, SwitchId};
 
 use crate::Fabric;
 use crate::import::ImportError;
 
-/// The service levels behind the parentheses of a route: of paths from all hosts of the switch, then of
-/// those from single ones. Names may look like a level, but stand inside.
+/// Levels of all hosts of the switch, then of single hosts. Names inside the parentheses may look like a level.
 pub(crate) fn path_service_levels(
     line: &str,
     number: usize,

@@ -2,16 +2,13 @@
 //!
 //! ```text
 //! Unicast lids [0x0-0x7] of switch DR path slid 0; dlid 0; 0,35 guid 0x0002c90200423e71 (spine):
-//!   Lid  Out   Destination
-//!        Port     Info
+//! Lid  Out   Destination
 //! 0x0001 001 : (Channel Adapter portguid 0x0000000000100001: 'node-1')
 //! ```
 //!
-//! `silvan route` adds ` sl 1` after the parentheses if the subnet manager gives paths from hosts of the switch a
-//! service level other than 0. ` sl 1 3:0 4:2` has different levels for the hosts at ports 3 and 4.
-//!
-//! `opensm-lfts.dump` has `#` for `:`, `opensm.fdbs` has `dump_ucast_routes: Switch 0x...` above `0x0001 : 001  : 01
-//! : yes`. [SL to VL tables](crate::import::sl_to_vl) may be in the same file.
+//! `opensm-lfts.dump` has `#` for `:`, `opensm.fdbs` has `dump_ucast_routes: Switch 0x...` above `0x0001 : 001  : 01 :
+//! yes`. `silvan route` adds [levels](crate::import::levels), and [SL to VL tables](crate::import::sl_to_vl) may
+//! follow.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -36,7 +33,6 @@ pub struct ImportedRoutes {
     pub lanes: SlToVlTables,
 }
 
-/// All that a file says.
 #[derive(Default)]
 struct Given {
     tables: Vec<Table>,
@@ -45,25 +41,19 @@ struct Given {
     lanes: SlToVlTables,
 }
 
-/// The table of one switch in the file.
 struct Table {
     switch: SwitchId,
     /// LID in the file, port, line.
     routes: Vec<(Lid, PortNumber, usize)>,
-    /// LID in the file, and the service level of paths to it: from all hosts of the switch or one.
+    /// LID in the file, and level from all hosts of the switch or one.
     levels: Vec<(Lid, Option<HostId>, Sl)>,
 }
 
-/// Reads forwarding tables for a fabric, with service levels of paths and SL to VL tables of the same file.
+/// Reads forwarding tables, service levels of paths and SL to VL tables of one file.
 ///
-/// Switches and hosts are found by GUID, else by name. LIDs of a subnet manager may differ from those of the fabric.
-/// The node of such a LID is found by the port GUID next to it, by the switch that routes it to port 0, or by the
-/// switch that sends it straight to a host. LIDs without a node are left out; [`check`](crate::check::check) finds out
-/// if all hosts are connected.
-///
-/// # Errors
-///
-/// If a line cannot be understood, a table is for no node of the fabric, or a port has no cable.
+/// Nodes are found by GUID, else by name; a LID's node by the port GUID next to it, or by the switch that routes it to
+/// port 0 or straight to a host. Unknown LIDs are left out. A bad line, an unknown node or a port without a cable is an
+/// error.
 pub fn routes(text: &str, fabric: &Fabric) -> Result<ImportedRoutes, ImportError> {
     let given = parse(&clean(text), fabric)?;
     if given.tables.is_empty() {
@@ -140,7 +130,6 @@ fn levels(fabric: &Fabric, given: &Given, nodes: &BTreeMap<Lid, NodeId>) -> Path
     })
 }
 
-/// Section of the lines below a heading.
 #[derive(Clone, Copy)]
 enum Section {
     None,
@@ -171,7 +160,7 @@ fn parse(text: &str, fabric: &Fabric) -> Result<Given, ImportError> {
             section = Section::Table;
         } else if let Some((kind, heading)) = sl_to_vl::heading(line) {
             let what = "SL to VL tables";
-            // Scenarios leave aggregation nodes out.
+            // Scenarios omit aggregation nodes.
             if heading.name == Some(NodeKind::AGGREGATION_NAME) {
                 section = Section::None;
                 continue;
@@ -222,7 +211,6 @@ fn parse(text: &str, fabric: &Fabric) -> Result<Given, ImportError> {
     Ok(given)
 }
 
-/// Identity of a node in a heading.
 pub(crate) struct Heading<'t> {
     pub guid: Option<Guid>,
     pub name: Option<&'t str>,
@@ -263,7 +251,7 @@ fn find_switch(
     find(fabric, nodes, heading, line, what, Node::as_switch)
 }
 
-/// The node of a heading. `what` says what is below it, and of which kind of node; `as_kind` picks those.
+/// `what` is below the heading; `as_kind` selects its kind of node.
 fn find<T>(
     fabric: &Fabric,
     nodes: &HashMap<Guid, NodeId>,
@@ -294,7 +282,7 @@ fn find<T>(
         })
 }
 
-/// LID and port; no port if the LID is out of reach.
+/// No port if the LID is out of reach.
 fn route(line: &str) -> Option<(Lid, Option<PortNumber>)> {
     let mut words = line.split_whitespace().filter(|&word| word != ":");
     let lid: Lid = words.next()?.parse().ok()?;
@@ -315,7 +303,6 @@ fn port_guid(line: &str) -> Option<Guid> {
     word.parse().ok()
 }
 
-/// Nodes by the GUID of their port; that of a switch is its own.
 fn nodes_by_guid(fabric: &Fabric) -> HashMap<Guid, NodeId> {
     let nodes = fabric.nodes.iter_enumerated();
     nodes
@@ -323,7 +310,6 @@ fn nodes_by_guid(fabric: &Fabric) -> HashMap<Guid, NodeId> {
         .collect()
 }
 
-/// The node of each LID of the file, as far as it can be found.
 fn nodes_of_lids(fabric: &Fabric, given: &Given) -> BTreeMap<Lid, NodeId> {
     let mut nodes = given.by_guid.clone();
     for table in &given.tables {
@@ -343,7 +329,7 @@ fn nodes_of_lids(fabric: &Fabric, given: &Given) -> BTreeMap<Lid, NodeId> {
             }
         }
     }
-    // A node with LMC above 0 has several LIDs; the base LID is the lowest.
+    // With LMC above 0, the lowest LID is the base LID.
     let mut seen = HashSet::new();
     nodes.retain(|_, node| seen.insert(*node));
     nodes

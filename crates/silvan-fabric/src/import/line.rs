@@ -1,5 +1,3 @@
-//! Pieces of lines that several formats share, as winnow parsers.
-
 use silvan_core::{Guid, Lid};
 use winnow::Parser;
 use winnow::ascii::{dec_uint, hex_digit1, space0};
@@ -10,18 +8,18 @@ use winnow::token::take_till;
 use crate::import::ImportWarning;
 use crate::{Speed, Width};
 
-/// The result of a piece; what went wrong does not matter, lines are short.
+/// Errors need no details, because lines are short.
 pub(crate) type Piece<T> = winnow::Result<T, ContextError>;
 
-/// Lines with their numbers from 1, without the ends that editors and systems leave (`\r`, spaces).
+/// Numbered from 1, without trailing `\r` and spaces.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()
         .map(|(index, line)| (index + 1, line.trim_end()))
 }
 
-/// A message that a tool has printed to stderr, in a file that holds both: `src/query_smp.c:195; ...` of
-/// libibnetdisc, `ibwarn: [123] ...` and `ibpanic: [123] ...` of libibmad.
+/// A message of stderr in the file: `src/query_smp.c:195; ...` of libibnetdisc, `ibwarn: [123] ...` and `ibpanic: [123]
+/// ...` of libibmad.
 pub(crate) fn is_message(line: &str) -> bool {
     let line = line.trim_start();
     let of_mad = ["ibwarn: [", "ibpanic: [", "ibdebug: ["];
@@ -34,7 +32,6 @@ pub(crate) fn is_message(line: &str) -> bool {
     of_mad.iter().any(|start| line.starts_with(start)) || of_source() == Some(true)
 }
 
-/// The speeds and widths that are known, for hints.
 pub(crate) fn known_rates() -> String {
     let speeds: Vec<&str> = Speed::ALL.iter().map(|speed| speed.name()).collect();
     let widths: Vec<&str> = Width::ALL.iter().map(|width| width.name()).collect();
@@ -60,7 +57,7 @@ pub(crate) fn bracketed_guid(input: &mut &str) -> Piece<Guid> {
     delimited('(', hex_guid, ')').parse_next(input)
 }
 
-/// Hexadecimal digits without `0x`.
+/// Without `0x`.
 pub(crate) fn hex_guid(input: &mut &str) -> Piece<Guid> {
     hex_digit1
         .try_map(|digits| u64::from_str_radix(digits, 16))
@@ -68,12 +65,12 @@ pub(crate) fn hex_guid(input: &mut &str) -> Piece<Guid> {
         .parse_next(input)
 }
 
-/// `0x` and hexadecimal digits.
+/// With `0x`.
 pub(crate) fn prefixed_guid(input: &mut &str) -> Piece<Guid> {
     preceded("0x", hex_guid).parse_next(input)
 }
 
-/// LIDs of a file that are not unicast LIDs, although tools print 0 for ports without one.
+/// Values that are no unicast LIDs; 0 means none.
 #[derive(Debug, Default)]
 pub(crate) struct InvalidLids {
     first: Option<(usize, String)>,
@@ -81,7 +78,7 @@ pub(crate) struct InvalidLids {
 }
 
 impl InvalidLids {
-    /// The unicast LID that a line states; other values than 0 are counted.
+    /// Other invalid values than 0 are counted.
     pub fn unicast(&mut self, word: &str, line: usize) -> Option<Lid> {
         let lid = word.parse().ok().map(Lid::new);
         if let Some(lid) = lid.filter(|lid| lid.is_unicast()) {
@@ -94,11 +91,11 @@ impl InvalidLids {
         None
     }
 
-    /// The LID after the word `lid`, as [`unicast`](Self::unicast) reads it.
+    /// After the word `lid`; see [`unicast`](Self::unicast).
     pub fn read(&mut self, comment: &str, line: usize) -> Option<Lid> {
         let mut words = comment.split_whitespace();
         words.by_ref().find(|&word| word == "lid")?;
-        // If there is no number, the next word follows: `lid  lmc 0`.
+        // Without a number, the next word follows: `lid  lmc 0`.
         let word = words.next().filter(|&word| word != "lmc");
         self.unicast(word.unwrap_or(""), line)
     }
@@ -116,8 +113,7 @@ impl InvalidLids {
     }
 }
 
-/// Width and speed as ibnetdiscover prints them: `4xFDR`, or `4x???`, `??FDR`, `?????` where it does not know a value.
-/// `None` if it is something else.
+/// `4xFDR`, or `4x???`, `??FDR`, `?????` for unknown values. `None` if it is something else.
 pub(crate) fn stated_rate(text: &str) -> Option<(Option<Width>, Option<Speed>)> {
     if let Some((width, speed)) = rate(text) {
         return Some((Some(width), Some(speed)));
@@ -134,13 +130,13 @@ pub(crate) fn stated_rate(text: &str) -> Option<(Option<Width>, Option<Speed>)> 
     is_rate.then_some((known_width, known_speed))
 }
 
-/// `4xFDR`, as width and speed; `None` if it is neither.
+/// `4xFDR`.
 pub(crate) fn rate(text: &str) -> Option<(Width, Speed)> {
     let lanes = text.find('x')? + 1;
     Some((text[..lanes].parse().ok()?, text[lanes..].parse().ok()?))
 }
 
-/// Returns the text between the first and the last quote: a description may contain quotes.
+/// Between the first and last quote: a description may contain quotes.
 pub(crate) fn description(comment: &str) -> Option<&str> {
     let start = comment.find('"')? + 1;
     let end = comment.rfind('"')?;

@@ -1,4 +1,4 @@
-//! Fabrics and forwarding tables from the files of InfiniBand's tools, and back.
+//! Fabrics and forwarding tables from the text of InfiniBand's tools, and back.
 //!
 //! | file | read by | written by |
 //! |---|---|---|
@@ -10,19 +10,13 @@
 //! | `opensm-sl2vl.dump`, in one file with these | [`routes`] | [`sl_to_vl_dump`] |
 //! | OpenSM's `--root_guid_file`, `--cn_guid_file` | [`root_switches`], [`compute_hosts`] | |
 //!
-//! Real files have odd names, dead ports, adapters with several ports, and missing ends. Lines without a clear meaning
-//! are an [`ImportError`] with a hint; contradictions are an [`ImportWarning`]:
+//! Unclear lines are an [`ImportError`] with a hint, contradictions an [`ImportWarning`]:
 //!
-//! - Every cabled port of an adapter or router becomes a host. Several cabled ports become hosts `NAME/P1`, `NAME/P2`
-//!   with one node GUID.
-//! - Nodes of one name get their GUID, or their id in the file, behind it: `NAME (0x0002c903...)`.
-//! - A cable that only one end lists counts, unless the other end lists another cable.
-//! - A link whose ends have different widths or speeds has the lower of each.
-//! - Cables from a switch to itself, messages of the tools between the lines, prompts and headers of terminal recorders
-//!   are left out.
-//! - GUIDs, LIDs, and port numbers stay as they are. With LMC above 0 only base LIDs count.
-//!
-//! The module reads no files: text in, fabric out.
+//! - Cabled ports of an adapter or router become hosts, `NAME/P1`, `NAME/P2`, of one node GUID.
+//! - Nodes of one name get their GUID, or their id in the file: `NAME (0x0002c903...)`.
+//! - A cable of one end counts unless the other lists another; the lower width and speed hold.
+//! - A switch's cables to itself, tools' messages, prompts and terminal recorders are left out.
+//! - GUIDs, LIDs and ports stay; with LMC above 0 only base LIDs count.
 //!
 //! ```
 //! let text = r#"

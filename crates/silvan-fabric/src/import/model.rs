@@ -1,5 +1,3 @@
-//! Results of an importer.
-
 use silvan_core::{DeviceId, Guid, Lid, PortNumber};
 
 use crate::import::ImportWarning;
@@ -19,11 +17,7 @@ pub struct ImportedFabric {
 }
 
 impl ImportedFabric {
-    /// Builds the fabric; cables take missing widths and speeds, and their length, from `link`.
-    ///
-    /// # Errors
-    ///
-    /// Errors of [`FabricBuilder`]: no host, a LID or GUID of two nodes.
+    /// Builds the fabric with missing widths, speeds and lengths from `link`. Errors as [`FabricBuilder`].
     pub fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         let mut builder = FabricBuilder::new();
         let mut handles = Vec::with_capacity(self.nodes.len());
@@ -118,13 +112,12 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// The device of aggregation nodes of NVIDIA's switches.
+    /// Aggregation nodes of NVIDIA's switches.
     const AGGREGATION_DEVICE: u32 = 0xcf09;
 
     /// The description of aggregation nodes, unless someone has changed it. Names of nodes start with it.
     pub const AGGREGATION_NAME: &str = "Mellanox Technologies Aggregation Node";
 
-    /// Returns the kind of device that a host's port belongs to.
     fn role(self) -> HostRole {
         match self {
             Self::Router => HostRole::Router,

@@ -5,8 +5,7 @@
 //! SW     6 34 0x0002c90200423e70 4x SDR                                    'leaf'
 //! ```
 //!
-//! Switches have their node GUID there, adapters that of the port, so every adapter port is a host of
-//! its own.
+//! Adapters have the port's GUID, so every adapter port is a host.
 
 use std::collections::HashMap;
 
@@ -35,15 +34,11 @@ struct PortLine<'t> {
     local: End<'t>,
     rate: (&'t str, &'t str),
     peer: Option<End<'t>>,
-    /// The rest of the line: the names.
     names: &'t str,
 }
 
-/// Reads the output of `ibnetdiscover -p`.
-///
-/// # Errors
-///
-/// If a line cannot be understood, lines contradict each other, or a node is cabled but not described.
+/// Reads the output of `ibnetdiscover -p`; a bad or contradictory line, or a cabled node without description, is an
+/// error.
 pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover -p"))
@@ -63,7 +58,7 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
             continue;
         }
         let Ok(parsed) = port_line(&mut line.trim_start()) else {
-            // Names may look like a prompt, so that only lines that are no ports are compared.
+            // Names may look like a prompt: check lines only if they are no ports.
             if is_of_terminal(line) {
                 warnings.push(left_out("line", line, number));
                 continue;
@@ -136,7 +131,7 @@ fn end<'t>(input: &mut &'t str) -> Piece<End<'t>> {
         .parse_next(input)
 }
 
-/// Width and speed of a cabled port; what a port without a cable could do does not matter.
+/// Of a cabled port; capabilities of others have no effect.
 fn port_rate(
     line: &PortLine<'_>,
     number: usize,
@@ -169,7 +164,7 @@ fn new_record(line: &PortLine<'_>, id: String, lid: Option<Lid>, number: usize) 
         kind: local.kind,
         name: own_name(line.names).unwrap_or(&id).to_owned(),
         id,
-        // The GUID of an adapter is not in the file.
+        // The file lacks adapters' GUIDs.
         guid: is_switch.then_some(local.guid),
         device: None,
         lid: lid.filter(|_| is_switch),
@@ -179,7 +174,7 @@ fn new_record(line: &PortLine<'_>, id: String, lid: Option<Lid>, number: usize) 
     }
 }
 
-/// The first of `( 'name' - 'other' )`, or the only one of `'name'`.
+/// First of `( 'name' - 'other' )`, or the only one of `'name'`.
 fn own_name(names: &str) -> Option<&str> {
     let name = match names.strip_prefix("( '") {
         Some(both) => both.split_once("' - '")?.0,

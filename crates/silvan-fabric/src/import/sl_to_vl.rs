@@ -4,13 +4,9 @@
 //! Switch 0x0002c90200423e70, base LID 6, "leaf-1"
 //! #in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15
 //! 1   3   : 0  1  0  1  0  1  0  1  4  5  4  5  4  5  4  5
-//!
-//! Channel Adapter 0x0002c9020025874b, base LID 4, "node-1"
-//! 0   0   : 0  0  0  0  0  0  0  0  1  1  1  1  1  1  1  1
 //! ```
 //!
-//! The [writer](sl_to_vl_dump) combines the tables of several ports in one line: `1-4,7 2-3 : ...`. It omits port 0,
-//! which carries no data.
+//! The [writer](sl_to_vl_dump) joins ports, `1-4,7 2-3 : ...`, and omits port 0, which carries no data.
 
 use std::fmt::{Display, Write};
 
@@ -21,21 +17,19 @@ use crate::import::ImportError;
 use crate::import::lfts::Heading;
 use crate::routing::{PortNumbers, SlToVlTables, Vls};
 
-/// Whose tables follow a heading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Owner {
     Switch(SwitchId),
     Host(HostId),
 }
 
-/// Kind of node of a heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerKind {
     Switch,
     Host,
 }
 
-/// The node of a heading of tables; `None` if it is none.
+/// `None` if it is no heading.
 pub(crate) fn heading(line: &str) -> Option<(OwnerKind, Heading<'_>)> {
     let kinds = [
         ("Switch ", OwnerKind::Switch),
@@ -57,7 +51,6 @@ pub(crate) fn heading(line: &str) -> Option<(OwnerKind, Heading<'_>)> {
     Some((kind, heading))
 }
 
-/// Takes in a line below a heading.
 pub(crate) fn read_line(
     lanes: &mut SlToVlTables,
     fabric: &Fabric,
@@ -109,7 +102,6 @@ pub(crate) fn read_line(
     Ok(())
 }
 
-/// All pairs of ports that data passes between.
 fn pairs(
     inputs: &PortNumbers,
     outputs: &PortNumbers,
@@ -121,7 +113,6 @@ fn pairs(
     })
 }
 
-/// Input ports, output ports and VLs of a line.
 fn entry(line: &str) -> Option<(PortNumbers, PortNumbers, Vls)> {
     let (ports, vls) = line.split_once(':')?;
     let mut ports = ports.split_whitespace();
@@ -143,7 +134,6 @@ pub fn sl_to_vl_dump(
     let mut text = String::new();
     let mut section = |kind: &str, id: NodeId, lines: &[String]| {
         let node = &fabric.nodes[id];
-        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{kind} {}, base LID {}, \"{}\"\n#in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15",

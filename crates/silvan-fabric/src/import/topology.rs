@@ -1,21 +1,13 @@
-//! The output of `ibnetdiscover`, and the net files of ibsim, which are almost the same.
-//!
-//! A record is a line for the node and a line for each cabled port:
+//! The output of `ibnetdiscover`, and the net files of ibsim, with a line for each node and cabled port:
 //!
 //! ```text
 //! switchguid=0x2c90200423e70(2c90200423e70)
 //! Switch  36 "S-0002c90200423e70"         # "leaf" base port 0 lid 6 lmc 0
 //! [1]     "H-0000000000100003"[1](100004)         # "node-1" lid 4 4xFDR
-//!
-//! caguid=0x100003
-//! Ca      1 "H-0000000000100003"          # "node-1"
-//! [1](100004)     "S-0002c90200423e70"[1]         # lid 4 lmc 0 "leaf" lid 6 4xFDR
 //! ```
 //!
-//! With `-f`, `s=4 w=2 v=4` follow the rate. ibdiagnet writes `switchguid=SYSTEM(NODE)` and `[1](1)`.
-//!
-//! Net files of ibsim have names for ids, no LIDs, and `s=` and `w=` for speed and width behind a
-//! port.
+//! With `-f`, `s=4 w=2 v=4` follow the rate. ibdiagnet writes `switchguid=SYSTEM(NODE)` and `[1](1)`. ibsim has names
+//! for ids, no LIDs, and `s=` and `w=` behind a port.
 
 use silvan_core::{DeviceId, Guid};
 use winnow::Parser;
@@ -31,17 +23,13 @@ use crate::import::line::{
 use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
-/// Reads the output of `ibnetdiscover`, with or without `-g`, or a net file of ibsim.
-///
-/// # Errors
-///
-/// If a line cannot be understood, lines contradict each other, or a node is cabled but not described.
+/// Reads `ibnetdiscover`'s output or ibsim's net file; a bad or contradictory line, or a cabled node without
+/// description, is an error.
 pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover"))
 }
 
-/// Attributes of a node from the lines before it.
 #[derive(Default)]
 struct Attributes {
     guid: Option<AttributeGuid>,
@@ -53,7 +41,7 @@ struct Attributes {
 #[derive(Clone, Copy)]
 struct AttributeGuid {
     guid: Guid,
-    /// A port GUID as ibnetdiscover writes it, a node GUID as ibdiagnet does.
+    /// A port GUID by ibnetdiscover, a node GUID by ibdiagnet.
     is_followed: bool,
 }
 
@@ -63,7 +51,7 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
     let mut lids = InvalidLids::default();
     let mut in_record = false;
     let mut warnings = Vec::new();
-    // Greetings of a login stand before the first node; without a node they are the error.
+    // A login's greetings precede the first node; without a node they are the error.
     let mut unknown = None;
     for (number, line) in lines(text) {
         if is_message(line) {
@@ -76,7 +64,7 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
         }
         let (body, comment) = split_comment(line);
         if body.is_empty() {
-            // A line of nothing but a comment may stand inside a record.
+            // A comment line may be inside a record.
             in_record &= !line.trim().is_empty() || !comment.is_empty();
         } else if body.starts_with('[') {
             let record = records.last_mut().filter(|_| in_record).ok_or_else(|| {
@@ -111,7 +99,7 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
     assemble(records, warnings)
 }
 
-/// Returns true for a line that no tool has written: it neither names a node nor starts as a node or port does.
+/// Returns true for a line that no tool has written.
 fn is_greeting(line: &str) -> bool {
     let kind: String = line
         .chars()
@@ -145,7 +133,7 @@ fn attribute(
     Ok(())
 }
 
-/// The line before and after the `#` that starts a comment; a `#` in quotes starts none.
+/// Splits at the `#` of a comment, outside quotes.
 fn split_comment(line: &str) -> (&str, &str) {
     let mut quoted = false;
     for (at, character) in line.char_indices() {
@@ -158,7 +146,6 @@ fn split_comment(line: &str) -> (&str, &str) {
     (line.trim(), "")
 }
 
-/// Returns true for headings that `ibnetdiscover -g` writes between groups of nodes.
 fn is_chassis_heading(line: &str) -> bool {
     const HEADINGS: [&str; 5] = [
         "Chassis ",
@@ -181,7 +168,7 @@ fn attribute_guid(value: &str) -> Option<AttributeGuid> {
     })
 }
 
-/// The node GUID: that of the id in the files of tools, as ibdiagnet writes the GUID of the system before the node's.
+/// That of the id in tools' files, because ibdiagnet writes the system's GUID first.
 fn node_guid(attribute: Option<AttributeGuid>, id: &str) -> Option<Guid> {
     let of_id = guid_of_id(id);
     match attribute {
@@ -202,7 +189,7 @@ fn node(
     let mut input = line;
     let parsed: Piece<(&str, u8, &str)> =
         (alpha1, preceded(space0, dec_uint), preceded(space0, quoted)).parse_next(&mut input);
-    // `CA    24  1 0x0002c9030010e0ba 4x QDR - ...`: a port to a line.
+    // `CA    24  1 0x0002c9030010e0ba 4x QDR - ...`: a port per line.
     let mut words = line.split_whitespace();
     let is_of_ports = matches!(words.next(), Some("CA" | "SW" | "RT"))
         && words.nth(1).is_some_and(|word| word.parse::<u8>().is_ok())
@@ -229,7 +216,7 @@ fn node(
     let name = description(comment)
         .filter(|name| !name.is_empty())
         .unwrap_or(id);
-    // After the description: it may have any words in it.
+    // After the description, which may have any words.
     let facts = comment.rfind('"').map_or("", |end| &comment[end + 1..]);
     Ok(Record {
         kind,
@@ -247,7 +234,7 @@ fn node(
     })
 }
 
-/// The GUID in an id such as `S-0002c90200423e70`.
+/// As in `S-0002c90200423e70`.
 fn guid_of_id(id: &str) -> Option<Guid> {
     let mut digits = id.strip_prefix(['S', 'H', 'R'])?.strip_prefix('-')?;
     let guid = hex_guid(&mut digits).ok()?;
@@ -301,7 +288,7 @@ fn port(
     } else if comment.contains('"') {
         lacks_rate = width.is_none() || speed.is_none();
     }
-    // The LID before the description is that of this port, which only adapters have.
+    // The LID before the description is this port's; only adapters have it.
     let own = comment.find('"').map_or(comment, |start| &comment[..start]);
     Ok(RecordPort {
         number: port,
@@ -319,7 +306,7 @@ fn port(
     })
 }
 
-/// The word for width and speed: behind the description and the LID, and before what `-f` adds.
+/// Width and speed: after description and LID, before the additions of `-f`.
 fn rate_text(comment: &str) -> Option<&str> {
     let is_rate = |word: &&str| {
         word.contains('?')
@@ -331,8 +318,7 @@ fn rate_text(comment: &str) -> Option<&str> {
     }
 }
 
-/// Reads ibsim's options of a port: `s=` and `w=`, bits of LinkSpeedEnabled and LinkWidthEnabled; the highest bit
-/// counts.
+/// `s=` and `w=` of ibsim: bits of LinkSpeedEnabled and LinkWidthEnabled; the highest counts.
 fn options(text: &str, number: usize) -> Result<(Option<Width>, Option<Speed>), ImportError> {
     let (mut width, mut speed) = (None, None);
     for option in text.split_whitespace() {

@@ -1,5 +1,3 @@
-//! The trait of a routing algorithm.
-
 use super::{
     Alternatives, ForwardingTables, PathChoice, PathLanes, Routing, RoutingError,
     minimal_alternatives,
@@ -23,30 +21,20 @@ pub struct RoutingInput<'a> {
 
 /// A routing algorithm with its keys.
 pub trait RoutingAlgorithm {
-    /// Computes the tables and, if paths need lanes of their own, the lanes. The result depends on the input alone.
-    ///
-    /// # Errors
-    ///
-    /// If the algorithm does not suit the fabric or the topology.
+    /// Computes the tables and lanes from the input alone; fails if the algorithm does not suit fabric or topology.
     fn routes(&self, input: RoutingInput<'_>) -> Routed;
 
-    /// Computes the same routes to hosts and the same lanes without tables, for fabrics that are too large for tables.
-    /// `None` where only tables exist.
+    /// The same routes to hosts and lanes without tables, for large fabrics, if the algorithm has them.
     fn computed(&self, _input: RoutingInput<'_>) -> Option<(ForwardingTables, Option<PathLanes>)> {
         None
     }
 
-    /// Finds the ports among which switches may choose instead (`fabric.path-choice`). The port of the tables is one of them.
-    ///
-    /// # Errors
-    ///
-    /// If two switches are not connected.
+    /// Ports that switches may choose (`fabric.path-choice`), the tables' among them; fails for unconnected switches.
     fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
         minimal_alternatives(input.fabric)
     }
 
-    /// Returns true if switches may choose among [`alternatives`](Self::alternatives). The lanes of
-    /// [`routes`](Self::routes) are not used then.
+    /// True if switches may choose [`alternatives`](Self::alternatives), without the lanes of [`routes`](Self::routes).
     fn allows_choice(&self) -> bool {
         true
     }

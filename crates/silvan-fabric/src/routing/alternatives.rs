@@ -1,5 +1,3 @@
-//! Adaptive routing: the ports that a switch may choose among.
-
 use std::collections::HashMap;
 
 use silvan_core::{HostId, IdVec, PortNumber, SwitchId};
@@ -8,15 +6,10 @@ use super::RoutingError;
 use super::distance::SwitchGraph;
 use crate::Fabric;
 
-/// Finds, for every switch and destination host, the ports that start a shortest path.
+/// For every switch and host, the ports of shortest paths, or an error for unconnected switches.
 ///
-/// In a fat tree these are all ports upwards, until the destination lies below the switch. So no route turns upwards
-/// again, and routes cannot wait for each other in a cycle. On a ring, a mesh or a torus they can:
-/// [check](crate::check::check) the alternatives.
-///
-/// # Errors
-///
-/// If two switches are not connected.
+/// In a fat tree these cannot wait for each other in a cycle; on a ring, mesh or torus they can:
+/// [check](crate::check::check) them.
 pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let mut collected = CollectedAlternatives::new(fabric);
@@ -38,12 +31,10 @@ pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingErro
     Ok(collected.alternatives)
 }
 
-/// Alternatives that are being found, switch by switch.
 pub(super) struct CollectedAlternatives {
     pub(super) alternatives: Alternatives,
-    /// The group of each set of ports.
     places: HashMap<Vec<PortNumber>, u16>,
-    /// The column of each leaf; `None` for a switch without hosts.
+    /// `None` for a switch without hosts.
     columns: IdVec<SwitchId, Option<usize>>,
 }
 
@@ -61,7 +52,6 @@ impl CollectedAlternatives {
         }
     }
 
-    /// The leaves, each with its first host.
     pub(super) fn leaves(&self, fabric: &Fabric) -> Vec<(SwitchId, HostId)> {
         let first = self.alternatives.first_hosts().into_iter();
         first
@@ -69,7 +59,7 @@ impl CollectedAlternatives {
             .collect()
     }
 
-    /// Sets the ports of a switch towards a leaf; those towards a switch without hosts are left out.
+    /// Ports to a switch without hosts are omitted.
     pub(super) fn set(&mut self, switch: SwitchId, leaf: SwitchId, ports: &[PortNumber]) {
         // A single port is no alternative.
         let (Some(column), 2..) = (self.columns[leaf], ports.len()) else {
@@ -89,16 +79,12 @@ impl CollectedAlternatives {
     }
 }
 
-/// Several ports to one destination, of which a switch may take any for each packet.
-///
-/// They start paths that are the same for all hosts of a leaf. Nothing is said of the switches on the way that have
-/// only one.
+/// Several ports to one destination, of which a switch may take any for each packet, the same for all hosts of a leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alternatives {
-    /// By host, the column of its leaf.
     columns: Vec<u32>,
     leaves: usize,
-    /// By switch and leaf: a group, or `NO_GROUP`.
+    /// By switch and leaf; or `NO_GROUP`.
     groups_of: Vec<u16>,
     groups: Vec<Vec<PortNumber>>,
 }
@@ -106,7 +92,6 @@ pub struct Alternatives {
 const NO_GROUP: u16 = u16::MAX;
 
 impl Alternatives {
-    /// No alternatives yet.
     fn new(fabric: &Fabric) -> Self {
         let mut of_leaves = HashMap::new();
         let mut column = |host| {
@@ -124,7 +109,6 @@ impl Alternatives {
         }
     }
 
-    /// The first host of each leaf, by column.
     fn first_hosts(&self) -> Vec<HostId> {
         let mut first = Vec::with_capacity(self.leaves);
         for (host, column) in self.columns.iter().enumerate() {
@@ -145,22 +129,13 @@ impl Alternatives {
         &self.columns
     }
 
-    /// The ports that packets to a host may leave `switch` by, in the order of their numbers; empty if
-    /// the forwarding tables alone decide.
-    ///
-    /// # Panics
-    ///
-    /// If the switch is beyond those of the fabric.
+    /// The ports for a host in order; empty if the tables decide. Panics for an unknown switch.
     pub fn get(&self, switch: SwitchId, host: HostId) -> &[PortNumber] {
         let column = self.columns.get(host.index());
         column.map_or(&[], |column| self.of_leaf(switch, *column as usize))
     }
 
-    /// Returns the alternatives for all hosts of a column's leaf.
-    ///
-    /// # Panics
-    ///
-    /// If the switch is beyond those of the fabric, or there is no such column.
+    /// The ports for all hosts of a column's leaf. Panics for an unknown switch or column.
     pub fn of_leaf(&self, switch: SwitchId, column: usize) -> &[PortNumber] {
         assert!(column < self.leaves, "there is a leaf for each column");
         let group = self.groups_of[switch.index() * self.leaves + column];

@@ -1,5 +1,3 @@
-//! Routes around cables that are missing.
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -9,19 +7,10 @@ use super::distance::{SwitchGraph, UNREACHABLE, route_to_switches};
 use super::{ForwardingTables, RoutingError};
 use crate::Fabric;
 
-/// Leads tables around the cables that `fabric` lacks, and around nothing else.
+/// Leads tables around the cables that `fabric` lacks, or names an unreachable host; other routes stay.
 ///
-/// A route that crosses no missing cable stays. Every other route leaves its switch towards the nearest switch that has a
-/// route; of several such ports it takes the one at the index of the destination modulo their number. So no route has a
-/// loop; the [check](crate::check::check) finds out whether the routes can deadlock.
-///
-/// # Errors
-///
-/// If a switch has no path to a host any more.
-///
-/// # Panics
-///
-/// If the routes are computed, or belong to a fabric of other switches and hosts.
+/// A lost route goes towards the nearest switch with a route, by the destination's index among equal ports: no loops,
+/// but the [check](crate::check::check) looks for deadlocks. Panics for computed routes or another fabric.
 pub fn lead_around(tables: &mut ForwardingTables, fabric: &Fabric) -> Result<(), RoutingError> {
     let graph = SwitchGraph::new(fabric);
     for host in fabric.host_ids() {
@@ -47,17 +36,13 @@ pub fn lead_around(tables: &mut ForwardingTables, fabric: &Fabric) -> Result<(),
     route_to_switches(fabric, &graph, tables)
 }
 
-/// State of the route from a switch to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Unknown,
-    /// The route leads to the host, or to a switch without an entry.
     Kept,
-    /// The route leads to a port without a cable.
     Lost,
 }
 
-/// The routes of all switches to one host.
 struct Detours {
     state: IdVec<SwitchId, State>,
     /// Cables to the host's switch; [`UNREACHABLE`] without a route.
@@ -82,7 +67,7 @@ impl Detours {
                 if ways.state[at] != State::Unknown {
                     break (ways.state[at], ways.length[at]);
                 }
-                // A loop of given tables is for the check to report.
+                // The check reports loops of given tables.
                 ways.state[at] = State::Kept;
                 path.push(at);
                 let Some(number) = tables.to_host(at, host) else {
@@ -109,7 +94,7 @@ impl Detours {
         self.state.iter().any(|state| *state == State::Lost)
     }
 
-    /// Finds the lengths of new routes of the switches that have lost theirs, by Dijkstra's algorithm.
+    /// Dijkstra's algorithm for switches that have lost their route.
     fn extend(&mut self, graph: &SwitchGraph) {
         let known = self.length.iter_enumerated();
         let known = known.filter(|(_, length)| **length != UNREACHABLE);
@@ -129,7 +114,6 @@ impl Detours {
         }
     }
 
-    /// The ports that start a shortest new route.
     fn ports(&self, graph: &SwitchGraph, switch: SwitchId) -> Vec<PortNumber> {
         let here = self.length[switch];
         let neighbours = graph.neighbours(switch).iter();

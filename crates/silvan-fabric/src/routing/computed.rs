@@ -1,42 +1,35 @@
-//! Routes computed from hierarchical addresses, where the topology has a rule: no table has an entry per host.
-
 use std::collections::HashMap;
 
 use silvan_core::{HostId, PortNumber, SwitchId};
 
 use crate::Fabric;
 
-/// Most parts of an address, that of the host's port included.
+/// Including the host's port.
 const MOST_PARTS: usize = 16;
 
-/// The part of a switch at a level at which it is in no part of the fabric, but above all of them.
+/// The switch is above all parts of the level.
 const OUTSIDE: u16 = u16::MAX;
 
-/// Entries from this one on are groups of ports, those below are port numbers.
+/// From here on groups of ports, below port numbers.
 const FIRST_GROUP: u16 = 256;
 
-/// Entry without a route.
 const NO_ROUTE: u16 = 0;
 
 /// Ports of every switch to every host, computed from the host's address.
 ///
-/// An address has a part for each level of the topology, then the host's port at its switch. The parts are pod, leaf
-/// and port in a fat tree of three levels; group, switch and port in a dragonfly; a coordinate for each dimension, and
-/// the port, in a torus. A switch shares the parts of its hosts, as far as it lies below one part only. It forwards by
-/// the first part that differs from the host's, with an entry for each value of that part. So rows grow with the sum of
-/// the sizes of the levels, not with their product (L. Kleinrock, F. Kamoun, "Hierarchical routing for large networks",
-/// Computer Networks 1(3), 1977). If an entry has several ports, the host's index selects one.
+/// Its parts are pod, leaf and port in a fat tree of three levels; group, switch and port in a dragonfly; coordinates
+/// and port in a torus. A switch forwards by the first part that differs, so rows grow with the sum of the levels'
+/// sizes (L. Kleinrock, F. Kamoun, "Hierarchical routing for large networks", Computer Networks 1(3), 1977). A host's
+/// index selects among several ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComputedRoutes {
     parts: usize,
-    /// Host by host, the parts of its address.
     addresses: Vec<u16>,
-    /// Switch by switch and part by part.
+    /// By switch and part.
     places: Vec<LevelRow>,
     /// Port numbers and groups, by place and part.
     entries: Vec<u16>,
     groups: Vec<Group>,
-    /// Port numbers of all groups.
     members: Vec<u8>,
     switches: usize,
 }
@@ -44,25 +37,19 @@ pub struct ComputedRoutes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LevelRow {
     part: u16,
-    /// First entry of its row for this level.
+    /// First entry for this level.
     row: u32,
 }
 
-/// Ports among which a host has one by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Group {
     first: u32,
     count: u32,
-    /// First divisor of the host's index.
     divisor: u32,
 }
 
 impl ComputedRoutes {
-    /// The entry of a switch for a host, to be [read](Self::read).
-    ///
-    /// # Panics
-    ///
-    /// If switch or host are beyond those of the fabric.
+    /// A switch's entry for a host, to be [read](Self::read). Panics for an unknown switch or host.
     #[inline(always)]
     pub fn entry(&self, switch: usize, host: usize) -> usize {
         let address = &self.addresses[host * self.parts..][..self.parts];
@@ -76,11 +63,7 @@ impl ComputedRoutes {
         0
     }
 
-    /// The number of the port that an entry has for a host; 0 if there is none.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such entry.
+    /// The number of the port that an entry has for a host; 0 if there is none. Panics if there is no such entry.
     #[inline(always)]
     pub fn read(&self, entry: usize, host: usize) -> u8 {
         let entry = self.entries[entry];
@@ -92,11 +75,7 @@ impl ComputedRoutes {
         self.members[(group.first + quotient % group.count) as usize]
     }
 
-    /// The port by which packets to a host leave a switch, `None` if there is no route.
-    ///
-    /// # Panics
-    ///
-    /// If switch or host are beyond those of the fabric.
+    /// The exit port of a switch for a host. Panics for an unknown switch or host.
     #[inline]
     pub fn port(&self, switch: SwitchId, host: HostId) -> Option<PortNumber> {
         let (switch, host) = (switch.index(), host.index());
@@ -104,7 +83,6 @@ impl ComputedRoutes {
         (number != 0).then(|| PortNumber::new(number))
     }
 
-    /// The ports among which hosts of an entry have one by their index.
     pub(crate) fn ports(&self, switch: SwitchId, host: HostId) -> Vec<u8> {
         match self.entries[self.entry(switch.index(), host.index())] {
             NO_ROUTE => Vec::new(),
@@ -135,20 +113,18 @@ impl ComputedRoutes {
     }
 }
 
-/// The places of switches in a hierarchy, from which routes are made.
 pub(crate) struct Hierarchy {
     levels: usize,
-    /// Switch by switch, its part at each level.
+    /// By switch and level.
     parts: Vec<u16>,
-    /// By level, the number that switches with equal parts before it share.
+    /// By level: shared number of switches with equal parts before it.
     prefixes: Vec<Vec<u32>>,
-    /// By level and prefix: how many parts there are, how many under the prefixes before it, and the switches.
+    /// By level and prefix: parts, parts of earlier prefixes, and switches.
     sizes: Vec<Vec<u32>>,
     offsets: Vec<Vec<usize>>,
     members: Vec<Vec<Vec<SwitchId>>>,
 }
 
-/// Parts of switches, before anything is computed from them.
 pub(crate) struct Parts {
     levels: usize,
     parts: Vec<u16>,
@@ -163,7 +139,7 @@ impl Parts {
         }
     }
 
-    /// Sets the part of a switch; `None` if there are more parts than an address can tell apart.
+    /// `None` for too many parts.
     pub(crate) fn set(&mut self, switch: SwitchId, level: usize, part: usize) -> Option<()> {
         let part = u16::try_from(part).ok().filter(|part| *part != OUTSIDE)?;
         self.parts[switch.index() * self.levels + level] = part;
@@ -172,7 +148,7 @@ impl Parts {
 }
 
 impl Hierarchy {
-    /// `None` if an address would have too many parts.
+    /// `None` for too many parts.
     pub(crate) fn new(parts: Parts) -> Option<Self> {
         let Parts { levels, parts } = parts;
         if levels >= MOST_PARTS {
@@ -189,7 +165,7 @@ impl Hierarchy {
         };
         let mut prefixes: Vec<u32> = vec![0; switches];
         for level in 0..levels {
-            // A switch above the parts of a level has no row for the levels after it.
+            // A switch above the parts of a level has no row for later levels.
             let mut sizes: Vec<u32> = Vec::new();
             let mut members: Vec<Vec<SwitchId>> = Vec::new();
             let mut following: HashMap<(u32, u16), u32> = HashMap::new();
@@ -229,23 +205,16 @@ impl Hierarchy {
         self.parts[switch.index() * self.levels + level]
     }
 
-    /// A number for the parts of a switch up to a level, which switches with the same parts share.
+    /// Shared by switches with equal parts up to a level.
     pub(crate) fn number_at(&self, level: usize, switch: SwitchId) -> usize {
         let prefix = self.prefixes[level][switch.index()] as usize;
         self.offsets[level][prefix] + usize::from(self.part(switch, level))
     }
 
-    /// Makes the routes.
+    /// Makes the routes; `None` if addresses do not distinguish all switches with hosts, or a number does not fit.
     ///
-    /// `ports` collects the output ports of the first switch towards hosts of the second switch. They also serve hosts
-    /// of other switches with the same parts up to the first difference. Calls for a second switch follow each other.
-    /// `ports` returns the divisor of a host's index before the choice among the ports.
-    ///
-    /// Returns `Ok(None)` if the addresses do not tell all switches with hosts apart, or a number does not fit.
-    ///
-    /// # Errors
-    ///
-    /// The first error of `ports`.
+    /// `ports` collects exits of the first switch to hosts of the second and its like, and returns the divisor of a
+    /// host's index; calls for a second switch are consecutive.
     pub(crate) fn routes<E>(
         &self,
         fabric: &Fabric,
@@ -285,9 +254,7 @@ impl Hierarchy {
         Ok(Some(routes.0))
     }
 
-    /// Sets the output ports of a switch towards the hosts of another switch. Returns `None` if a number does not fit.
-    /// The ports also serve hosts of other switches with the same parts up to the first difference. A host chooses by
-    /// its index.
+    /// Exits of a switch towards another's hosts and its like; `None` if a number does not fit.
     pub(crate) fn set(
         &self,
         routes: &mut NewRoutes,
@@ -300,13 +267,11 @@ impl Hierarchy {
         routes.set(switch, (level, self.part(other, level)), ports, 1)
     }
 
-    /// By level, whether each part of each prefix has been seen.
     fn seen(&self) -> Vec<Vec<bool>> {
         let of_level = |sizes: &Vec<u32>| vec![false; sizes.iter().sum::<u32>() as usize];
         self.sizes.iter().map(of_level).collect()
     }
 
-    /// Routes that lead from each switch to its own hosts only.
     pub(crate) fn without_entries(&self, fabric: &Fabric) -> Option<NewRoutes> {
         let parts = self.levels + 1;
         // All switches share the row of ports, in which each part is its own entry.
@@ -353,14 +318,14 @@ impl Hierarchy {
     }
 }
 
-/// Routes in the making, and the entries of the groups so far.
+/// With the entries of groups.
 pub(crate) struct NewRoutes(
     pub(crate) ComputedRoutes,
     HashMap<(Vec<PortNumber>, u32), u16>,
 );
 
 impl NewRoutes {
-    /// Sets the ports of a switch for a part of a level; `None` if there are too many groups.
+    /// `None` for too many groups.
     fn set(
         &mut self,
         switch: SwitchId,

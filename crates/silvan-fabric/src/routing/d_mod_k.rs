@@ -1,5 +1,3 @@
-//! d-mod-k: the up-port of a fat tree is chosen by the destination's index.
-
 use std::collections::HashMap;
 
 use schemars::JsonSchema;
@@ -28,33 +26,21 @@ impl RoutingAlgorithm for DModK {
         Some((ForwardingTables::computed(input.fabric, routes), None))
     }
 
-    /// No path turns upwards again, so that one lane is enough.
+    /// No path turns upwards again, so one lane is enough.
     fn raises_lanes(&self, _choice: PathChoice) -> bool {
         false
     }
 }
 
-/// Computes d-mod-k tables for a fat tree.
+/// Computes d-mod-k tables for a fat tree (E. Zahavi: D-Mod-K routing providing non-blocking traffic for shift
+/// permutations on real life fat trees, Technion CCIT report 776, 2010).
 ///
-/// A switch above the destination sends down towards it. Any other switch, at level l (leaves are level 1), sends up
-/// through the up-port
+/// A switch above the destination sends down. Another one at level l (leaves: 1) sends up by port q = floor(d / (w_1
+/// w_2 ... w_l)) mod w_(l+1), with d the [`HostId`] index and w_i the parents of a node of level i - 1 (w_1 = 1). All
+/// packets to a destination come down through one root.
 ///
-/// > q = floor(d / (w_1 w_2 ... w_l)) mod w_(l+1), counted from 0 in the order of port numbers,
-///
-/// where d is the [`HostId`] index of the destination and w_i the number of parents of a node of level i - 1 (w_1 = 1).
-/// In the 648-port tree, the up-port is the destination's place on its leaf: spine d mod 18. All packets to one
-/// destination come down through one root, and the destinations of every up-port of a level are equally many. (E.
-/// Zahavi: D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees, Technion CCIT
-/// report 776, 2010.)
-///
-/// Levels are found from the cables: a switch's distance to the nearest host. If several cables lead down towards a
-/// destination, index d selects one by the rule of the switch in which they meet again. At level m, that rule is
-/// floor(d / (w_1 ... w_m)), counted with the first cable to each switch, then the second cable. So the hosts of a leaf
-/// share parallel cables to the leaf. From another pod, each GPU of a server receives over one rail.
-///
-/// # Errors
-///
-/// If the cables do not form such a tree, or something is not connected to the rest.
+/// A level is the distance to the nearest host. Of several cables down, index d selects one by floor(d / (w_1 ... w_m))
+/// at the level m where they meet, first cables first. Errors if the cables form no such tree.
 pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph)?;
@@ -77,10 +63,8 @@ pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     Ok(tables)
 }
 
-/// Computes the routes of [`d_mod_k`] to hosts from the hosts' subtrees.
-///
-/// Returns `None` if [`d_mod_k`] refuses the fabric, or if a switch reaches some hosts of a subtree over other cables
-/// than the rest.
+/// Computes the routes of [`d_mod_k`] to hosts from subtrees, if it accepts the fabric, and switches reach a subtree
+/// alike.
 pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph).ok()?;
@@ -106,7 +90,7 @@ pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
         .then_some(routes)
 }
 
-/// By switch, the ports that lead down to a leaf; empty above other subtrees.
+/// Ports down to a leaf, by switch; empty above other subtrees.
 struct DownPorts {
     leaf: Option<SwitchId>,
     ports: IdVec<SwitchId, Vec<PortNumber>>,
@@ -122,7 +106,7 @@ impl DownPorts {
         }
     }
 
-    /// Collects, for every switch, its ports from which one can go down all the way to `leaf`.
+    /// Collects ports from which one can go down to `leaf`.
     fn lead_to(&mut self, tree: &Tree, leaf: SwitchId) {
         if self.leaf.replace(leaf) == Some(leaf) {
             return;
@@ -138,7 +122,7 @@ impl DownPorts {
             }
             above.sort_unstable();
             above.dedup();
-            // The frontier is sorted from the second round on, and one switch before.
+            // The frontier is sorted from the second round on.
             for &parent in &above {
                 let leads_down =
                     |(_, child): &&(PortNumber, SwitchId)| frontier.binary_search(child).is_ok();
@@ -151,8 +135,6 @@ impl DownPorts {
     }
 }
 
-/// The ports of cables in another order: the first cable to each switch, the second one to each, and so on. Consecutive hosts then
-/// take different switches.
 fn one_cable_after_another<'a>(
     cables: impl Iterator<Item = &'a (PortNumber, SwitchId)>,
 ) -> impl Iterator<Item = PortNumber> {
@@ -168,13 +150,12 @@ fn one_cable_after_another<'a>(
     ports.into_iter().map(|(_, number)| number)
 }
 
-/// The levels of a fat tree and the cables between them.
 struct Tree {
-    /// 0 for leaves, counted upwards: one less than the level in the formula.
+    /// One less than the level in the formula.
     levels: IdVec<SwitchId, u32>,
     up: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
     down: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
-    /// The divisor w_1 ... w_l of the formula, at index l - 1.
+    /// w_1 ... w_l of the formula, at index l - 1.
     divisors: Vec<usize>,
 }
 
@@ -184,7 +165,7 @@ impl Tree {
         let levels = graph.distances(leaves);
         let mut up = IdVec::filled(Vec::new(), fabric.switch_count());
         let mut down = up.clone();
-        // Up-ports of the switches of each level, as found on the first of them.
+        // As on the first switch of each level.
         let mut widths: Vec<Option<usize>> = Vec::new();
         for switch in fabric.switch_ids() {
             let level = levels[switch];
@@ -243,8 +224,7 @@ impl Tree {
         })
     }
 
-    /// Returns the connected parts of the tree without its highest level, the parts of these without their highest
-    /// level, and so on. The last parts are single leaves. Returns `None` if there are too many parts.
+    /// Connected parts without the highest level, recursively down to single leaves. `None` for too many parts.
     fn subtrees(&self, fabric: &Fabric, graph: &SwitchGraph) -> Option<Parts> {
         let highest = self.levels.iter().copied().max().unwrap_or(0);
         let switches = fabric.switch_count();
@@ -279,10 +259,10 @@ impl Tree {
         Some(parts)
     }
 
-    /// Returns true if every switch above a subtree reaches all leaves of the subtree by the ports to its first leaf.
+    /// Returns true if switches above a subtree reach all its leaves by the ports to its first leaf.
     fn is_uniform(&self, fabric: &Fabric, hierarchy: &Hierarchy, routes: &ComputedRoutes) -> bool {
         let mut down = DownPorts::new(fabric);
-        // By level and subtree, how many switches of the level above are above its first leaf.
+        // Number of switches above the first leaf, by level and subtree.
         let mut expected: HashMap<(usize, usize), usize> = HashMap::new();
         let highest = self.levels.iter().copied().max().unwrap_or(0) as usize;
         for host in fabric.host_ids() {
@@ -310,7 +290,7 @@ impl Tree {
         true
     }
 
-    /// The port for a destination: down if possible, else up; `None` at the top of another subtree.
+    /// Down if possible, else up; `None` at the top of another subtree.
     fn choose(&self, switch: SwitchId, host: HostId, down: &DownPorts) -> Option<PortNumber> {
         let level = self.levels[switch] as usize;
         match (down.ports[switch].as_slice(), self.up[switch].as_slice()) {
@@ -324,7 +304,7 @@ impl Tree {
         }
     }
 
-    /// The level of the switch in which all ways from a switch down to the leaf meet first.
+    /// Level of the switch in which all paths down to the leaf meet first.
     fn meeting_level(&self, switch: SwitchId, down: &DownPorts) -> usize {
         let mut frontier = vec![switch];
         loop {

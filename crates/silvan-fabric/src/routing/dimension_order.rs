@@ -1,5 +1,3 @@
-//! Dimension-order routing on meshes and tori, without deadlock.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, SwitchId};
@@ -12,7 +10,7 @@ use super::{
 use crate::Fabric;
 use crate::generators::{Direction, FullRows, Generator, Grid};
 
-/// Most dimensions whose datelines a service level can tell: one of its four bits for each.
+/// A service level has a bit for each dateline.
 const MOST_DATELINES: usize = 4;
 
 /// Along one dimension after the other.
@@ -69,22 +67,14 @@ impl RoutingAlgorithm for DimensionOrder {
     }
 }
 
-/// Computes dimension-order routes: along the first dimension until the coordinate is right, then along the second, and
-/// so on. A torus takes the shorter way round. If both ways are equally long, a switch with an even coordinate goes up
-/// and a switch with an odd coordinate down, which balances both ways.
+/// Computes dimension-order routes, in a torus the shorter way round; of equal ways even coordinates go up, odd ones
+/// down.
 ///
-/// In a mesh the channels depend on each other in one order, and the routes cannot deadlock (W. J. Dally, C. L. Seitz:
-/// Deadlock-free message routing in multiprocessor interconnection networks, IEEE Transactions on Computers C-36(5),
-/// 1987). The rings of a torus close each dimension to a cycle. The second value breaks it with two virtual lanes, as
-/// OpenSM's torus-2QoS does: each ring has a dateline, the cable between its last switch and its first. Bit d of a
-/// path's service level is set if the path crosses the dateline of dimension d. Such paths take lane 1 on all cables of
-/// that dimension, other paths lane 0. So no packet on lane 0 crosses the dateline. No way is longer than half of the
-/// ring, so no packet on lane 1 passes the far side. Packets to hosts take lane 0. The second value is `None` for a
-/// mesh.
-///
-/// # Errors
-///
-/// If the fabric's switches, hosts and cables are not those of `grid`, or a torus has more than four dimensions.
+/// A mesh cannot deadlock (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor interconnection
+/// networks, IEEE Transactions on Computers C-36(5), 1987). In a torus, bit d of a path's service level says that it
+/// crosses the dateline of dimension d, between a ring's last and first switch, as OpenSM's torus-2QoS does. It then
+/// takes lane 1 in that dimension, else lane 0; the second value is `None` for a mesh. Errors if the fabric is not that
+/// of `grid`, or for more than four dimensions of a torus.
 pub fn dimension_order(
     fabric: &Fabric,
     grid: &Grid,
@@ -106,8 +96,7 @@ pub fn dimension_order(
     Ok((tables, lanes(fabric, grid)?))
 }
 
-/// Computes the routes of [`dimension_order`] to hosts from coordinates, with the same lanes. Returns `None` if
-/// [`dimension_order`] refuses the fabric.
+/// Computes the routes of [`dimension_order`] to hosts from coordinates, with the same lanes, if it accepts the fabric.
 pub fn computed_dimension_order(
     fabric: &Fabric,
     grid: &Grid,
@@ -128,8 +117,8 @@ pub fn computed_dimension_order(
     Some((tables, lanes(fabric, grid).ok()?))
 }
 
-/// Computes routes over one cable for each dimension, in their order, which no packet can go back in: so no cycle of
-/// channels depends on each other. Of parallel cables a destination has one by its index.
+/// Routes over one cable per dimension, in order: channels cannot depend on each other in a cycle. The index selects a
+/// parallel cable.
 fn along_rows(fabric: &Fabric, rows: &FullRows) -> ForwardingTables {
     let mut tables = ForwardingTables::new(fabric);
     let managed = fabric.switch_ids().filter(|_| fabric.has_lids());
@@ -150,7 +139,7 @@ fn along_rows(fabric: &Fabric, rows: &FullRows) -> ForwardingTables {
     tables
 }
 
-/// Computes the routes to hosts from coordinates. Returns `None` if there are too many coordinates.
+/// `None` for too many coordinates.
 fn computed_along_rows(
     fabric: &Fabric,
     rows: &FullRows,
@@ -164,7 +153,7 @@ fn computed_along_rows(
     let cables = rows.cables.iter().copied().max().unwrap_or(1);
     let routes = Hierarchy::new(parts)?.routes(fabric, |switch, leaf, ports| {
         for cable in 0..cables {
-            // Hosts of indices from 0 on have the cables in turn.
+            // Hosts have the cables in turn.
             let port = rows.port_towards(switch, leaf, cable).ok_or(())?;
             if ports.first() == Some(&port) {
                 break;
@@ -176,18 +165,17 @@ fn computed_along_rows(
     Some((ForwardingTables::computed(fabric, routes.ok()??), None))
 }
 
-/// The lanes of the datelines of a torus.
 fn lanes(fabric: &Fabric, grid: &Grid) -> Result<Option<PathLanes>, RoutingError> {
     grid.wraps.then(|| datelines(fabric, grid)).transpose()
 }
 
-/// The dimension along which a packet leaves `from`, and which way; `None` at its end.
+/// Dimension and direction of the first step; `None` at the end.
 fn first_step(grid: &Grid, from: SwitchId, to: SwitchId) -> Option<(usize, Direction)> {
     (0..grid.sizes.len())
         .find_map(|dimension| way(grid, dimension, from, to).map(|way| (dimension, way)))
 }
 
-/// Returns the direction of a packet along a dimension; `None` if the coordinate is right.
+/// `None` if the coordinate is right.
 fn way(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> Option<Direction> {
     let size = grid.sizes[dimension];
     let at = grid.coordinate(from, dimension);
@@ -207,7 +195,6 @@ fn way(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> Option<Di
     Some(if up { Direction::Up } else { Direction::Down })
 }
 
-/// Returns true if the path crosses the dateline of a dimension.
 fn crosses(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> bool {
     let at = grid.coordinate(from, dimension);
     let end = grid.coordinate(to, dimension);
@@ -244,7 +231,6 @@ fn datelines(fabric: &Fabric, grid: &Grid) -> Result<PathLanes, RoutingError> {
     ))
 }
 
-/// Checks that every switch has the neighbours and hosts that the grid gives it.
 fn check_shape(fabric: &Fabric, grid: &Grid) -> Result<(), RoutingError> {
     let problem = |problem: String| Err(RoutingError::NotAGrid { problem });
     let (switches, hosts) = (fabric.switch_count(), fabric.host_count());

@@ -1,14 +1,11 @@
-//! The graph of switches and shortest distances in it.
-
 use silvan_core::{IdVec, Lid, PortNumber, SwitchId};
 
 use super::{ForwardingTables, RoutingError};
 use crate::Fabric;
 
-/// Distance of a switch that cannot be reached.
 pub(super) const UNREACHABLE: u32 = u32::MAX;
 
-/// For each switch, its ports that lead to switches, in the order of port numbers.
+/// Ports to switches, in order.
 pub(super) struct SwitchGraph {
     neighbours: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
 }
@@ -28,7 +25,6 @@ impl SwitchGraph {
         Self { neighbours }
     }
 
-    /// The number of switches.
     pub(super) fn len(&self) -> usize {
         self.neighbours.len()
     }
@@ -37,7 +33,6 @@ impl SwitchGraph {
         &self.neighbours[switch]
     }
 
-    /// Cables between each switch and `target` on a shortest path, by breadth-first search.
     pub(super) fn distances(
         &self,
         targets: impl IntoIterator<Item = SwitchId>,
@@ -60,7 +55,6 @@ impl SwitchGraph {
         distances
     }
 
-    /// The ports of `switch` that start a shortest path, given the distances to its end.
     pub(super) fn shortest_ports(
         &self,
         switch: SwitchId,
@@ -74,8 +68,7 @@ impl SwitchGraph {
     }
 }
 
-/// Adds minimal routes to the LIDs of all switches, spread over equally short ports by the index of
-/// the destination. Without LIDs there are none to add.
+/// Minimal routes to LIDs of switches, spread by the index of the destination.
 pub(super) fn route_to_switches(
     fabric: &Fabric,
     graph: &SwitchGraph,

@@ -1,5 +1,3 @@
-//! Forwarding tables given by hand.
-
 use silvan_core::{Lid, NodeId, PortNumber, SwitchId};
 
 use super::{ForwardingTables, RoutingError};
@@ -14,14 +12,10 @@ pub struct ExplicitTable {
     pub routes: Vec<(String, PortNumber)>,
 }
 
-/// Makes tables from lists. Destinations that are not listed have no route, except each switch's
-/// own LID.
+/// Makes tables from lists; other destinations have no route, except each switch's own LID.
+/// [`check`](crate::check::check) follows them.
 ///
-/// [`check`](crate::check::check) finds out if the routes lead to their destinations.
-///
-/// # Errors
-///
-/// If a name or LID is unknown, a port has no cable, or an entry is given twice.
+/// Errors for an unknown name or LID, a port without a cable, or a repeated entry.
 pub fn explicit(
     fabric: &Fabric,
     given: &[ExplicitTable],
@@ -89,13 +83,12 @@ fn add_route(
     match fabric.nodes[node].as_host() {
         Some(host) => tables.set_host(switch, host, Some(port)),
         None if fabric.has_lids() => tables.set(switch, fabric.nodes[node].lid, Some(port)),
-        // Nothing is sent to a switch that has no LID.
+        // Nothing is sent to a switch without LID.
         None => {}
     }
     Ok(())
 }
 
-/// The node of a name, or else of a LID as text.
 fn node_named(fabric: &Fabric, text: &str) -> Option<NodeId> {
     fabric
         .node_by_name(text)

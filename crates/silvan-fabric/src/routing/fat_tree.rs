@@ -1,5 +1,3 @@
-//! Fat-tree routing for trees that are not quite regular.
-
 use std::cmp::Reverse;
 
 use schemars::JsonSchema;
@@ -29,11 +27,7 @@ pub struct FatTree {
 }
 
 impl FatTree {
-    /// Checks that the cables form a tree for this routing.
-    ///
-    /// # Errors
-    ///
-    /// As [`fat_tree`].
+    /// Checks that the cables form a tree for this routing. Errors as [`fat_tree`].
     pub fn check(&self, fabric: &Fabric) -> Result<(), RoutingError> {
         Tree::new(fabric, &SwitchGraph::new(fabric), self).map(|_| ())
     }
@@ -44,7 +38,7 @@ impl RoutingAlgorithm for FatTree {
         Ok((fat_tree(input.fabric, self)?, None))
     }
 
-    /// The ports of the shortest paths up and down.
+    /// Ports of the shortest paths up and down.
     fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
         let graph = SwitchGraph::new(input.fabric);
         let tree = Tree::new(input.fabric, &graph, self)?;
@@ -57,31 +51,18 @@ impl RoutingAlgorithm for FatTree {
     }
 }
 
-/// Computes routes up and down a tree that may lack cables, with hosts at any switch and leaves of any size.
+/// Computes routes up and down a tree that may lack cables, with hosts at any switch (E. Zahavi, G. Johnson, D. J.
+/// Kerbyson, M. Lang: Optimized InfiniBand fat-tree routing for shift all-to-all communication patterns, Concurrency
+/// and Computation 22(2), 2010).
 ///
-/// The rank of a switch is its distance from the nearest root. Each destination has a main path from a root down to its
-/// leaf, and the main paths are spread evenly over the cables. In a regular tree every root and every cable downwards
-/// then has equally many destinations, as with [`d_mod_k`](super::d_mod_k). (E. Zahavi, G. Johnson, D. J. Kerbyson, M.
-/// Lang: Optimized InfiniBand fat-tree routing for shift all-to-all communication patterns, Concurrency and Computation
-/// 22(2), 2010.)
+/// Ranks are distances from the nearest root. Each destination has a main path from a root to its leaf, spread evenly
+/// over cables, as with [`d_mod_k`](super::d_mod_k). Compute nodes come first and count alone.
 ///
-/// Compute nodes are routed first, and their balance counts pairs of compute nodes only. So routes to storage do not
-/// change routes between compute nodes.
-///
-/// Roots are given, or are the first set that makes a tree:
-///
-/// 1. switches without a neighbour farther from compute nodes, but without leaves that have lost their hosts (few
-///    compute nodes are below them); or with such leaves, if paths are shorter then;
-/// 2. of the switches that are equally far from nine of ten compute nodes, the nearest.
-///
-/// Paths between hosts at several roots have to turn upwards at a leaf. If there are such hosts, a cable leads up to
-/// the end that is nearer to one leaf, so that only paths through this leaf turn there, and no routes deadlock.
-///
-/// # Errors
-///
-/// If two switches of a rank are neighbours, a root or a compute node is unknown, a compute node is at a switch above
-/// others, some compute nodes have no path up and down, or, where neither roots nor compute nodes are given, a fifth of
-/// the hosts is at switches above others.
+/// Roots are given, or the first set that makes a tree: switches without a neighbour farther from compute nodes
+/// (without leaves that lost their hosts, unless that shortens paths), then the nearest of those equally far from nine
+/// of ten compute nodes. Paths between hosts at several roots turn at one leaf, without deadlock. Errors for neighbours
+/// of one rank, unknown roots or compute nodes, compute nodes at inner switches or without a path, or a fifth of hosts
+/// at inner switches of a found tree.
 pub fn fat_tree(fabric: &Fabric, keys: &FatTree) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph, keys)?;
@@ -96,10 +77,10 @@ pub fn fat_tree(fabric: &Fabric, keys: &FatTree) -> Result<ForwardingTables, Rou
     Ok(tables)
 }
 
-/// A tree whose roots are found has fewer than one in so many hosts at inner switches.
+/// Found trees have fewer than one in so many hosts at inner switches.
 const MOST_INNER: usize = 5;
 
-/// Ranks of switches, and which paths are legal.
+/// Ranks, and legal paths.
 struct Tree {
     /// Distance from the nearest root.
     ranks: IdVec<SwitchId, u32>,
@@ -190,7 +171,7 @@ impl Tree {
 }
 
 impl Tree {
-    /// Refuses a tree that has been found in cables where many hosts are at inner switches, unless compute nodes are listed.
+    /// Refuses a found tree with many hosts at inner switches, unless compute nodes are listed.
     fn with_hosts_at_leaves(self, is_listed: bool) -> Result<Self, Refused> {
         let (count, hosts) = (self.is_compute.iter(), self.is_compute.len());
         let inner = count.filter(|is_compute| !**is_compute).count();
@@ -203,7 +184,7 @@ impl Tree {
     }
 }
 
-/// Refuses cables within a rank and switches out of reach.
+/// Refuses cables within a rank and unreachable switches.
 fn check_ranks(
     fabric: &Fabric,
     graph: &SwitchGraph,
@@ -226,9 +207,8 @@ fn check_ranks(
     Ok(())
 }
 
-/// Why cables are no tree, or the keys do not suit them.
 struct Refused {
-    /// The key to blame, if it is not that of the roots or the routing.
+    /// Key to blame, unless roots or routing.
     key: Option<&'static str>,
     problem: String,
     hint: &'static str,
@@ -265,7 +245,7 @@ impl Refused {
     }
 }
 
-/// The hosts of these names as flags, `None` if there are no names.
+/// Flags by host; `None` without names.
 fn compute_nodes(
     fabric: &Fabric,
     names: &[String],
@@ -296,8 +276,8 @@ fn with_hosts(hosts: &IdVec<SwitchId, u64>) -> impl Iterator<Item = (SwitchId, u
         .map(|(switch, hosts)| (switch, *hosts))
 }
 
-/// Returns the hosts of each switch; likely inner switches have none. A likely inner switch has fewer hosts than its
-/// neighbours with hosts. The switch with the fewest hosts in relation comes first.
+/// Hosts by switch, 0 at likely inner switches: those with fewer hosts than their neighbours with hosts, the smallest
+/// fraction first.
 fn likely_leaves(graph: &SwitchGraph, mut hosts: IdVec<SwitchId, u64>) -> IdVec<SwitchId, u64> {
     const PRECISION: u64 = 1 << 20;
     let peers_of = |switch: SwitchId| {
@@ -322,7 +302,7 @@ fn likely_leaves(graph: &SwitchGraph, mut hosts: IdVec<SwitchId, u64>) -> IdVec<
     hosts
 }
 
-/// The switches that at least half as many hosts are below as below any of them, and those whose neighbours all have hosts.
+/// Switches with at least half of the most hosts below, and those whose neighbours all have hosts.
 fn covering(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>, tops: &[SwitchId]) -> Vec<SwitchId> {
     let heights = graph.distances(with_hosts(hosts).map(|(leaf, _)| leaf));
     let below = |top: SwitchId| {
@@ -348,10 +328,10 @@ fn covering(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>, tops: &[SwitchId]
     covering.map(|(top, _)| top).collect()
 }
 
-/// Returns the nearest of the switches without hosts that are equally far from at least nine of ten hosts.
+/// Nearest switches without hosts that are equally far from nine of ten hosts.
 fn even(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>) -> Vec<SwitchId> {
     let total: u64 = hosts.iter().sum();
-    // By switch, the hosts at each distance.
+    // Hosts by switch and distance.
     let mut at: IdVec<SwitchId, Vec<u64>> = IdVec::filled(Vec::new(), graph.len());
     for (leaf, count) in with_hosts(hosts) {
         for (switch, &distance) in graph.distances([leaf]).iter_enumerated() {
@@ -375,7 +355,7 @@ fn even(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>) -> Vec<SwitchId> {
     nearest.map(|(_, switch)| switch).collect()
 }
 
-/// The leaf that is nearest to all others, of several that with the most cables.
+/// Nearest to all others, then with the most cables.
 fn turning_leaf(graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> SwitchId {
     let far = |leaf: SwitchId| {
         let distances = graph.distances([leaf]);

@@ -1,5 +1,3 @@
-//! Minimal routes between groups of switches: dragonfly and dragonfly+.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -26,7 +24,7 @@ impl RoutingAlgorithm for GroupMinimal {
         Ok((group_minimal(input.fabric, groups_of(input)?)?, None))
     }
 
-    /// The ports over which the tables spread destinations: none leads over two cables between groups.
+    /// The tables' ports: none leads over two cables between groups.
     fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
         let RoutingInput { fabric, .. } = input;
         let mut collected = CollectedAlternatives::new(fabric);
@@ -46,7 +44,7 @@ impl RoutingAlgorithm for GroupMinimal {
         Some((ForwardingTables::computed(input.fabric, routes), None))
     }
 
-    /// The path between two groups turns back into a group, which on one lane can close a cycle.
+    /// The path turns back into a group, which on one lane can close a cycle.
     fn raises_lanes(&self, _choice: PathChoice) -> bool {
         true
     }
@@ -63,20 +61,13 @@ fn groups_of<'a>(input: RoutingInput<'a>) -> Result<impl Fn(SwitchId) -> u32 + '
     Ok(move |switch| topology.group(switch).unwrap_or(0))
 }
 
-/// The topology, if its switches are in groups.
 fn with_groups(topology: Option<&dyn Generator>) -> Option<&dyn Generator> {
     topology.filter(|topology| topology.group(SwitchId::new(0)).is_some())
 }
 
-/// Computes routes that cross one cable between groups, if source and destination are in different groups, and inside groups the
-/// fewest cables (J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA
-/// 2008, section 4.1: minimal routing). `group` gives the group of a switch.
-///
-/// Among equal ports a destination has one by its index.
-///
-/// # Errors
-///
-/// If two groups have no cable between them, or a group is not connected.
+/// Minimal routing over one cable between groups (J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven,
+/// highly-scalable dragonfly topology", ISCA 2008, section 4.1); the index selects an equal port. Errors for groups
+/// without a cable, or a disconnected group.
 fn group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,
@@ -104,8 +95,7 @@ fn group_minimal(
     Ok(tables)
 }
 
-/// Computes the routes of [`group_minimal`] to hosts from the groups. Returns `None` if [`group_minimal`] refuses the
-/// fabric, or there are too many groups.
+/// `None` if [`group_minimal`] refuses the fabric, or there are too many groups.
 fn computed_group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,
@@ -122,7 +112,7 @@ fn computed_group_minimal(
     let mut routes = hierarchy.without_entries(fabric)?;
     let mut fits = true;
     let made = groups.routes(fabric, |switch, targets, ports| {
-        // All targets are in one group, or there is only one: they share an entry.
+        // Targets of one group, or a single one, share an entry.
         fits &= hierarchy
             .set(&mut routes, switch, targets[0], ports)
             .is_some();
@@ -150,8 +140,7 @@ impl Groups {
         }
     }
 
-    /// Finds the output ports of a switch towards other switches: all switches of another group, or one switch of its
-    /// group.
+    /// Output ports towards another group, or a switch of its own group.
     fn routes(
         &self,
         fabric: &Fabric,
@@ -208,7 +197,6 @@ fn disconnected(fabric: &Fabric, from: SwitchId, to: SwitchId) -> RoutingError {
     }
 }
 
-/// The ports of a switch that lead to switches of a kind.
 fn ports_to(
     graph: &SwitchGraph,
     switch: SwitchId,
@@ -220,7 +208,7 @@ fn ports_to(
         .map(|(number, _)| *number)
 }
 
-/// Cables from each switch of a group to the nearest of `ends`, inside the group.
+/// Cables to the nearest of `ends`, inside the group.
 fn within(
     graph: &SwitchGraph,
     inside: &[SwitchId],

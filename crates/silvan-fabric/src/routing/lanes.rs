@@ -1,42 +1,34 @@
-//! Virtual lanes that change along the way, and the service levels that say how.
-
 use silvan_core::{HostId, IdVec, PortNumber, Sl, SwitchId};
 
 use super::{PathServiceLevels, SlToVlTables, Vls};
 use crate::Fabric;
 
-/// Bits of a service level.
 const SL_BITS: u8 = 4;
 
 /// Virtual lanes of packets on each cable, for routes that alone would depend on each other in a cycle.
 ///
-/// InfiniBand breaks such cycles by service levels. The service level in a packet's header names the kind of its path.
-/// Each switch maps input port, output port and service level to a lane (SLtoVLMappingTable, IBA volume 1, sections
-/// 7.6.6 and 14.2.5.8).
+/// The header's service level names the kind of path; switches map input, output and level to a lane
+/// (SLtoVLMappingTable, IBA volume 1, sections 7.6.6 and 14.2.5.8).
 ///
-/// There are two kinds of mapping:
-///
-/// - Computed ([`dimension_order`](super::dimension_order), [`by_level`](Self::by_level)): the low bits of a service
-///   level are the path's, the bits above are free for classes of service. Each class has separate lanes, counted from
-///   0 within the class.
-/// - A subnet manager's tables ([`by_tables`](Self::by_tables)): lanes are the tables' lanes. Traffic with its own
-///   service level has that level on all paths.
+/// - Computed ([`dimension_order`](super::dimension_order), [`by_level`](Self::by_level)): a level's low bits are the
+///   path's, others a class's, with lanes of its own from 0.
+/// - A subnet manager's tables ([`by_tables`](Self::by_tables)): the tables' lanes; traffic with its own level keeps
+///   it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathLanes {
     path_bits: u8,
     lanes: u8,
     levels: PathServiceLevels,
-    /// Bits of a service level that choose among the lanes of a pair of ports.
+    /// Low bits of a service level that select a lane.
     index_bits: u8,
     switches: IdVec<SwitchId, SwitchLanes>,
     tables: Option<Tables>,
 }
 
-/// Parts that only the tables of a subnet manager have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tables {
     hosts: IdVec<HostId, Vls>,
-    /// Service levels that some traffic has on all its paths, as bits.
+    /// Levels that some traffic has on all paths, as bits.
     own: u16,
 }
 
@@ -48,8 +40,7 @@ struct SwitchLanes {
 }
 
 impl PathLanes {
-    /// Builds the mapping. `levels` says the kinds of the paths, numbers of `path_bits` bits; `lane_of`
-    /// the lane from an input to an output port of a switch for such a kind.
+    /// `levels` are kinds of paths with `path_bits` bits; `lane_of` maps ports and kind to a lane.
     pub(crate) fn new(
         fabric: &Fabric,
         path_bits: u8,
@@ -68,21 +59,19 @@ impl PathLanes {
         }
     }
 
-    /// Paths whose service level is their lane behind every switch, as OpenSM's routing engine lash has them
-    /// (T. Skeie, O. Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area
-    /// networks", IPDPS 2002): paths that together could block each other in a cycle are on different
-    /// lanes.
+    /// Paths whose service level is their lane, as OpenSM's lash has them (T. Skeie, O. Lysne, I. Theiss, "Layered
+    /// shortest path (LASH) routing in irregular system area networks", IPDPS 2002).
     pub fn by_level(fabric: &Fabric, levels: PathServiceLevels) -> Self {
         let highest = levels.highest().min(15);
         let path_bits = (u8::BITS - highest.leading_zeros()) as u8;
-        // Levels that no path has would ask for lanes that need not be there.
+        // Levels without paths would need lanes that may not exist.
         Self::new(fabric, path_bits, levels, |_, _, _, path| path.min(highest))
     }
 
-    /// Returns paths with the lanes of a subnet manager's tables; ports without a table use `other`.
+    /// Paths with a subnet manager's lanes; ports without a table use `other`.
     ///
-    /// `own` are the service levels of traffic that has them on all paths; all other traffic has those of `levels`.
-    /// `data_vls` limits the lanes: [`check`](crate::check::check) refuses routes that need a lane beyond them.
+    /// `own` are levels that some traffic has on all paths. [`check`](crate::check::check) refuses lanes beyond
+    /// `data_vls`.
     pub fn by_tables(
         fabric: &Fabric,
         levels: PathServiceLevels,
@@ -142,8 +131,7 @@ impl PathLanes {
         &self.levels
     }
 
-    /// Returns the kinds of path from one host to another: the path's level, and levels of traffic that has them on all
-    /// paths.
+    /// The path's level, and levels of traffic that has them on all paths.
     pub(crate) fn kinds(
         &self,
         source: HostId,
@@ -154,21 +142,12 @@ impl PathLanes {
         (0..16).filter(move |kind| kinds & 1 << kind != 0)
     }
 
-    /// The lane on the cable behind `output`, for packets that came in by `input` on this kind of path.
-    ///
-    /// # Panics
-    ///
-    /// If the switch has no such ports.
+    /// The lane behind `output` for packets from `input` on this kind of path. Panics without such ports.
     pub fn lane(&self, switch: SwitchId, input: PortNumber, output: PortNumber, path: u8) -> u8 {
         self.pair(switch, input, output)[usize::from(path)]
     }
 
-    /// The virtual lanes of a switch between two ports by service level, if those of class 0 and up start
-    /// at `first`.
-    ///
-    /// # Panics
-    ///
-    /// If the switch has no such ports.
+    /// The lanes between two ports by service level, if class 0 starts at `first`. Panics without such ports.
     pub fn vls(&self, switch: SwitchId, input: PortNumber, output: PortNumber, first: &Vls) -> Vls {
         let lanes = self.pair(switch, input, output);
         std::array::from_fn(|sl| match self.tables {
@@ -177,8 +156,7 @@ impl PathLanes {
         })
     }
 
-    /// The virtual lanes of what each host sends, by the service level of its traffic; `None` if they start
-    /// where those of its class do.
+    /// The lanes of hosts' packets by traffic's level; `None` if they start where the class's do.
     pub fn host_vls(&self) -> Option<&IdVec<HostId, Vls>> {
         self.tables.as_ref().map(|tables| &tables.hosts)
     }
@@ -190,7 +168,6 @@ impl PathLanes {
     }
 }
 
-/// The lanes of all switches by pair of ports and a number of `bits` bits.
 fn switch_lanes(
     fabric: &Fabric,
     bits: u8,

@@ -1,5 +1,3 @@
-//! Shortest paths on virtual lanes that keep them from deadlock, in any fabric.
-
 use std::collections::HashSet;
 
 use schemars::JsonSchema;
@@ -14,7 +12,7 @@ use super::{
 use crate::Fabric;
 use crate::generators::Generator;
 
-/// Most lanes that carry data (InfiniBand Architecture Specification, volume 1, section 7.6.1).
+/// Data lanes (InfiniBand Architecture Specification, volume 1, section 7.6.1).
 const MOST_LANES: usize = 15;
 
 /// Shortest paths, each on a lane on which no cycle of them can deadlock (LASH).
@@ -27,12 +25,12 @@ impl RoutingAlgorithm for LayeredMinHop {
         layered_min_hop(input.fabric)
     }
 
-    /// Lanes follow from the path that is chosen.
+    /// Lanes depend on the path.
     fn substitute(&self, choice: PathChoice) -> Option<Routing> {
         choice.is_non_minimal().then(|| MinHop {}.into())
     }
 
-    /// The routes tell how many lanes a class needs, so that one class has all.
+    /// A class has all lanes, because the number depends on the routes.
     fn lanes_per_class(&self, _topology: Option<&dyn Generator>, data_vls: u8) -> u8 {
         data_vls
     }
@@ -42,16 +40,11 @@ impl RoutingAlgorithm for LayeredMinHop {
     }
 }
 
-/// Computes balanced min-hop routes and a lane for each path, the same from its first switch to its last (T. Skeie, O.
-/// Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area networks", IPDPS 2002, section 3).
+/// Computes balanced min-hop routes and a lane for each whole path (T. Skeie, O. Lysne, I. Theiss, "Layered shortest
+/// path (LASH) routing in irregular system area networks", IPDPS 2002, section 3).
 ///
-/// A path gets the lowest lane on which its channels and those of the paths before it depend on each other in no cycle. The
-/// second value is `None` if one lane is enough. Paths are taken by source switch, then by destination; how many lanes
-/// they need depends on that order, and can be more than another order needs.
-///
-/// # Errors
-///
-/// If two switches are not connected, or the paths need more than 15 lanes.
+/// A path, by source switch and destination, gets the lowest lane without a cycle; `None` if one lane is enough. Errors
+/// for unconnected switches, or more than 15 lanes.
 pub fn layered_min_hop(
     fabric: &Fabric,
 ) -> Result<(ForwardingTables, Option<PathLanes>), RoutingError> {
@@ -93,7 +86,7 @@ pub fn layered_min_hop(
     Ok((tables, Some(PathLanes::by_level(fabric, levels))))
 }
 
-/// The ports by which a path from a switch enters the switches after it.
+/// Input ports of a path after its first switch.
 fn follow(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -112,12 +105,12 @@ fn follow(
     }
 }
 
-/// Channels of one lane between switches, each named by the port that it enters a switch by, and which is followed by which.
+/// Channels of one lane, by input port, with their followers.
 struct Layer {
     followers: Vec<Vec<u32>>,
-    /// Dependencies that close a cycle with what is there.
+    /// Dependencies that would close a cycle.
     refused: HashSet<(u32, u32)>,
-    /// The last search that visited each channel.
+    /// Last search that visited each channel.
     visited: Vec<u32>,
     search: u32,
 }
@@ -132,7 +125,7 @@ impl Layer {
         }
     }
 
-    /// Adds the dependencies of a path, unless one of them closes a cycle.
+    /// Returns false if a dependency closes a cycle.
     fn insert(&mut self, path: &[PortId]) -> bool {
         let edge = |pair: &[PortId]| (pair[0].index() as u32, pair[1].index() as u32);
         if path
@@ -161,7 +154,6 @@ impl Layer {
         true
     }
 
-    /// Returns true if a channel is followed by another channel, directly or not.
     fn reaches(&mut self, from: u32, to: u32) -> bool {
         self.search += 1;
         let mut stack = vec![from];

@@ -1,19 +1,13 @@
-//! Service levels of paths.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{HostId, IdVec, SwitchId};
 
 use crate::Fabric;
 
-/// The service level of every path, 0 to 15.
-///
-/// Hosts whose paths have equal levels share one row, so that levels by switch take no more room than
-/// there are switches.
+/// The service level of every path, 0 to 15; hosts with equal levels share a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathServiceLevels {
     rows: IdVec<HostId, u32>,
-    /// Row by row, a level for each destination.
     levels: Vec<u8>,
 }
 
@@ -46,20 +40,12 @@ impl PathServiceLevels {
         }
     }
 
-    /// The level of the path from one host to another.
-    ///
-    /// # Panics
-    ///
-    /// If a host is beyond those of the fabric.
+    /// The level of the path from one host to another. Panics if a host is beyond those of the fabric.
     pub fn level(&self, source: HostId, destination: HostId) -> u8 {
         self.row(self.rows[source])[destination.index()]
     }
 
-    /// The number of the row that a host shares with those whose levels are equal.
-    ///
-    /// # Panics
-    ///
-    /// If the host is beyond those of the fabric.
+    /// The row of a host and its equals. Panics for an unknown host.
     pub fn row_of(&self, source: HostId) -> u32 {
         self.rows[source]
     }
@@ -80,7 +66,6 @@ impl PathServiceLevels {
     }
 }
 
-/// Rows so far, and their numbers.
 #[derive(Default)]
 struct Rows {
     numbers: BTreeMap<Vec<u8>, u32>,
@@ -88,7 +73,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// The number of a row, which is that of an equal one if there is one.
+    /// Equal rows share a number.
     fn number(&mut self, row: impl Iterator<Item = u8>) -> u32 {
         let row: Vec<u8> = row.collect();
         let next = self.numbers.len() as u32;

@@ -1,5 +1,3 @@
-//! Balanced paths up and down: each destination has a main path from a root down to its leaf.
-
 use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
 
 use super::ForwardingTables;
@@ -9,13 +7,9 @@ use crate::Fabric;
 
 /// Sets the port of every switch for every host.
 ///
-/// Each destination has a main path, from its leaf up to a switch with none above it: at each switch, over the cable
-/// down which the fewest pairs of hosts come so far. All other switches send up towards the main path if they can, else
-/// over another shortest path, over the cables with the fewest pairs. Equal choices go to the switch through which the
-/// fewest pairs come down, the lowest switch and the lowest port.
-///
-/// Destinations are taken leaf by leaf, first the destinations of `is_first`, whose balance counts their pairs only.
-/// `ranks` are lower at the upper end of each cable that a main path may take.
+/// A main path goes from the leaf up over the cables with the fewest pairs of hosts; other switches join it, else take
+/// another shortest path. Ties go to the fewest pairs down, the lowest switch and port. Destinations of `is_first` come
+/// first and count alone; `ranks` are lower at upper ends.
 pub(super) fn spread_main_paths(
     fabric: &Fabric,
     graph: &SwitchGraph,
@@ -55,7 +49,6 @@ pub(super) fn hosts_by_switch(
     hosts
 }
 
-/// A cable that starts a path.
 #[derive(Clone, Copy)]
 struct Cable {
     port: PortId,
@@ -63,13 +56,12 @@ struct Cable {
     next: SwitchId,
 }
 
-/// The shortest legal paths to a leaf.
 struct PathsToLeaf {
     leaf: SwitchId,
     cables: IdVec<SwitchId, Vec<Cable>>,
-    /// All other switches with a path, from the nearest to the farthest.
+    /// Other switches with a path, nearest first.
     switches: Vec<SwitchId>,
-    /// The leaf and the switches above it, from the roots downwards, each with its cables from above.
+    /// The leaf and switches above, roots first, with their cables from above.
     above: Vec<(SwitchId, Vec<(SwitchId, Cable)>)>,
 }
 
@@ -132,21 +124,20 @@ impl PathsToLeaf {
     }
 }
 
-/// Pairs of hosts over each cable, and the state of the current destination.
+/// Pairs by cable, and state of the current destination.
 struct Loads {
-    /// By the port at its start.
     pairs: IdVec<PortId, u64>,
-    /// Pairs whose main path comes down through a switch.
+    /// Main paths down through a switch.
     through: IdVec<SwitchId, u64>,
-    /// Hosts of each switch that count as sources.
+    /// Source hosts by switch.
     sources: IdVec<SwitchId, u64>,
-    /// True once hosts that are not first count, too.
+    /// Hosts that are not first count, too.
     are_all_hosts: bool,
     chosen: IdVec<SwitchId, Option<Cable>>,
     is_main: IdVec<SwitchId, bool>,
-    /// True for the switches from which cables upwards lead to the main path.
+    /// Cables upwards lead to the main path.
     leads_to_main: IdVec<SwitchId, bool>,
-    /// Pairs over the busiest cable from a root down to a switch, on the path with the fewest.
+    /// Pairs over the busiest cable from a root, on the best path.
     least: IdVec<SwitchId, u64>,
 }
 
@@ -172,7 +163,7 @@ impl Loads {
         }
     }
 
-    /// Chooses the cable of every switch but the leaf for one destination, and counts the pairs.
+    /// Chooses cables for one destination, and counts the pairs.
     fn route(
         &mut self,
         paths: &PathsToLeaf,
@@ -195,7 +186,6 @@ impl Loads {
         chosen.filter_map(|(switch, cable)| Some((switch, (*cable)?)))
     }
 
-    /// Chooses the cables from a root down to the leaf.
     fn choose_main_path(&mut self, paths: &PathsToLeaf) {
         for (switch, down) in &paths.above {
             let busiest = down
@@ -206,7 +196,7 @@ impl Loads {
         let mut at = paths.leaf;
         self.is_main[at] = true;
         self.leads_to_main[at] = true;
-        // Switches above come before those below, so one pass from below finds all of the path.
+        // Upper switches come first, so one pass from below finds all of the path.
         for (switch, down) in paths.above.iter().rev() {
             if *switch != at {
                 continue;
@@ -231,7 +221,7 @@ impl Loads {
         }
     }
 
-    /// The cable of a path with the least load: one to the main path, if there is one.
+    /// Cables to the main path come first.
     fn best(&self, cables: &[Cable]) -> Cable {
         let key = |cable: &&Cable| {
             let mut busiest = self.pairs[cable.port];
@@ -253,7 +243,7 @@ impl Loads {
         *best.expect("a switch with a path has a cable")
     }
 
-    /// Adds the pairs of the hosts of a switch to all cables of its path.
+    /// Counts pairs on all cables of a switch's path.
     fn count(&mut self, switch: SwitchId) {
         let sources = self.sources[switch];
         let mut at = switch;

@@ -1,5 +1,3 @@
-//! Balanced min-hop: shortest paths, traffic spread evenly over equally short ports.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,16 +17,9 @@ impl RoutingAlgorithm for MinHop {
     }
 }
 
-/// Computes minimal routes in any connected fabric.
+/// Computes minimal routes over the ports with the fewest pairs of hosts, or an error for unconnected switches.
 ///
-/// At each switch a destination gets, of the ports that start a shortest path, the one that the fewest pairs of hosts use so far.
-///
-/// Minimal routes can depend on each other in a cycle, as on a ring: have them
-/// [checked](crate::check::check).
-///
-/// # Errors
-///
-/// If two switches are not connected.
+/// They can depend on each other in a cycle, as on a ring: [check](crate::check::check) them.
 pub fn min_hop_balanced(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let mut tables = ForwardingTables::new(fabric);

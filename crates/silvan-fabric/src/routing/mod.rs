@@ -1,15 +1,11 @@
 //! Linear forwarding tables and the algorithms that fill them.
 //!
-//! An algorithm is a module and a line in the list `register!`. The module has a struct with the keys, which implements
-//! [`RoutingAlgorithm`]. Scenario keys (`fabric.routing = "NAME"`), JSON schema and reference follow. The guide's page
-//! "How to add a routing algorithm" adds an algorithm.
+//! An algorithm is a module, whose keys implement [`RoutingAlgorithm`], and a line in the list `register!`. The guide's
+//! page "How to add a routing algorithm" adds one.
 //!
-//! [`d_mod_k`] is for fat trees, [`fat_tree`](fn@fat_tree) for less regular trees, [`dimension_order`] for meshes and
-//! tori. [`up_down`], [`min_hop_balanced`] and [`layered_min_hop`] are for any fabric, [`explicit`] for tables given by
-//! hand. Adaptive switches choose among [`minimal_alternatives`]. Non-minimal paths lead over [`Waypoints`], on the
-//! lanes of [`LaneSteps`]. The tables also lead to the LIDs of switches, for management; those routes are minimal,
-//! spread over the equally short ports, and not counted in any balance. They carry no data traffic, so
-//! [`check`](crate::check) does not follow them.
+//! [`d_mod_k`] is for fat trees, [`fat_tree`](fn@fat_tree) for less regular ones, [`dimension_order`] for meshes and
+//! tori, others for any fabric. Non-minimal paths lead over [`Waypoints`] on [`LaneSteps`]. Minimal routes to switches'
+//! LIDs, for management, count in no balance, and [`check`](crate::check) does not follow them.
 
 mod algorithm;
 mod alternatives;
@@ -267,30 +263,27 @@ pub enum RoutingError {
     },
 }
 
-/// Entry of a LID that the switch has no route to, as in a linear forwarding table on the wire
-/// (InfiniBand Architecture Specification, volume 1, section 14.2.5.10).
+/// No route, as on the wire (InfiniBand Architecture Specification, volume 1, section 14.2.5.10).
 const NO_ROUTE: u8 = 255;
 
-/// Forwarding of all switches: a linear forwarding table per switch, or [computed routes](ComputedRoutes) without
-/// tables.
+/// Forwarding of all switches: a table per switch from destination LID to port, or [computed routes](ComputedRoutes) to
+/// hosts.
 ///
-/// A table maps destination LIDs to output port numbers. In tables a switch's own LID leads to port 0, its management
-/// port. In a fabric [without LIDs](Fabric::has_lids) tables have entries for hosts only. Computed routes lead to hosts
-/// only, too.
+/// A switch's own LID leads to port 0. [Without LIDs](Fabric::has_lids) tables have entries for hosts only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardingTables {
     form: Form,
-    /// The column of each host: its LID, or its index where there are no LIDs.
+    /// A host's LID, or its index without LIDs.
     columns: IdVec<HostId, u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
     Tables {
-        /// Row by row, one byte per column.
+        /// One byte per column.
         entries: Vec<u8>,
         row_len: usize,
-        /// True if columns are LIDs; false if they are hosts.
+        /// Columns are LIDs, not hosts.
         by_lid: bool,
     },
     Computed(Arc<ComputedRoutes>),
@@ -335,21 +328,13 @@ impl ForwardingTables {
         }
     }
 
-    /// The port by which packets to `lid` leave `switch`, `None` if there is no route; computed routes lead to no LID.
-    ///
-    /// # Panics
-    ///
-    /// If the tables are for a fabric with fewer switches.
+    /// The exit port for `lid`; computed routes have none. Panics for tables of fewer switches.
     #[inline]
     pub fn get(&self, switch: SwitchId, lid: Lid) -> Option<PortNumber> {
         entry(self.row_by_lid(switch), lid.index())
     }
 
-    /// The port by which packets to a host leave `switch`, `None` if there is no route.
-    ///
-    /// # Panics
-    ///
-    /// If switch or host are beyond those of the fabric.
+    /// The exit port for a host. Panics for an unknown switch or host.
     #[inline]
     pub fn to_host(&self, switch: SwitchId, host: HostId) -> Option<PortNumber> {
         match &self.form {
@@ -363,22 +348,13 @@ impl ForwardingTables {
         }
     }
 
-    /// Sets or removes a route.
-    ///
-    /// # Panics
-    ///
-    /// If switch or LID are beyond those of the fabric the tables were made for, the port is
-    /// 255, or the routes are computed.
+    /// Sets or removes a route. Panics for an unknown switch or LID, port 255, or computed routes.
     #[inline]
     pub fn set(&mut self, switch: SwitchId, lid: Lid, port: Option<PortNumber>) {
         self.write(switch, lid.index(), port);
     }
 
-    /// Sets or removes the route to a host.
-    ///
-    /// # Panics
-    ///
-    /// As [`set`](Self::set).
+    /// Sets or removes the route to a host. Panics as [`set`](Self::set).
     #[inline]
     pub fn set_host(&mut self, switch: SwitchId, host: HostId, port: Option<PortNumber>) {
         self.write(switch, self.columns[host] as usize, port);
@@ -407,7 +383,7 @@ impl ForwardingTables {
         }
     }
 
-    /// The table of a switch by LID, empty if there is none.
+    /// Empty without a table.
     fn row_by_lid(&self, switch: SwitchId) -> &[u8] {
         match &self.form {
             Form::Tables {
@@ -419,8 +395,7 @@ impl ForwardingTables {
         }
     }
 
-    /// The table of one switch from the smallest LID with a route to the largest; empty without LIDs, and where routes are
-    /// computed.
+    /// A switch's table from the smallest LID with a route to the largest; empty without LIDs or with computed routes.
     pub fn routes(&self, switch: SwitchId) -> impl Iterator<Item = (Lid, PortNumber)> + '_ {
         (0_u16..=u16::MAX)
             .zip(self.row_by_lid(switch))

@@ -1,5 +1,3 @@
-//! Choices of switches among several paths, and the lanes that keep the paths from deadlock.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, IdVec, PortId, SwitchId};
@@ -84,13 +82,12 @@ impl PathChoice {
     }
 }
 
-/// Rule for the lane of a packet: it goes up by one at each switch where the kind of the cable does not increase.
+/// A packet's lane goes up at each switch where the kind of the cable does not increase.
 ///
-/// Along a path, the pair of lane and kind of cable increases with each cable. So channels cannot depend on each other
-/// in a cycle as long as there is a higher lane; a packet on the last lane stays there.
+/// The pair of lane and kind increases along a path, so channels cannot form a cycle below the last lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneSteps {
-    /// Kind of the cable out of each port: 1 to 15, or 0 for a cable of a host and an empty port.
+    /// 1 to 15, or 0 for a host's cable and an empty port.
     kinds: IdVec<PortId, u8>,
     lanes: u8,
 }
@@ -117,28 +114,23 @@ impl LaneSteps {
         self.lanes
     }
 
-    /// The kind of the cable out of a port.
-    ///
-    /// # Panics
-    ///
-    /// If the port is beyond those of the fabric.
+    /// The kind of the cable out of a port. Panics if the port is beyond those of the fabric.
     pub fn kind(&self, port: PortId) -> u8 {
         self.kinds[port]
     }
 
-    /// Returns the lane behind a cable of kind `out`, for a packet that came on `lane` by a cable of kind `entered`.
-    /// The lane is not limited to the existing lanes.
+    /// Behind a cable of kind `out` after `entered`; not limited to existing lanes.
     pub(crate) fn next(entered: u8, out: u8, lane: u8) -> u8 {
         lane + u8::from(entered != 0 && out != 0 && out <= entered)
     }
 }
 
-/// One kind for all cables between switches: the lane goes up at every switch.
+/// The lane goes up at every switch.
 pub(crate) fn equal_kinds(fabric: &Fabric) -> IdVec<PortId, u8> {
     kinds_between(fabric, |_, _| 1)
 }
 
-/// Kinds of cables by the switches at their ends.
+/// Kinds by the switches at both ends.
 pub(crate) fn kinds_between(
     fabric: &Fabric,
     kind: impl Fn(SwitchId, SwitchId) -> u8,
@@ -155,9 +147,8 @@ pub(crate) fn kinds_between(
 /// The switches that packets can be sent over, each named by a host there: the tables lead to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waypoints {
-    /// Group by group.
     hosts: Vec<HostId>,
-    /// First of `hosts` of each group, and one entry more.
+    /// First of `hosts` by group, and the end.
     starts: Vec<u32>,
     groups: IdVec<SwitchId, u32>,
 }
@@ -166,8 +157,7 @@ impl Waypoints {
     /// Most waypoints: a packet has 16 bits for one.
     pub const MOST: usize = u16::MAX as usize;
 
-    /// Every switch with hosts, or every host where a packet has room for that: the more of them, the
-    /// more of the parallel cables are used. Groups are numbers from 0.
+    /// Every switch with hosts, or every host if a packet has room, for more parallel cables. Groups count from 0.
     pub fn new(fabric: &Fabric, groups: IdVec<SwitchId, u32>) -> Self {
         let all = fabric.host_count() <= Self::MOST;
         let mut last = None;
@@ -205,11 +195,7 @@ impl Waypoints {
         &self.starts
     }
 
-    /// The group of a switch.
-    ///
-    /// # Panics
-    ///
-    /// If the switch is beyond those of the fabric.
+    /// The group of a switch. Panics if the switch is beyond those of the fabric.
     pub fn group(&self, switch: SwitchId) -> u32 {
         self.groups[switch]
     }

@@ -1,5 +1,3 @@
-//! Errors of routing with the key within `[fabric]`, and what to write there.
-
 use silvan_core::document::{KeyPath, Refusal};
 
 use super::RoutingError;

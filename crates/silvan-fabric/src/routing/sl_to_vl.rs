@@ -1,5 +1,3 @@
-//! Tables from service level to virtual lane, as a subnet manager writes them.
-
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -10,10 +8,8 @@ use thiserror::Error;
 /// The virtual lane of each service level, 0 to 15; no data is sent on lane 15.
 pub type Vls = [u8; 16];
 
-/// SLtoVLMappingTables (IBA volume 1, section 14.2.5.8) of switches by input and output port, and of hosts for sent
-/// packets.
-///
-/// A missing table leaves the lane to the caller's default.
+/// SLtoVLMappingTables (IBA volume 1, section 14.2.5.8) of switches by ports, and of hosts; missing ones are the
+/// caller's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlToVlTables {
     switches: BTreeMap<SwitchId, BTreeMap<(PortNumber, PortNumber), Vls>>,
@@ -74,9 +70,7 @@ impl SlToVlTables {
         self.hosts.iter().map(|(host, vls)| (*host, vls))
     }
 
-    /// Returns the tables of a switch in as few groups as whole rows and columns allow.
-    ///
-    /// A group joins outputs with equal tables for every input, then the inputs with equal tables.
+    /// A switch's tables in few groups: outputs with equal tables for every input, then inputs.
     pub fn groups(&self, switch: SwitchId) -> Vec<SlToVlGroup> {
         let mut columns: BTreeMap<PortNumber, Vec<(PortNumber, Vls)>> = BTreeMap::new();
         for (&(input, output), vls) in self.switches.get(&switch).into_iter().flatten() {
@@ -96,7 +90,6 @@ impl SlToVlTables {
     }
 }
 
-/// The ports of equal values together, by the first of them.
 fn alike<T: PartialEq>(
     entries: impl IntoIterator<Item = (PortNumber, T)>,
 ) -> Vec<(PortNumbers, T)> {

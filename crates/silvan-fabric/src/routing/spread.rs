@@ -1,5 +1,3 @@
-//! Destinations spread over the ports that lead to them equally well.
-
 use std::cmp::Reverse;
 
 use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
@@ -8,17 +6,9 @@ use super::distance::UNREACHABLE;
 use super::{ForwardingTables, RoutingError};
 use crate::Fabric;
 
-/// Sets the port of every switch for every host, given the paths to each leaf.
+/// Destinations, by LID, get the port with the fewest pairs of hosts, on a tie the lowest. Errors as `paths_to`.
 ///
-/// Destinations are taken in the order of their LIDs. A destination gets the port that the fewest pairs of hosts use so
-/// far; on a tie, the lowest number. The result depends on the fabric alone.
-///
-/// Counting pairs instead of destinations matters from three levels on: a middle switch spreads only the destinations
-/// that the switches before it send its way.
-///
-/// # Errors
-///
-/// The errors of `paths_to`.
+/// Pairs matter from three levels on: a middle switch spreads only destinations that lower switches send to it.
 pub(super) fn spread_destinations(
     fabric: &Fabric,
     tables: &mut ForwardingTables,
@@ -34,7 +24,7 @@ pub(super) fn spread_destinations(
     };
     let mut paths: Option<PathsTo> = None;
     let mut hosts: Vec<_> = fabric.host_ids().collect();
-    // Stable: without LIDs it is the order of hosts.
+    // Stable: the order of hosts without LIDs.
     hosts.sort_by_key(|host| fabric.host(*host).lid);
     for host in hosts {
         let (leaf, leaf_port) = fabric.host_attachment(host);
@@ -52,7 +42,6 @@ pub(super) fn spread_destinations(
     Ok(())
 }
 
-/// A port that starts a path, and the switch it leads to.
 struct Candidate {
     port: PortId,
     number: PortNumber,
@@ -61,12 +50,12 @@ struct Candidate {
 
 pub(super) struct PathsTo {
     leaf: SwitchId,
-    /// Every other switch, from the farthest to the nearest, with its ports towards the leaf.
+    /// Other switches, farthest first, with ports towards the leaf.
     switches: Vec<(SwitchId, Vec<Candidate>)>,
 }
 
 impl PathsTo {
-    /// The paths by the ports of each switch. A port leads to a switch whose distance is one cable less.
+    /// A port leads to a switch one cable nearer.
     pub(super) fn new<P: IntoIterator<Item = PortNumber>>(
         fabric: &Fabric,
         leaf: SwitchId,
@@ -95,16 +84,13 @@ impl PathsTo {
     }
 }
 
-/// Pairs of hosts assigned to each port so far.
 struct Balance {
-    /// Pairs of hosts whose route leaves by the port.
     pairs: IdVec<PortId, u64>,
-    /// Hosts whose packets to the current destination pass the switch, as far as is known yet.
+    /// Known sources through the switch, for the current destination.
     sources: IdVec<SwitchId, u64>,
 }
 
 impl Balance {
-    /// Chooses the port of every switch but the leaf for one destination.
     fn spread(&mut self, paths: &PathsTo, host: HostId, tables: &mut ForwardingTables) {
         for (switch, candidates) in &paths.switches {
             let least = candidates

@@ -1,5 +1,3 @@
-//! Up towards a root and then down: routes without deadlock in any fabric.
-
 use std::cmp::Reverse;
 
 use schemars::JsonSchema;
@@ -30,37 +28,28 @@ impl RoutingAlgorithm for UpDown {
         Ok((up_down(input.fabric, &self.roots)?, None))
     }
 
-    /// The ports over which the tables spread destinations: no path turns upwards again.
+    /// The tables' ports: no path turns upwards again.
     fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
         let graph = SwitchGraph::new(input.fabric);
         let order = Order::new(input.fabric, &graph, &self.roots)?;
         Ok(order.alternatives(input.fabric, &graph))
     }
 
-    /// One lane is enough, since no path turns upwards again.
+    /// No path turns upwards again, so one lane is enough.
     fn raises_lanes(&self, _choice: PathChoice) -> bool {
         false
     }
 }
 
-/// Computes routes that go up towards a root and then down, never up again (M. D. Schroeder et al., "Autonet: a
-/// high-speed, self-configuring local area network using point-to-point links", IEEE Journal on Selected Areas in
-/// Communications 9(8), 1991).
+/// Computes routes up towards a root, then down (M. D. Schroeder et al., "Autonet: a high-speed, self-configuring local
+/// area network using point-to-point links", IEEE Journal on Selected Areas in Communications 9(8), 1991).
 ///
-/// The rank of a switch is its distance from the nearest root. A cable leads up to the end with the lower rank, or with
-/// the lower index of equal ranks, so that no cables up, and no cables down, follow each other in a cycle. Of the legal
-/// paths those over the fewest cables are taken, except from a switch that packets to the same destination pass on
-/// their way down. Each destination has a main path from a root down to its leaf, and the main paths are spread evenly
-/// over the cables.
+/// Ranks are distances from the nearest root; a cable leads up to the lower rank or index. Legal paths over the fewest
+/// cables are taken, except from a switch of a main path, which spread evenly over cables.
 ///
-/// `roots` are names of switches. Without names, the roots are the tops of the fabric: switches without hosts and
-/// without a neighbour farther from hosts. Or the only root is the centre, from which the farthest host is nearest.
-/// Ties go to the least sum of distances to hosts, the most cables, then the lowest index. The centre is the root if
-/// the tops do not connect all hosts, or if it gives shorter paths, or equally short paths over more ports.
-///
-/// # Errors
-///
-/// If a root is unknown, or the roots do not connect all hosts.
+/// `roots` are names; without them the tops: switches without hosts or a neighbour farther from hosts. Else, or for
+/// shorter paths or more ports, the centre: nearest farthest host, then distances, cables, index. Errors for an unknown
+/// root, or roots that do not connect all hosts.
 pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let order = Order::new(fabric, &graph, roots)?;
@@ -71,15 +60,14 @@ pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, Ro
     Ok(tables)
 }
 
-/// Order of the switches, which gives each cable its upper end.
 pub(super) struct Order {
-    /// Place of a switch among all, from the roots downwards.
+    /// From the roots downwards.
     place: IdVec<SwitchId, u32>,
     switches: Vec<SwitchId>,
 }
 
 impl Order {
-    /// The order below these roots, or below those that suit the fabric.
+    /// Below these roots, or below suitable ones.
     fn new(fabric: &Fabric, graph: &SwitchGraph, roots: &[String]) -> Result<Self, RoutingError> {
         let leaves = leaves(fabric);
         if roots.is_empty() {
@@ -112,7 +100,7 @@ impl Order {
         }
     }
 
-    /// Makes the order in which the rank of a switch is its distance from the nearest root.
+    /// By distance from the nearest root.
     pub(super) fn below(
         fabric: &Fabric,
         graph: &SwitchGraph,
@@ -128,12 +116,10 @@ impl Order {
         Self { place, switches }
     }
 
-    /// Returns true if a cable from one switch to another leads up.
     fn is_up(&self, from: SwitchId, to: SwitchId) -> bool {
         self.place[to] < self.place[from]
     }
 
-    /// The ports of each switch that start a path.
     pub(super) fn alternatives(&self, fabric: &Fabric, graph: &SwitchGraph) -> Alternatives {
         let mut collected = CollectedAlternatives::new(fabric);
         for (leaf, _) in collected.leaves(fabric) {
@@ -145,7 +131,7 @@ impl Order {
         collected.alternatives
     }
 
-    /// Two leaves without a path between them, if there are such.
+    /// Two leaves without a path between them.
     pub(super) fn unconnected(
         &self,
         graph: &SwitchGraph,
@@ -159,7 +145,7 @@ impl Order {
         })
     }
 
-    /// The sum of the lengths of all paths between leaves, and the ports that they may take. Less is better.
+    /// Total length of paths between leaves, and number of ports; less is better.
     pub(super) fn score(
         &self,
         graph: &SwitchGraph,
@@ -193,7 +179,7 @@ impl Order {
                 }
             }
         }
-        // From the roots downwards: the paths of all switches above a switch are known.
+        // From the roots downwards: paths of upper switches are known.
         let mut lengths = IdVec::filled(UNREACHABLE, count);
         let mut is_passed = IdVec::filled(false, count);
         for &switch in &self.switches {
@@ -221,16 +207,15 @@ impl Order {
 }
 
 pub(super) struct Paths {
-    /// Cables from each switch, `UNREACHABLE` where no path is legal.
+    /// `UNREACHABLE` without a legal path.
     pub(super) lengths: IdVec<SwitchId, u32>,
-    /// Cables from each switch that the leaf is below, by cables down alone.
+    /// By cables down alone.
     below: IdVec<SwitchId, u32>,
-    /// True for switches that packets reach from above.
+    /// Packets come from above.
     is_passed: IdVec<SwitchId, bool>,
 }
 
 impl Paths {
-    /// The ports of a switch that start a path, in the order of their numbers.
     pub(super) fn ports(
         &self,
         order: &Order,
@@ -250,7 +235,7 @@ impl Paths {
     }
 }
 
-/// The switches with hosts, each with their number.
+/// With their number of hosts.
 pub(super) fn leaves(fabric: &Fabric) -> Vec<(SwitchId, u64)> {
     let mut hosts: IdVec<SwitchId, u64> = IdVec::filled(0, fabric.switch_count());
     for host in fabric.host_ids() {
@@ -260,12 +245,12 @@ pub(super) fn leaves(fabric: &Fabric) -> Vec<(SwitchId, u64)> {
     with_hosts.map(|(leaf, hosts)| (leaf, *hosts)).collect()
 }
 
-/// The switches without hosts none of whose neighbours is farther from hosts.
+/// Switches without hosts and without a neighbour farther from hosts.
 fn tops(graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> Vec<SwitchId> {
     highest(graph, leaves.iter().map(|(leaf, _)| *leaf))
 }
 
-/// The switches that are not among the leaves and none of whose neighbours is farther from them.
+/// Switches without a neighbour farther from the leaves.
 pub(super) fn highest(
     graph: &SwitchGraph,
     leaves: impl IntoIterator<Item = SwitchId>,
@@ -279,7 +264,7 @@ pub(super) fn highest(
     all.filter(is_top).map(|(switch, _)| switch).collect()
 }
 
-/// The switch from which the farthest host is nearest.
+/// Its farthest host is nearest.
 fn centre(graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> Vec<SwitchId> {
     let count = graph.len();
     let mut farthest: IdVec<SwitchId, u32> = IdVec::filled(0, count);

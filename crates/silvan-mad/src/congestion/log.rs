@@ -1,7 +1,4 @@
-//! CongestionLog: the last events that a node saw.
-//!
-//! The specification's tables leave gaps to be guessed; the layouts are those of Linux's libibmad,
-//! which all common tools read with.
+//! CongestionLog, with the layouts of Linux's libibmad: the specification's tables leave gaps.
 
 use std::fmt;
 

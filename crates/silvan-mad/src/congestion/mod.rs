@@ -26,8 +26,7 @@ pub struct CongestionControl {
     pub attribute: CongestionAttribute,
 }
 
-/// The attribute of a congestion control datagram: most are in the management data, the log does
-/// not.
+/// The attribute of a congestion control datagram: most are in the management data, the log does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,

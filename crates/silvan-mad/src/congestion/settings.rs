@@ -1,5 +1,3 @@
-//! Keys, thresholds, marking rates and tables.
-
 use std::fmt;
 
 use silvan_core::{PortNumber, Sl};
@@ -7,8 +5,7 @@ use silvan_core::{PortNumber, Sl};
 use crate::field::attribute;
 use crate::{Bits, Field};
 
-/// A set of ports of one switch, as in Victim_Mask and Credit_Mask: port `p` is bit `p`, bit 0 being
-/// the last bit of the last byte.
+/// A set of ports of a switch, as in Victim_Mask: port `p` is bit `p`, bit 0 being the last bit of the last byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortBits([u8; 32]);
 
@@ -59,7 +56,6 @@ impl Field for PortBits {
         self.0.is_zero()
     }
 
-    /// The numbers of the ports.
     fn show(&self, f: &mut fmt::Formatter<'_>, _hex: bool) -> fmt::Result {
         f.debug_set()
             .entries(self.iter().map(PortNumber::as_u8))

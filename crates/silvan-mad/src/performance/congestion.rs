@@ -1,5 +1,3 @@
-//! Counters of congestion control (annex A10).
-
 use silvan_core::{PortNumber, Sl};
 
 use crate::field::attribute;

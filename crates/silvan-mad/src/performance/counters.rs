@@ -1,5 +1,3 @@
-//! Counters of a whole port.
-
 use silvan_core::PortNumber;
 
 use crate::Bits;

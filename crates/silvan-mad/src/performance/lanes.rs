@@ -1,11 +1,10 @@
-//! Counters per virtual lane and service level. Of virtual lanes, 15 is the management lane.
+//! Counters per virtual lane and service level; lane 15 is the management lane.
 
 use silvan_core::{PortNumber, Sl};
 
 use crate::Bits;
 use crate::field::attribute;
 
-/// Virtual lanes of a port, the management lane among them.
 const LANES: usize = 16;
 
 attribute! {

@@ -1,9 +1,7 @@
 //! Performance management (volume 1, chapter 16): counters of a port.
 //!
-//! All attributes but the samples start with PortSelect, the port (255: all ports, if the agent
-//! supports it), and CounterSelect, the counters that a Set writes, a bit each. Counters of 32 bits
-//! and fewer stay at their largest value until they are set; those of 64 bits wrap around. Data is
-//! counted in words of four bytes, waiting and congestion in ticks.
+//! PortSelect names the port (255: all), CounterSelect has a bit for each counter that a Set writes. Counters of up to
+//! 32 bits saturate, those of 64 bits wrap around. Data is counted in words of four bytes, waiting in ticks.
 
 mod congestion;
 mod counters;
@@ -55,7 +53,6 @@ attributes! {
     }
 }
 
-/// Every port counter goes with fields that exist and that CounterSelect selects.
 const _: () = {
     let mut counters = silvan_core::PortCounters::ALL;
     while let [counter, more @ ..] = counters {

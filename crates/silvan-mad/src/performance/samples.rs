@@ -1,5 +1,3 @@
-//! Sampling of counters over an interval.
-
 use silvan_core::PortNumber;
 
 use crate::Bits;

@@ -63,8 +63,7 @@ pub enum SmpRoute {
     Directed(DirectedRoute),
 }
 
-/// The ports of a directed route (volume 1, section 14.2.2). Positions count from 1: entry `n` of the
-/// initial path is the port by which the packet leaves the `n`-th node.
+/// The ports of a directed route (volume 1, section 14.2.2): entry `n`, from 1 on, is the exit of the `n`-th node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectedRoute {
     /// Direction bit: on its way back.
@@ -88,8 +87,7 @@ impl DirectedRoute {
     /// The most hops of a path: entry 0 is not used.
     pub const MAX_HOPS: usize = 63;
 
-    /// The route of a request that leaves by these ports one after the other, directed all the way;
-    /// `None` if there are more than [`MAX_HOPS`](Self::MAX_HOPS).
+    /// A request directed all the way by these ports; `None` beyond [`MAX_HOPS`](Self::MAX_HOPS).
     pub fn request(ports: &[u8]) -> Option<Self> {
         let mut initial_path = [0; 64];
         initial_path
@@ -136,7 +134,6 @@ impl DirectedRoute {
         })
     }
 
-    /// Writes the route and leaves all else alone.
     pub(crate) fn emit(&self, bytes: &mut [u8; MAD_LEN]) {
         self.returning.write(bytes, field::DIRECTION);
         self.hop_pointer.write(bytes, field::HOP_POINTER);

@@ -1,5 +1,3 @@
-//! Identity of a node: its name, its kind, and the capabilities of a switch.
-
 use std::fmt;
 
 use silvan_core::{DeviceId, Guid, PortNumber};
@@ -115,9 +113,7 @@ pub struct DescriptionTooLong {
     pub len: usize,
 }
 
-/// NodeDescription: a node's name (volume 1, section 14.2.5.2). Its modifier is 0.
-///
-/// By the specification, UTF-8 text with zeros after it; other bytes of a device are preserved.
+/// NodeDescription (volume 1, section 14.2.5.2): UTF-8 text, then zeros; other bytes of a device are preserved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NodeDescription([u8; 64]);
 
@@ -129,10 +125,7 @@ impl NodeDescription {
     /// The attribute has no fields.
     pub const FIELDS: &'static [crate::FieldLocation] = &[];
 
-    /// The description with this text.
-    ///
-    /// # Errors
-    /// [`DescriptionTooLong`] if the text is longer than 64 bytes.
+    /// The description with this text. Errors: [`DescriptionTooLong`] if the text is longer than 64 bytes.
     pub fn new(text: &str) -> Result<Self, DescriptionTooLong> {
         let mut bytes = [0; Self::LEN];
         bytes

@@ -1,5 +1,3 @@
-//! State of subnet managers, and notices of nodes.
-
 use silvan_core::{Guid, Lid};
 
 use super::node::NodeType;
@@ -82,8 +80,7 @@ impl Notice {
     /// Trap number 144: something of a node has changed, e.g. its CapabilityMask.
     pub const LOCAL_CHANGES: u16 = 144;
 
-    /// Notice 128, a switch telling that the state of one of its links has changed (section
-    /// 14.2.5.1: DataDetails are the LID of the switch).
+    /// Notice 128 of a switch with a link that changed its state (section 14.2.5.1: DataDetails are its LID).
     pub fn link_state_change(switch: Lid) -> Self {
         let mut notice = Self {
             is_generic: true,
@@ -97,8 +94,7 @@ impl Notice {
         notice
     }
 
-    /// Notice 144 for a changed CapabilityMask (section 14.2.5.1: DataDetails are 16 reserved bits,
-    /// the LID, 16 reserved bits, the new CapabilityMask).
+    /// Notice 144 of a changed CapabilityMask (section 14.2.5.1: 16 reserved bits, LID, 16 reserved bits, the mask).
     pub fn capability_change(producer: NodeType, port: Lid, capability_mask: u32) -> Self {
         let mut notice = Self {
             is_generic: true,

@@ -1,5 +1,3 @@
-//! PortInfo: a port's addresses, link, lanes and limits.
-
 use silvan_core::{Lid, PortNumber, Sl};
 
 use crate::Bits;
@@ -83,8 +81,7 @@ pub mod link_width {
     pub const X2: u8 = 16;
 }
 
-/// Bits of PortInfo.LinkSpeedSupported, LinkSpeedEnabled and LinkSpeedActive, in Gbit/s of signalling
-/// per lane.
+/// Bits of PortInfo.LinkSpeedSupported, LinkSpeedEnabled and LinkSpeedActive, in Gbit/s of signalling per lane.
 pub mod link_speed {
     /// 2.5 Gbit/s.
     pub const SDR: u32 = 1;
@@ -94,8 +91,7 @@ pub mod link_speed {
     pub const QDR: u32 = 4;
 }
 
-/// Bits of PortInfo.LinkSpeedExtSupported, LinkSpeedExtEnabled and LinkSpeedExtActive, in Gbit/s of
-/// signalling per lane.
+/// LinkSpeedExtSupported, -Enabled and -Active, in Gbit/s of signalling per lane.
 pub mod link_speed_ext {
     /// 14.0625 Gbit/s.
     pub const FDR: u32 = 1;
@@ -107,8 +103,7 @@ pub mod link_speed_ext {
     pub const NDR: u32 = 8;
 }
 
-/// Bits of PortInfo.LinkSpeedExtSupported2, LinkSpeedExtEnabled2 and LinkSpeedExtActive2, in Gbit/s of
-/// signalling per lane.
+/// LinkSpeedExtSupported2, -Enabled2 and -Active2, in Gbit/s of signalling per lane.
 pub mod link_speed_ext2 {
     /// 212.5 Gbit/s.
     pub const XDR: u32 = 1;
@@ -276,8 +271,8 @@ impl ActiveLink {
 }
 
 impl PortInfo {
-    /// The link as LinkWidthActive and the fields of active speeds describe it. The line code is 8b/10b to QDR and 64b/66b
-    /// to EDR; from HDR on, forward error correction makes 17 of 16 bits.
+    /// The active link. The line code is 8b/10b to QDR and 64b/66b to EDR; error correction makes 17 of 16 bits from
+    /// HDR on.
     pub fn active_link(&self) -> ActiveLink {
         let lanes = match self.link_width_active {
             link_width::X1 => 1,

@@ -1,5 +1,3 @@
-//! Tables, and the encoding of their blocks and ports in an attribute modifier.
-
 use silvan_core::{Guid, PortNumber, Sl};
 
 use crate::Bits;
@@ -122,8 +120,7 @@ impl PortPair {
     }
 }
 
-/// The modifier of VLArbitrationTable: `block << 16 | port`. Blocks 1 and 2 are the halves of the
-/// table of low priority, 3 and 4 of that of high priority.
+/// VLArbitrationTable, modifier `block << 16 | port`: blocks 1 and 2 have low priority, 3 and 4 high priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlArbitrationBlock {
     /// Table, and half of it.

@@ -1,5 +1,3 @@
-//! The benchmarks GPCNeT and HPCC.
-
 use silvan_fabric::Fabric;
 use silvan_workload::programs::Placement;
 use silvan_workload::programs::gpcnet::{Gpcnet, Test};

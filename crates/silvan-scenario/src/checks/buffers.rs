@@ -1,5 +1,3 @@
-//! Input buffers: those behind each kind of cable, and written ones that keep a link from its rate.
-
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -10,7 +8,6 @@ use silvan_model::{EngineConfig, MOST_BUFFER, SwitchParams};
 
 use crate::parsed::{FlowControl, ScenarioFile};
 
-/// Size of the input buffer of a switch behind a cable that says nothing itself, per virtual lane.
 pub(crate) fn input_buffer(file: &ScenarioFile) -> Bytes {
     let cable = file.link.kind();
     let limits = file.link.pfc_params().and_then(|pfc| {
@@ -25,7 +22,6 @@ pub(crate) fn input_buffer(file: &ScenarioFile) -> Bytes {
             ),
             latency: file.switch.latency,
         };
-        // Faults are reported where every cable is checked.
         pfc.at(cable).ok()
     });
     limits.map_or_else(
@@ -34,7 +30,6 @@ pub(crate) fn input_buffer(file: &ScenarioFile) -> Bytes {
     )
 }
 
-/// The parameters of switches, with the lanes that share a buffer.
 pub(super) fn switch_params(file: &ScenarioFile) -> SwitchParams {
     let lanes_per_buffer = match file.vl.share_buffer {
         true => file.vl.lanes(),
@@ -72,7 +67,6 @@ pub struct InputBuffers {
 }
 
 impl InputBuffers {
-    /// Returns the buffers as JSON, with numbers in one unit.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "rate_bits_per_s": self.rate.bits_per_sec(),
@@ -85,13 +79,11 @@ impl InputBuffers {
         })
     }
 
-    /// Returns true if one lane carries the rate of the cable.
     fn suffices(&self) -> bool {
         self.needed.is_none_or(|needed| needed <= self.size)
     }
 }
 
-/// The input buffers of all ports, by kind of cable, the fastest first.
 pub(crate) fn input_buffers(config: &EngineConfig, fabric: &Fabric) -> Vec<InputBuffers> {
     let mut found: BTreeMap<(u64, u64, bool), InputBuffers> = BTreeMap::new();
     for link in &fabric.links {
@@ -111,7 +103,6 @@ pub(crate) fn input_buffers(config: &EngineConfig, fabric: &Fabric) -> Vec<Input
     found.into_values().collect()
 }
 
-/// The input buffers behind a cable, of which none has been counted.
 fn behind(config: &EngineConfig, link: &Link, in_hosts: bool) -> InputBuffers {
     let (packet, cable) = (config.packet, link.kind);
     let (rate, propagation) = (link.data_rate(), link.propagation());
@@ -140,7 +131,6 @@ fn behind(config: &EngineConfig, link: &Link, in_hosts: bool) -> InputBuffers {
     buffers(size, Some(credits.needed()), Some(credits.carried(size)))
 }
 
-/// A warning for each kind of cable that does not carry its rate because of its buffers.
 pub(crate) fn warn_of_buffers(config: &EngineConfig, buffers: &[InputBuffers]) -> Vec<String> {
     let too_small = buffers.iter().filter(|buffers| !buffers.suffices());
     too_small

@@ -1,5 +1,3 @@
-//! Paths that switches choose, and the lanes that keep them from deadlock.
-
 use silvan_fabric::Fabric;
 use silvan_fabric::check::{CheckOptions, RouteError, check, check_steps};
 use silvan_fabric::generators::Generator;
@@ -11,7 +9,7 @@ use super::{at, refused_in};
 use crate::ScenarioError;
 use crate::parsed::ScenarioFile;
 
-/// Adds to routes that work what switches choose among, and proves that it cannot deadlock.
+/// Adds to valid routes the ports that switches choose among, and proves freedom from deadlock.
 pub(super) fn add_choices(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -40,8 +38,7 @@ fn refused(message: impl Into<String>, hint: impl Into<String>) -> ScenarioError
     ScenarioError::new(at("fabric.path-choice"), message).with_hint(hint)
 }
 
-/// The ports that start a shortest path: on the lanes of the traffic where they cannot deadlock, otherwise on lanes that go
-/// up on the way.
+/// The ports that start a shortest path, on lanes that go up where the traffic's own could deadlock.
 fn among_shortest(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -90,7 +87,6 @@ fn among_shortest(
     }
 }
 
-/// The switches that packets can be sent over, and the lanes that go up on the way.
 fn over_waypoints(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -106,7 +102,6 @@ fn over_waypoints(
     on_steps(file, fabric, routes, steps)
 }
 
-/// Lanes that go up on the way, if they suffice.
 fn on_steps(
     file: &ScenarioFile,
     fabric: &Fabric,

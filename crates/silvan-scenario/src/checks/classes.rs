@@ -1,5 +1,3 @@
-//! Service levels where the routes take some of their bits.
-
 use silvan_core::Sl;
 use silvan_fabric::routing::PathLanes;
 
@@ -7,7 +5,6 @@ use super::at;
 use crate::parsed::ScenarioFile;
 use crate::{KeyPath, ScenarioError};
 
-/// Checks that every requested service level fits together with the bits of the path.
 pub(crate) fn check_classes(
     file: &ScenarioFile,
     lanes: Option<&PathLanes>,
@@ -27,7 +24,6 @@ pub(crate) fn check_classes(
     })
 }
 
-/// All service levels in a scenario, each with its key.
 pub(super) fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
     let traffic = &file.traffic;
     let entries = traffic.levels().into_iter();

@@ -1,5 +1,3 @@
-//! Congestion control: the scheme in force, and the manager that works with it.
-
 use serde_json::json;
 use silvan_cc::dcms::Dcms;
 use silvan_cc::schemes::{Changes, SchemeError, SchemeName, Setup, SwitchPort, Switches};
@@ -14,16 +12,13 @@ use super::{at, refused_in, switch_named};
 use crate::ScenarioError;
 use crate::parsed::{ControlSection, ScenarioFile};
 
-/// Congestion control of the section `control`.
 #[derive(Debug, Clone)]
 pub(crate) struct ControlPlan {
-    /// Settings of the scheme at single ports and during the run.
     pub settings: Changes,
-    /// The manager that watches counters from outside, if any.
     pub dcms: Option<Dcms>,
 }
 
-/// Checks the whole section, the parameters of schemes that are not in force included.
+/// Checks the whole section, also the parameters of schemes that are not in force.
 pub(crate) fn build_control(
     section: &ControlSection,
     fabric: &Fabric,
@@ -46,9 +41,7 @@ pub(crate) fn build_control(
     })
 }
 
-/// Names the tables of schemes in the file that its scheme does not use. Without a scheme, they are
-/// for the schemes of a comparison or a sweep. With a scheme from an override or a sweep, unused
-/// tables are intended.
+/// Names unused tables of schemes: without a scheme, or with one of an override or a sweep, they are intended.
 pub(crate) fn warn_of_idle(
     source: &SourceText,
     file: &ScenarioFile,
@@ -77,7 +70,6 @@ pub(crate) fn warn_of_idle(
     (!idle.is_empty()).then(message)
 }
 
-/// Returns the setup for which a scheme is built.
 pub(crate) fn setup<'a>(
     file: &ScenarioFile,
     config: &EngineConfig,
@@ -101,7 +93,6 @@ pub(crate) fn setup<'a>(
     }
 }
 
-/// Checks that the scheme in force can work on the fabric.
 pub(crate) fn check_setup(
     section: &ControlSection,
     setup: &Setup<'_>,
@@ -113,12 +104,10 @@ pub(crate) fn check_setup(
     checked.map_err(scheme_error)
 }
 
-/// An error with its key within `[control]`.
 fn scheme_error(error: SchemeError) -> ScenarioError {
     refused_in(&at("control"), error)
 }
 
-/// The switches of a fabric as the parameters of schemes name them.
 struct NamedSwitches<'a>(&'a Fabric);
 
 impl Switches for NamedSwitches<'_> {

@@ -1,5 +1,3 @@
-//! The Dynamic Congestion Management System and what it knows of the cables.
-
 use silvan_cc::dcms::{Dcms, DcmsError, DcmsTopology, Neighbour, SwitchPortInfo};
 use silvan_cc::schemes::SchemeName;
 use silvan_fabric::Fabric;
@@ -8,7 +6,6 @@ use super::at;
 use crate::ScenarioError;
 use crate::parsed::ControlSection;
 
-/// The manager that the section `control.dcms` describes, `None` if there is none.
 pub(crate) fn build_dcms(
     section: &ControlSection,
     fabric: &Fabric,
@@ -26,7 +23,6 @@ pub(crate) fn build_dcms(
         .then_some(dcms))
 }
 
-/// The place and a hint for a parameter that cannot be used.
 fn refused(error: &DcmsError) -> ScenarioError {
     let (key, hint) = match error {
         DcmsError::LowNotBelowDefault { .. } => (

@@ -1,5 +1,3 @@
-//! Parameters of the data plane.
-
 use silvan_core::{Bytes, Vl};
 use silvan_fabric::routing::Routes;
 use silvan_model::{
@@ -11,7 +9,6 @@ use super::{at, refused};
 use crate::ScenarioError;
 use crate::parsed::{FastForward, ScenarioFile, VlWeight};
 
-/// The engine's configuration, checked, from a file whose defaults are filled in.
 pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, ScenarioError> {
     let control = &file.control;
     let telemetry = control.scheme.scheme().wire_bytes(&control.parameters);
@@ -48,7 +45,6 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
     Ok(config)
 }
 
-/// Checks that there are virtual lanes for the routes, and that they suit the rest.
 pub(crate) fn check_engine_routes(
     config: &EngineConfig,
     routes: Routes<'_>,
@@ -58,7 +54,6 @@ pub(crate) fn check_engine_routes(
         .map_err(|error| refused(&error))
 }
 
-/// Refuses a number of lanes that no port has.
 pub(crate) fn check_data_vls(file: &ScenarioFile) -> Result<(), ScenarioError> {
     match file.vl.lanes() {
         1..=MOST_LANES => Ok(()),
@@ -66,7 +61,6 @@ pub(crate) fn check_data_vls(file: &ScenarioFile) -> Result<(), ScenarioError> {
     }
 }
 
-/// The lane of each service level.
 pub(super) fn sl_to_vl(file: &ScenarioFile) -> Result<[u8; 16], ScenarioError> {
     let given = file.vl.sl_to_vl.as_deref().unwrap_or_default();
     <[u8; 16]>::try_from(given).map_err(|_| {

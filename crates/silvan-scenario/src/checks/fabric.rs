@@ -1,5 +1,3 @@
-//! The fabric and its forwarding tables.
-
 use std::collections::HashMap;
 
 use silvan_core::document::Refusal;
@@ -23,7 +21,6 @@ use crate::parsed::{
 };
 use crate::{KeyPath, ScenarioError};
 
-/// Builds the fabric of a section whose defaults are filled in.
 pub(crate) fn build_fabric(
     section: &FabricSection,
     link: &LinkSection,
@@ -125,7 +122,6 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
         .map_err(|error| refused_in(&at("fabric"), &error))
 }
 
-/// An error of the fabric with another key than its own.
 fn refused_at(key: KeyPath, error: &FabricError) -> ScenarioError {
     let refusal = Refusal::from(error);
     Refusal { key, ..refusal }.into()
@@ -158,9 +154,8 @@ pub(crate) struct CheckedRoutes {
     pub report: RouteReport,
 }
 
-/// Computes the routes, or takes the given tables, and proves that they work. Paths have the lanes of an algorithm only if
-/// a port may have as many. `uncut` is the fabric with the cables that faults cut for the whole run. `origin` is the key of the file
-/// that the tables come from, if they come from one.
+/// Computes or takes the routes and proves that they work. `uncut` has the cables that faults cut for the whole run,
+/// `origin` is the key of the tables' file.
 pub(crate) fn build_routes(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -219,15 +214,13 @@ pub(crate) fn build_routes(
     choices::add_choices(file, fabric, checked, options)
 }
 
-/// The routing of a scenario and the reason for it.
 #[derive(Debug, Clone)]
 pub(crate) struct ChosenRouting {
     pub routing: Routing,
     pub reason: String,
 }
 
-/// Chooses the routing of a section, if none is written: the topology's, or the first that suits the cables. Adds the roots and compute
-/// nodes of files.
+/// Chooses a routing if none is written: the topology's, or the first that suits the cables.
 pub(crate) fn choose_routing(
     section: &FabricSection,
     fabric: &Fabric,
@@ -249,7 +242,7 @@ pub(crate) fn choose_routing(
     Ok(ChosenRouting { routing, reason })
 }
 
-/// The first routing that suits the cables. Given compute nodes need `fat-tree`, which then names what does not suit.
+/// Given compute nodes need `fat-tree`, whose error then names the cables that do not suit.
 fn suitable_routing(fabric: &Fabric, lists: GuidLists) -> ChosenRouting {
     let GuidLists {
         roots,
@@ -282,7 +275,6 @@ fn suitable_routing(fabric: &Fabric, lists: GuidLists) -> ChosenRouting {
     }
 }
 
-/// Adds the roots and compute nodes of files to a routing.
 fn with_lists(routing: Routing, lists: GuidLists) -> Result<Routing, ScenarioError> {
     let GuidLists {
         roots,
@@ -336,7 +328,6 @@ fn replaced_routing(section: &FabricSection) -> Option<Routing> {
     is_replaced.then_some(default)
 }
 
-/// A warning where `fabric.path-choice` changes the tables.
 pub(crate) fn warn_of_routing(section: &FabricSection) -> Option<String> {
     let default = replaced_routing(section)?;
     let (default, other) = (default.name().name(), section.routing().name().name());
@@ -346,8 +337,7 @@ pub(crate) fn warn_of_routing(section: &FabricSection) -> Option<String> {
     ))
 }
 
-/// The most data virtual lanes that a port may have: those that are written, or all that a link can have. Routes that may deadlock need
-/// one.
+/// The data virtual lanes that are written, or all of a link; one if routes may deadlock.
 pub(super) fn most_lanes(file: &ScenarioFile) -> u8 {
     let by_default = match file.link.flow_control {
         _ if file.fabric.allow_credit_loops => 1,
@@ -365,13 +355,11 @@ pub(crate) fn has_steps(section: &FabricSection) -> bool {
     choice.is_non_minimal() || raises.unwrap_or(false)
 }
 
-/// Refuses a fabric without LIDs; `key` is that of `fabric` to blame.
 pub(crate) fn check_lids(fabric: &Fabric, key: &str) -> Result<(), ScenarioError> {
     let lids = fabric.require_lids();
     lids.map_err(|error| refused_at(at("fabric").key(key), &error))
 }
 
-/// Refuses tables by LID for a fabric without LIDs.
 fn check_tables_by_lid(section: &FabricSection, fabric: &Fabric) -> Result<(), ScenarioError> {
     for (key, given) in [
         ("linear-tables", !section.linear_tables.is_empty()),
@@ -384,7 +372,6 @@ fn check_tables_by_lid(section: &FabricSection, fabric: &Fabric) -> Result<(), S
     Ok(())
 }
 
-/// Returns true if forwarding tables, levels of paths or SL to VL tables are given.
 pub(crate) fn has_given_routes(section: &FabricSection) -> bool {
     !section.tables.is_empty()
         || !section.linear_tables.is_empty()
@@ -394,7 +381,6 @@ pub(crate) fn has_given_routes(section: &FabricSection) -> bool {
 
 /// Routes that follow a rule of the topology, with the same decisions as the tables of the routing; `None` if there is no rule.
 fn by_rule(file: &ScenarioFile, fabric: &Fabric) -> Option<(ForwardingTables, Option<PathLanes>)> {
-    // Errors about given tables name them.
     if has_given_routes(&file.fabric) {
         return None;
     }
@@ -411,11 +397,7 @@ pub(super) fn routing_input<'a>(file: &'a ScenarioFile, fabric: &'a Fabric) -> R
     }
 }
 
-/// The tables of routes, also where these follow a rule.
-///
-/// # Errors
-///
-/// If there are none; not for a scenario whose routes have been built.
+/// The tables of routes, also of those that follow a rule.
 pub(crate) fn tabulate(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -427,7 +409,6 @@ pub(crate) fn tabulate(
 /// Most entries of all forwarding tables, of a byte each.
 const MOST_ENTRIES: usize = 1 << 33;
 
-/// Refuses a fabric whose tables would not fit in memory.
 fn check_table_size(fabric: &Fabric) -> Result<(), ScenarioError> {
     let (switches, hosts) = (fabric.switch_count(), fabric.host_count());
     if switches.saturating_mul(hosts) <= MOST_ENTRIES {
@@ -441,7 +422,6 @@ fn check_table_size(fabric: &Fabric) -> Result<(), ScenarioError> {
     Err(ScenarioError::new(at("fabric").key("routing"), message).with_hint(hint))
 }
 
-/// Tables and, where they need several, the lanes of paths.
 fn compute_routes(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -490,7 +470,6 @@ fn compute_routes(
     Ok((tables, given_lanes(file, fabric)?))
 }
 
-/// An error of a routing, with advice on planes where nodes are not connected.
 fn cannot_route(error: &RoutingError, fabric: &Fabric) -> ScenarioError {
     let refused = refused_in(&at("fabric"), error);
     match (error, planes(fabric)) {
@@ -531,8 +510,7 @@ fn planes(fabric: &Fabric) -> Option<usize> {
     is_shared.then_some(count)
 }
 
-/// The routes of a fabric with all its cables, led around those that are cut. Routes on lanes of their own are computed without
-/// these cables, because the lanes belong to the paths.
+/// Leads routes around cut cables. Routes on lanes of their own are computed anew, because lanes belong to paths.
 fn around_faults(
     file: &ScenarioFile,
     uncut: &Fabric,
@@ -574,9 +552,8 @@ fn explicit_tables(section: &FabricSection) -> Vec<ExplicitTable> {
         .collect()
 }
 
-/// Returns the error of given or computed tables that do not lead to their destinations. Its place is the tables' file,
-/// `origin`, the table entry at fault, or the algorithm. `lanes` is the number of virtual lanes that would keep the
-/// paths from deadlock, 1 if unknown.
+/// The error of tables that do not lead to their destinations, placed at the file, the entry or the algorithm. `lanes`
+/// would keep the paths from deadlock; 1 if unknown.
 fn cannot_follow(
     error: &RouteError,
     section: &FabricSection,
@@ -633,7 +610,6 @@ fn cannot_follow(
     ScenarioError::new(key, error.to_string()).with_hint(hint)
 }
 
-/// Advice on routes that can deadlock.
 fn on_cycle(routing: &Routing, lanes: u8) -> String {
     let hint = routing.algorithm().and_then(|one| one.deadlock_hint(lanes));
     match hint {

@@ -1,5 +1,3 @@
-//! Faults of a scenario: cables of the whole run, which the fabric is built with, and faults during the run.
-
 use silvan_core::{LinkId, PortId};
 use silvan_fabric::{Fabric, LinkKind};
 
@@ -12,13 +10,11 @@ use crate::{KeyPath, ScenarioError};
 pub(crate) struct FabricFaults {
     /// The fabric with all its cables, if some are cut from the start to the end.
     pub uncut: Option<Fabric>,
-    /// Cables that are degraded from the start to the end, as they are without the fault.
+    /// Cables degraded for the whole run, as they are without the fault.
     pub degraded: Vec<(LinkId, LinkKind)>,
-    /// Faults that come during the run.
     pub later: Vec<PlannedFault>,
 }
 
-/// Finds the faults of a scenario, and builds those of the whole run into the fabric.
 pub(crate) fn build_in(
     file: &ScenarioFile,
     fabric: &mut Fabric,
@@ -57,7 +53,6 @@ pub(crate) fn build_in(
     Ok(faults)
 }
 
-/// Refuses a host without a cable.
 fn check_between_switches(
     fabric: &Fabric,
     port: PortId,
@@ -76,7 +71,6 @@ fn check_between_switches(
     Err(ScenarioError::new(key.key("port"), message).with_hint(hint))
 }
 
-/// Refuses faults that a run cannot have.
 fn check_later(
     file: &ScenarioFile,
     planned: &PlannedFault,

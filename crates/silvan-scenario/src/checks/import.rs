@@ -1,5 +1,3 @@
-//! Files of real fabrics and their tables, taken into the scenario.
-
 use std::path::Path;
 
 use silvan_core::{Bytes, decode_text};
@@ -16,8 +14,7 @@ use crate::{KeyPath, ScenarioError};
 /// First bytes of files compressed by xz, gzip, zstd and bzip2.
 const COMPRESSED: [&[u8]; 4] = [b"\xfd7zXZ\0", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh"];
 
-/// Replaces the file of a fabric by lists of what it describes. `base` is the folder that paths are
-/// relative to. Gives what is odd about the file.
+/// Replaces a fabric's file by lists of its contents. Returns what is odd about it. `base` is the folder of paths.
 pub(crate) fn import_fabric(
     section: &mut FabricSection,
     link: &LinkSection,
@@ -62,7 +59,6 @@ pub(crate) fn import_fabric(
         .collect())
 }
 
-/// Replaces a file of names of hosts by the names.
 pub(crate) fn import_host_names(
     section: &mut FabricSection,
     base: &Path,
@@ -91,7 +87,6 @@ pub(crate) fn import_host_names(
     Ok(())
 }
 
-/// Replaces files of hosts by their lists.
 pub(crate) fn import_program_hosts(
     programs: &mut [ProgramEntry],
     base: &Path,
@@ -116,14 +111,13 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(lines).filter(|(_, line)| !line.is_empty())
 }
 
-/// Roots and compute nodes from files, empty without a file.
 #[derive(Debug, Default)]
 pub(crate) struct GuidLists {
     pub roots: Vec<String>,
     pub compute_nodes: Vec<String>,
 }
 
-/// Reads the files of roots and compute nodes, and removes them from the section. A scenario without routes needs neither.
+/// Reads the files of roots and compute nodes and removes them: a scenario without routes needs neither.
 pub(crate) fn import_guids(
     section: &mut FabricSection,
     fabric: &Fabric,

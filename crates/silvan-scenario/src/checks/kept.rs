@@ -1,7 +1,5 @@
-//! Cache of fabrics and routes of the last scenarios.
-//!
-//! The points of a sweep or of the arena differ in traffic and settings only. The proof that the routes of a dragonfly
-//! of 1,056 hosts cannot deadlock takes a third of a second.
+//! Cache of fabrics and routes for sweeps and the arena: the proof for a dragonfly of 1,056 hosts takes a third of a
+//! second.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +14,6 @@ use super::fabric::{CheckedRoutes, ChosenRouting, has_given_routes};
 use super::faults::FabricFaults;
 use crate::parsed::{FabricSection, FaultEntry, LinkSection, ScenarioFile};
 
-/// Number of cached layouts.
 const MOST: usize = 6;
 /// Most hosts of one that is kept, so that it takes some megabytes.
 const MOST_HOSTS: usize = 2048;
@@ -56,7 +53,6 @@ impl RoutedFabric {
         }
     }
 
-    /// The lanes that a class of service needs for these routes.
     pub fn lanes_needed(&self) -> u8 {
         let of_paths = self.lanes.as_ref().map_or(1, |lanes| lanes.lanes());
         let of_steps = self.steps.as_ref().map_or(1, |steps| steps.lanes());
@@ -75,8 +71,7 @@ impl RoutedFabric {
     }
 }
 
-/// Inputs of a fabric and its computed routes. Tables, which can depend on service levels of the traffic, are not kept, nor are
-/// lists of roots or compute nodes, which are in files.
+/// Inputs of a fabric and computed routes. Tables, which depend on service levels, and lists in files are not cached.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Key {
     fabric: FabricSection,
@@ -86,7 +81,6 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The key of a scenario as it is written.
     pub fn of(file: &ScenarioFile) -> Option<Self> {
         let section = &file.fabric;
         let given = has_given_routes(section)
@@ -129,7 +123,6 @@ fn all() -> MutexGuard<'static, Recent<Key, RoutedFabric>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The fabric and routes of a key, if they are kept.
 pub(crate) fn kept(key: &Key) -> Option<RoutedFabric> {
     all().find(key)
 }

@@ -1,5 +1,4 @@
-//! Service levels of paths and SL to VL tables, as text in hexadecimal digits: one for each LID or service
-//! level.
+//! Service levels of paths and SL to VL tables, as text in hexadecimal digits: one for each LID or service level.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ use crate::{KeyPath, ScenarioError};
 /// Data lanes that a port can have (IBA volume 1, section 7.6.1).
 pub(super) const MOST_LANES: u8 = 15;
 
-/// The lanes that given levels of paths and SL to VL tables name. Text that is neither is refused where it is read.
+/// The lanes that levels of paths and SL to VL tables name; malformed text is refused elsewhere.
 pub(crate) fn lanes_named(section: &FabricSection) -> u8 {
     let levels = section.path_sl.values();
     let lines = section.sl_to_vl.values().flatten();
@@ -37,7 +36,7 @@ pub(crate) fn lanes_named(section: &FabricSection) -> u8 {
     highest.map_or(1, |highest| (highest + 1).min(MOST_LANES))
 }
 
-/// Returns the lanes of paths in a scenario with given forwarding tables; `None` if packets keep their lanes.
+/// `None` if packets keep their lanes.
 pub(super) fn given_lanes(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -56,8 +55,7 @@ pub(super) fn given_lanes(
     Ok(Some(lanes))
 }
 
-/// The levels as text, by the name of the switch where paths start, and by that of each host whose levels
-/// are not those of its switch.
+/// The levels as text, by the switch where paths start, and by each host whose levels differ.
 pub(super) fn encode_levels(
     fabric: &Fabric,
     levels: &PathServiceLevels,
@@ -105,7 +103,6 @@ pub(super) fn encode_levels(
     rows
 }
 
-/// The levels that the text means; 0 where it says none.
 fn decode_levels(
     rows: &BTreeMap<String, String>,
     fabric: &Fabric,
@@ -149,7 +146,6 @@ fn decode_levels(
     }))
 }
 
-/// The tables as text, by the name of the switch or host.
 pub(super) fn encode_tables(
     fabric: &Fabric,
     tables: &SlToVlTables,
@@ -168,7 +164,6 @@ pub(super) fn encode_tables(
     switches.chain(hosts).collect()
 }
 
-/// The tables that the text means.
 fn decode_tables(
     rows: &BTreeMap<String, Vec<String>>,
     fabric: &Fabric,
@@ -242,7 +237,6 @@ fn decode_pairs(
     Ok(())
 }
 
-/// Every host must be able to send what it may be asked to send.
 fn check_hosts(
     tables: &SlToVlTables,
     fabric: &Fabric,
@@ -264,7 +258,6 @@ fn check_hosts(
     Ok(())
 }
 
-/// Advice on a virtual lane that is mapped to and does not exist.
 pub(super) fn on_lane(lane: u8) -> String {
     if lane < MOST_LANES {
         return format!("set vl.data-vls to {}", lane + 1);
@@ -272,7 +265,6 @@ pub(super) fn on_lane(lane: u8) -> String {
     "VL 15 carries no data: use another service level, or change the table".to_owned()
 }
 
-/// A switch or host, where paths start.
 fn source_named(fabric: &Fabric, name: &str, key: KeyPath) -> Result<NodeKind, ScenarioError> {
     node_named(fabric, name, key, "switch or host", |node| Some(node.kind))
 }

@@ -1,7 +1,4 @@
-//! Limits on what a scenario makes silvan read, build and store.
-//!
-//! A file that never ends, or a sample every picosecond, must be refused with its size before memory
-//! runs out. The limits are far above what real fabrics and studies need.
+//! Limits on what a scenario makes silvan read, build and store, far above what real fabrics need.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,7 +22,6 @@ pub(crate) const TABLES_FILE: Bytes = Bytes::from_bytes(1 << 30);
 const SCENARIO_FILE: Bytes = Bytes::from_bytes(64 << 20);
 /// Largest size of the time series and of the congestion trees of one run, together.
 const SERIES: Bytes = Bytes::from_bytes(4 << 30);
-/// Most runs of one sweep.
 const RUNS: u64 = 100_000;
 /// Longest name of a scenario, in bytes: file systems allow 255, and folder names add some.
 const NAME: usize = 200;
@@ -43,17 +39,14 @@ const FOREST_ROW: u64 = 68;
 const TREE_PORT_ROW: u64 = 96;
 const TREE_HOST_ROW: u64 = 28;
 
-/// Reads the file of a scenario.
-///
-/// # Errors
-/// It cannot be read, has more than 64 MiB, or is no UTF-8 text.
+/// Reads the file of a scenario. Errors: it cannot be read, has more than 64 MiB, or is no UTF-8 text.
 pub fn read_scenario(path: &Path) -> io::Result<String> {
     String::from_utf8(read_limited(path, SCENARIO_FILE)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))
 }
 
-/// Reads a file of at most `limit` bytes. It can be a device too, or a pipe that the process has open, such as `/dev/stdin`;
-/// a named pipe would wait for its writer.
+/// Reads a file, device or open pipe such as `/dev/stdin` of at most `limit` bytes; a named pipe would wait for its
+/// writer.
 pub(super) fn read_limited(path: &Path, limit: Bytes) -> io::Result<Vec<u8>> {
     let limit = limit.as_u64();
     let is_open = ["/dev", "/proc"]
@@ -89,7 +82,6 @@ pub(super) fn read_limited(path: &Path, limit: Bytes) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Checks the name of a scenario, which becomes part of the names of folders.
 pub(crate) fn check_name(name: &str) -> Result<(), ScenarioError> {
     let refuse = |message: String| {
         let hint = format!(
@@ -113,14 +105,12 @@ pub(crate) fn check_name(name: &str) -> Result<(), ScenarioError> {
     }
 }
 
-/// Bytes of the tables that grow with the samples of a run, and the number of samples.
 #[derive(Clone, Copy)]
 struct SampledTables {
     bytes: u128,
     samples: u128,
 }
 
-/// The time series of a run with so many traffic classes.
 fn series(file: &ScenarioFile, fabric: &Fabric, classes: usize) -> SampledTables {
     let duration = file.run.duration;
     let samples = u128::from(Sampling::of(&file.probe, &file.run).count(duration));
@@ -138,7 +128,6 @@ fn series(file: &ScenarioFile, fabric: &Fabric, classes: usize) -> SampledTables
     }
 }
 
-/// The congestion trees of a run; nothing if they are not looked for.
 fn forests(file: &ScenarioFile, fabric: &Fabric) -> Option<SampledTables> {
     let interval = file.probe.trees.as_ref()?.interval?;
     let samples = u128::from(file.run.duration.as_ps() / interval.as_ps().max(1));
@@ -190,7 +179,7 @@ fn check_size(bytes: u128, samples: u128, key: &str) -> Result<(), ScenarioError
     Err(ScenarioError::new(at(key), message).with_hint(hint))
 }
 
-/// Checks the size of the records of flows. Their number next to programs that end the run is unknown.
+/// The number of flows beside programs that end the run is unknown.
 pub(crate) fn check_flows(
     file: &ScenarioFile,
     offered: &Traffic,

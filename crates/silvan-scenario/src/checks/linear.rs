@@ -8,10 +8,8 @@ use silvan_fabric::{Fabric, ForwardingTables};
 use super::{at, switch_named};
 use crate::ScenarioError;
 
-/// The entry of a LID without a route.
 const NO_ROUTE: u8 = 255;
 
-/// The tables as text, by switch name.
 pub(crate) fn encode(fabric: &Fabric, tables: &ForwardingTables) -> BTreeMap<String, String> {
     let rows = fabric.switch_ids().map(|switch| {
         let lids = 0..=fabric.max_lid().as_u16();

@@ -1,8 +1,4 @@
-//! Conversion of the parsed form to the types of the crates below, with all checks.
-//!
-//! Each module turns one part of the file into types of one crate. Errors of these crates carry key
-//! and hint, and the module puts the section in front. They have no place in the text yet; the
-//! caller adds it.
+//! Conversion of the parsed form to the types of the crates below. The caller adds the place in the text to errors.
 
 mod benchmarks;
 pub(crate) mod buffers;
@@ -34,7 +30,6 @@ use silvan_fabric::{Fabric, Node, NodeKind, import as files};
 
 use crate::{KeyPath, ScenarioError};
 
-/// The path of a key given in the dotted form.
 pub(crate) fn at(path: &str) -> KeyPath {
     KeyPath::from(path)
 }

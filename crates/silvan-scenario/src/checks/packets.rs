@@ -1,5 +1,3 @@
-//! Conversion of recorded ports and flows from names to numbers.
-
 use silvan_core::{PortId, PortNumber};
 use silvan_fabric::{Fabric, NodeKind};
 use silvan_model::PacketFilter;
@@ -8,7 +6,6 @@ use super::{at, host_named};
 use crate::parsed::PacketsSection;
 use crate::{KeyPath, ScenarioError};
 
-/// The packets that a scenario records.
 pub(crate) fn build_packets(
     section: &PacketsSection,
     fabric: &Fabric,

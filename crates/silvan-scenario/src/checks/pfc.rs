@@ -11,7 +11,7 @@ use super::{at, refused};
 use crate::ScenarioError;
 use crate::parsed::{FlowControl, ScenarioFile};
 
-/// Gives packets and notifications the headers of RoCE v2, where links are Ethernet and no size is given.
+/// Ethernet packets and notifications have the headers of RoCE v2 by default.
 pub(crate) fn fill_ethernet(source: &SourceText, file: &mut ScenarioFile) {
     if file.link.flow_control != FlowControl::Pfc {
         return;
@@ -24,7 +24,7 @@ pub(crate) fn fill_ethernet(source: &SourceText, file: &mut ScenarioFile) {
     }
 }
 
-/// Checks that PFC has room for its headroom on every cable, and that what the scenario asks for does not need credits.
+/// Checks the headroom of every cable, and that no key needs credits.
 pub(crate) fn check_pfc(
     file: &ScenarioFile,
     config: &EngineConfig,
@@ -67,7 +67,6 @@ pub(crate) fn check_pfc(
     Ok(())
 }
 
-/// A warning of values that have no effect under PFC, if there are any.
 pub(crate) fn warn_of_credits(file: &ScenarioFile) -> Option<String> {
     if file.link.flow_control != FlowControl::Pfc {
         return None;

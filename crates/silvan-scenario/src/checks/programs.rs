@@ -1,5 +1,3 @@
-//! Message-passing programs.
-
 use silvan_core::document::{Parameter, check_choice};
 use silvan_core::{Bytes, HostId, Span};
 use silvan_fabric::Fabric;
@@ -8,7 +6,7 @@ use silvan_workload::programs::draft::Pipeline;
 use silvan_workload::programs::section::{MethodEntry, ProgramEntry};
 use silvan_workload::programs::trace::{MethodRule, TraceSettings};
 use silvan_workload::programs::{
-    Burst, JobPlan, KindWork, Messaging, Placement, Plan, Work, loops,
+    Burst, JobPlan, KindWork, Messaging, Placement, Plan, Straggler, Work, loops,
 };
 use silvan_workload::traffic::rng::{Purpose, shuffle, stream};
 use silvan_workload::traffic::{HostRef, Selection};
@@ -26,16 +24,16 @@ const MOST_RANKS: u64 = 1 << 20;
 /// Largest message: 1 TiB, so that no sum of sizes leaves 64 bits.
 const LARGEST: Bytes = Bytes::from_bytes(1 << 40);
 
-/// Parts of the data of a collective operation that go independently of each other.
 const MOST_CHANNELS: u32 = 64;
 
-/// Operations of all ranks of a program whose data go in pieces.
 const MOST_OPS: u64 = 1 << 25;
+
+/// Factors of the computations of a slow rank: the longest one stays within 64 bits.
+const FACTORS: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
 /// Largest cost of a byte: with a hundred of the largest messages, still within 64 bits.
 const MOST_PER_BYTE: Span = Span::from_ns(100);
 
-/// The programs, if there are any.
 pub(crate) fn build_programs(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -139,15 +137,12 @@ pub(super) fn hosts(
     Ok(hosts)
 }
 
-/// Hosts that programs have not taken.
 struct Places<'a> {
     fabric: &'a Fabric,
-    /// By host, the program that has it, if any.
     taken: Vec<Option<usize>>,
 }
 
 impl<'a> Places<'a> {
-    /// Notes the hosts that programs name.
     fn new(fabric: &'a Fabric, entries: &[ProgramEntry]) -> Self {
         let mut taken = vec![None; fabric.host_count()];
         for (program, entry) in entries.iter().enumerate() {
@@ -165,7 +160,6 @@ impl<'a> Places<'a> {
         Self { fabric, taken }
     }
 
-    /// The hosts of a program in the order of its ranks.
     fn take(
         &mut self,
         entry: &ProgramEntry,
@@ -214,7 +208,6 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Refuses adapters that do not make whole hosts.
 fn check_rails(entry: &ProgramEntry, adapters: usize, key: &KeyPath) -> Result<(), ScenarioError> {
     let rails = entry.rails as usize;
     let is_number = matches!(entry.hosts, Selection::Random(_));
@@ -318,6 +311,7 @@ fn job(
             return Err(error.with_hint("add hosts, or more ranks per host"));
         }
     }
+    let stragglers = stragglers(entry, &work, places, key)?;
     Ok(JobPlan {
         name: entry.name.clone().unwrap_or_default(),
         hosts,
@@ -327,10 +321,10 @@ fn job(
         work,
         background: entry.background,
         sl: entry.sl,
+        stragglers,
     })
 }
 
-/// Refuses keys that the kind does not have, and requires those that it needs.
 fn check_keys(
     entry: &ProgramEntry,
     work: KindWork<'_>,
@@ -409,7 +403,6 @@ fn check_keys(
     Ok(())
 }
 
-/// A collective operation over and over.
 fn repeated(
     entry: &ProgramEntry,
     operation: Operation,
@@ -472,7 +465,54 @@ fn repeated(
     })
 }
 
-/// The bursts, if there are any.
+fn stragglers(
+    entry: &ProgramEntry,
+    work: &Work,
+    places: usize,
+    key: &KeyPath,
+) -> Result<Vec<Straggler>, ScenarioError> {
+    let ranks = match work {
+        Work::Collective { .. } => places,
+        Work::Schedules { schedules, .. } | Work::Loops { schedules, .. } => schedules.len(),
+        Work::Stream { stream, .. } => stream.ranks as usize,
+    };
+    let mut is_slow = vec![false; ranks];
+    let mut stragglers = Vec::new();
+    for (index, slow) in entry.straggler.iter().enumerate() {
+        let key = key.key("straggler").index(index);
+        if !FACTORS.contains(&slow.compute_factor) {
+            let message = format!("{} is not from 0.01 to 100", slow.compute_factor);
+            let error = ScenarioError::new(key.key("compute-factor"), message);
+            return Err(error.with_hint("write e.g. 1.5, half as long again"));
+        }
+        let delay = span(Some(slow.delay), &key.key("delay"))?;
+        for (place, &rank) in slow.ranks.iter().enumerate() {
+            let (message, hint) = match is_slow.get(rank as usize) {
+                Some(false) => {
+                    is_slow[rank as usize] = true;
+                    stragglers.push(Straggler {
+                        rank,
+                        delay,
+                        compute_factor: slow.compute_factor,
+                    });
+                    continue;
+                }
+                Some(true) => (
+                    format!("rank {rank} is listed twice"),
+                    "list each rank once".to_owned(),
+                ),
+                None => (
+                    format!("there is no rank {rank}"),
+                    format!("the ranks are 0 to {}", ranks.saturating_sub(1)),
+                ),
+            };
+            let error = ScenarioError::new(key.key("ranks").index(place), message);
+            return Err(error.with_hint(hint));
+        }
+    }
+    Ok(stragglers)
+}
+
 fn burst_of(entry: &ProgramEntry, key: &KeyPath) -> Result<Option<Burst>, ScenarioError> {
     let (name, missing) = match (entry.burst, entry.pause) {
         (None, None) => return Ok(None),
@@ -489,7 +529,6 @@ fn burst_of(entry: &ProgramEntry, key: &KeyPath) -> Result<Option<Burst>, Scenar
     Err(error.with_hint(format!("write {missing} as well, e.g. \"1 ms\"")))
 }
 
-/// Refuses servers that leave a hierarchical algorithm without its levels.
 fn check_servers(
     settings: &TraceSettings,
     placement: Placement,
@@ -513,14 +552,12 @@ fn check_servers(
     Err(ScenarioError::new(key.clone(), message).with_hint(hint))
 }
 
-/// Steps of training a model, over and over.
 fn trained(
     entry: &ProgramEntry,
     settings: &TraceSettings,
     key: &KeyPath,
 ) -> Result<Work, ScenarioError> {
     let (iterations, _, start) = rounds(entry, key)?;
-    // The keys have been checked.
     let schedules = entry.model.iter().map(|model| {
         model.schedules(settings).map_err(|error| {
             let key = key.key("model").key(error.key);
@@ -534,7 +571,6 @@ fn trained(
     })
 }
 
-/// Returns the number of rounds, the computing time before each, and the start.
 fn rounds(entry: &ProgramEntry, key: &KeyPath) -> Result<(Option<u64>, Span, Span), ScenarioError> {
     Ok((
         entry.iterations.unwrap_or(Limit::At(1)).value(),
@@ -543,7 +579,6 @@ fn rounds(entry: &ProgramEntry, key: &KeyPath) -> Result<(Option<u64>, Span, Spa
     ))
 }
 
-/// The pieces that data are cut into.
 fn pipeline_of(
     channels: Option<u32>,
     chunk: Option<Bytes>,
@@ -583,7 +618,6 @@ fn methods(entries: &[MethodEntry]) -> Result<Vec<MethodRule>, ScenarioError> {
         .collect()
 }
 
-/// An all-to-all with a size for each message, over and over.
 fn sized(entry: &ProgramEntry, key: &KeyPath) -> Result<Work, ScenarioError> {
     let algorithm = entry.algorithm.unwrap_or(Algorithm::Pairwise);
     if !matches!(algorithm, Algorithm::Pairwise | Algorithm::Direct) {
@@ -625,7 +659,6 @@ fn sized(entry: &ProgramEntry, key: &KeyPath) -> Result<Work, ScenarioError> {
     })
 }
 
-/// Refuses an algorithm that does not do an operation.
 pub(super) fn check_algorithm(
     operation: Operation,
     algorithm: Algorithm,
@@ -661,7 +694,6 @@ pub(super) fn span(span: Option<Span>, key: &KeyPath) -> Result<Span, ScenarioEr
     }
 }
 
-/// Every class of the statistics has a name of its own.
 fn check_names(plan: &Plan, traffic: &TrafficSection) -> Result<(), ScenarioError> {
     let mut taken: Vec<&str> = traffic.names().collect();
     for (index, job) in plan.jobs.iter().enumerate() {

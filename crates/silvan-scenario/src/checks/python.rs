@@ -1,5 +1,3 @@
-//! The scheme `python`.
-
 use std::path::Path;
 
 use silvan_cc::schemes::SchemeName;
@@ -11,11 +9,9 @@ use super::limits;
 use crate::ScenarioError;
 use crate::parsed::ControlSection;
 
-/// Name of a text without a file in errors.
 const UNNAMED: &str = "control.python.source";
 
-/// Replaces the Python file by its text. `base` is the folder that paths are relative to. Python itself
-/// is for those who run the scenario.
+/// Replaces the Python file by its text, which silvan-sim's caller interprets. `base` is the folder of paths.
 pub(crate) fn import_python(
     control: &mut ControlSection,
     base: &Path,

@@ -1,5 +1,3 @@
-//! The rates of cables, and the rate that a scheme is set up for.
-
 use std::collections::BTreeSet;
 
 use silvan_core::Rate;
@@ -7,7 +5,6 @@ use silvan_fabric::{Fabric, Link};
 
 use crate::parsed::ScenarioFile;
 
-/// The data rates that cables have, each once.
 pub(crate) fn cable_rates(fabric: &Fabric) -> BTreeSet<Rate> {
     fabric.links.iter().map(Link::data_rate).collect()
 }

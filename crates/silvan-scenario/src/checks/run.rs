@@ -1,5 +1,3 @@
-//! Checks of duration, warm-up and probe intervals.
-
 use silvan_core::Span;
 
 use super::at;

@@ -6,13 +6,11 @@ use super::at;
 use crate::parsed::{AxisValue, ScenarioFile, SweepSection};
 use crate::{Override, ScenarioError};
 
-/// The override that gives an axis one of its values.
 pub(crate) fn assignment(key: &str, value: &AxisValue) -> Override {
     Override::new(key, toml_text(value))
 }
 
-/// Reads the file once with each value of each axis; what the values mean is checked when the
-/// point is run.
+/// Reads the file once per value and axis; the points are checked when they run.
 pub(crate) fn check_sweep(
     sweep: &SweepSection,
     text: &str,

@@ -1,5 +1,3 @@
-//! Files of traces that programs run, taken into the scenario.
-
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -17,7 +15,6 @@ use crate::{KeyPath, ScenarioError};
 /// The names of the files of each program's trace, for errors; none where the trace is given as text.
 pub(crate) type TraceNames = Vec<Vec<String>>;
 
-/// Replaces files of traces by their texts. `base` is the folder that paths are relative to.
 pub(crate) fn import_traces(
     section: &mut TrafficSection,
     base: &Path,
@@ -162,7 +159,6 @@ fn rank_files(
     Ok(files)
 }
 
-/// A file of a rank: the rank as its name spells it, and the ending.
 struct RankFile<'a> {
     number: String,
     ending: &'a str,
@@ -225,7 +221,6 @@ pub(crate) fn warn_of_traces(section: &TrafficSection) -> Vec<String> {
     warnings.collect()
 }
 
-/// Returns the work of the ranks in a program's trace, from `start` on.
 pub(super) fn traced(
     entry: &ProgramEntry,
     format: &dyn TraceFormat,
@@ -244,7 +239,6 @@ pub(super) fn traced(
     work.map_err(|error| in_file(names, &error, key))
 }
 
-/// An error of a file, or of the text in the scenario.
 fn in_file(names: &[String], error: &TraceError, key: &KeyPath) -> ScenarioError {
     let place = match error.place {
         TracePlace::Byte(byte) => format!("byte {byte}: "),

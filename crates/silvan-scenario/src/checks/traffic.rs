@@ -1,5 +1,3 @@
-//! The traffic.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +12,6 @@ use super::import::read;
 use super::{at, host_named, limits};
 use crate::{KeyPath, ScenarioError};
 
-/// Returns the inputs of the traffic from fabric and run.
 pub(crate) fn environment(
     fabric: &Arc<Fabric>,
     host: &HostParams,
@@ -42,7 +39,7 @@ pub(crate) fn environment(
     }
 }
 
-/// Returns the payload rate of a link with packets of MTU size, rounded down to bits per second.
+/// Payload rate of a link with packets of MTU size, rounded down to bit/s.
 fn payload_part(rate: Rate, packet: &PacketParams) -> Rate {
     let (mtu, header) = (packet.mtu.as_u64(), packet.header.as_u64());
     let bits = u128::from(rate.bits_per_sec()) * u128::from(mtu) / u128::from(mtu + header);
@@ -50,7 +47,6 @@ fn payload_part(rate: Rate, packet: &PacketParams) -> Rate {
     Rate::from_bits_per_sec(bits as u64).unwrap_or(rate)
 }
 
-/// Checks what the traffic uses only where an entry uses it.
 pub(crate) fn check_traffic(section: &TrafficSection) -> Result<(), ScenarioError> {
     if section.message.is_some_and(Bytes::is_zero) {
         let error = ScenarioError::new(at("traffic.message"), "zero bytes");
@@ -59,7 +55,6 @@ pub(crate) fn check_traffic(section: &TrafficSection) -> Result<(), ScenarioErro
     Ok(())
 }
 
-/// Replaces files with the sizes of flows by their points. `base` is the folder that paths are relative to.
 pub(crate) fn import_sizes(section: &mut TrafficSection, base: &Path) -> Result<(), ScenarioError> {
     for (index, entry) in section.flows.iter_mut().enumerate() {
         let SizeMix::File(file) = &entry.sizes else {
@@ -83,7 +78,6 @@ pub(crate) fn import_sizes(section: &mut TrafficSection, base: &Path) -> Result<
     Ok(())
 }
 
-/// Replaces files of flows by their lines. `base` is the folder that paths are relative to.
 pub(crate) fn import_flows(section: &mut TrafficSection, base: &Path) -> Result<(), ScenarioError> {
     for (index, entry) in section.flow_file.iter_mut().enumerate() {
         let Some(file) = entry.file.take() else {
@@ -101,6 +95,7 @@ pub(crate) fn import_flows(section: &mut TrafficSection, base: &Path) -> Result<
                 .at(&name, Some((error.line, 1)))
         })?;
         entry.list = Some(text);
+        entry.read_from = Some(name);
     }
     Ok(())
 }

@@ -1,5 +1,3 @@
-//! Congestion control.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -27,10 +25,8 @@ pub struct ControlSection {
     pub parameters: Parameters,
 }
 
-/// Keys other than the tables of the schemes.
 const KEYS: [&str; 3] = ["scheme", "feedback", "dcms"];
 
-/// All keys.
 const ALL_KEYS: [&str; KEYS.len() + SchemeName::TABLES.len()] = {
     let mut keys = [""; KEYS.len() + SchemeName::TABLES.len()];
     let mut at = 0;

@@ -1,5 +1,3 @@
-//! Links and virtual lanes.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Length, Rate, Span};

@@ -1,5 +1,3 @@
-//! Switches, hosts and cables, generated or listed, and the routes through them.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -125,8 +123,7 @@ pub struct FabricSection {
 }
 
 impl FabricSection {
-    /// Returns the computation of the forwarding tables; `up-down` if it depends on cables that have not been checked
-    /// yet.
+    /// The computation of the forwarding tables; `up-down` if it depends on unchecked cables.
     pub fn routing(&self) -> Routing {
         self.routing
             .clone()

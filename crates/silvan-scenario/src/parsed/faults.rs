@@ -1,5 +1,3 @@
-//! Faults of cables, hosts and switches.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Rate, Span};

@@ -1,9 +1,7 @@
-//! The parsed form: the scenario file as its author writes it.
+//! The parsed form: the scenario file as its author writes it, a struct per section and a field per key.
 //!
-//! Each section is a struct, each key a field. The field's doc comment is its description in the
-//! JSON schema and in the reference of scenario keys. Sections that the engine uses unchanged, such
-//! as [`SwitchParams`], are types of `silvan-model`. Missing keys have their default; unknown keys
-//! are errors. [`Scenario`](crate::Scenario) checks the combination of values.
+//! A field's doc comment is its description in the JSON schema and the reference. Unknown keys are errors;
+//! [`Scenario`](crate::Scenario) checks combinations of values.
 
 mod control;
 mod equipment;

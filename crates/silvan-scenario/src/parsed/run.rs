@@ -1,5 +1,3 @@
-//! Measurement, duration, and values to vary.
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -171,11 +169,9 @@ pub enum Threads {
     Auto(Auto),
 }
 
-/// The word `auto`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Auto {
-    /// `"auto"`.
     Auto,
 }
 
@@ -188,7 +184,6 @@ impl Threads {
     }
 }
 
-/// Reads a number of threads, or `"auto"`.
 struct ThreadsVisitor;
 
 impl Visitor<'_> for ThreadsVisitor {

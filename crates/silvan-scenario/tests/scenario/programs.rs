@@ -45,6 +45,26 @@ fn mistakes_in_programs_are_located() {
         ),
         ("kind = \"allreduce\"\nchunk = \"0 B\"", "chunk: it is zero"),
         (
+            "kind = \"allreduce\"\nstraggler = [{ ranks = [3, 4] }]",
+            "straggler.0.ranks.1: there is no rank 4",
+        ),
+        (
+            "kind = \"allreduce\"\nstraggler = [{ ranks = [3] }, { ranks = [1, 3] }]",
+            "straggler.1.ranks.1: rank 3 is listed twice",
+        ),
+        (
+            "kind = \"allreduce\"\nstraggler = [{ ranks = [3], compute-factor = 0 }]",
+            "straggler.0.compute-factor: 0 is not from 0.01 to 100",
+        ),
+        (
+            "kind = \"allreduce\"\nstraggler = [{ ranks = [3], compute-factor = nan }]",
+            "straggler.0.compute-factor: NaN is not from 0.01 to 100",
+        ),
+        (
+            "kind = \"allreduce\"\nstraggler = [{ ranks = [3], delay = \"21 h\" }]",
+            "straggler.0.delay: ",
+        ),
+        (
             "kind = \"alltoall\"\nbytes = \"1 TiB\"\nchunk = \"1 B\"",
             "chunk: the pieces of 4 ranks need more than 33554432 operations",
         ),

@@ -31,10 +31,9 @@ const CHANNEL_EVENT: u32 = 6;
 const ASYNC_EVENT: u32 = 7;
 
 const HEADER: usize = 32;
-/// Longest data of a record.
 const LONGEST: usize = 64 << 10;
 
-/// Starts the thread. It ends with the server's end of the socket.
+/// It ends with the server's end of the socket.
 pub(super) fn serve(stream: OwnedFd, notices: Arc<Notices>) -> Result<(), c_int> {
     // The program's signals are not for this thread, which takes over the mask of the one that starts it.
     // SAFETY: all bits zero are a valid set; the old mask is set again.
@@ -57,12 +56,10 @@ pub(super) fn serve(stream: OwnedFd, notices: Arc<Notices>) -> Result<(), c_int>
     started.map(drop).map_err(|_| libc::EAGAIN)
 }
 
-/// The server's end of the socket.
 struct Server {
     stream: OwnedFd,
 }
 
-/// A request without its data.
 struct Request {
     kind: u32,
     address: u64,
@@ -124,7 +121,6 @@ impl Server {
         }
     }
 
-    /// Sends memory of the program.
     fn read(&self, request: &Request) -> Result<(), c_int> {
         let length = request.operands[0].min(LONGEST as u64) as usize;
         match self.answer(0, request.place(), length) {
@@ -134,7 +130,7 @@ impl Server {
         }
     }
 
-    /// Changes eight bytes. Requests are served one by one, so no other adapter's change comes between.
+    /// Eight bytes; requests are served one by one, so no other adapter's change comes between.
     fn change(&self, request: &Request) -> Result<(), c_int> {
         if request.address % 8 != 0 || !is_writable(request.address) {
             return self.answer(libc::EFAULT, std::ptr::null(), 0);
@@ -152,7 +148,6 @@ impl Server {
         self.answer(0, (&raw const original).cast(), size_of::<u64>())
     }
 
-    /// Sends an answer with data, in one record.
     fn answer(&self, error: c_int, data: *const c_void, length: usize) -> Result<(), c_int> {
         let mut error = i64::from(error).to_ne_bytes();
         let mut parts = [
@@ -172,7 +167,6 @@ impl Server {
         }
     }
 
-    /// Receives a record. Returns the length of its data.
     fn receive(
         &self,
         header: &mut [u8; HEADER],
@@ -221,7 +215,6 @@ fn header_of(parts: &mut [libc::iovec; 2]) -> libc::msghdr {
     header
 }
 
-/// Returns true if a page is there and can be written.
 fn is_writable(address: u64) -> bool {
     // SAFETY: the system's constant.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;

@@ -1,5 +1,3 @@
-//! Completions and events of a context that wait for the program.
-
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex};
@@ -7,31 +5,25 @@ use std::time::Duration;
 
 use super::{COMPLETION, lock, raw};
 
-/// Polls of an empty queue before a poll waits.
+/// Empty polls before a poll waits.
 const PATIENT_POLLS: u32 = 16;
-/// Longest wait of a poll of an empty queue: a program that polls without end leaves the processor to the fabric.
+/// Leaves the processor to the fabric.
 const POLL_WAIT: Duration = Duration::from_micros(50);
-/// Longest wait for notices of a server that has ended.
 const NOTICE_WAIT: Duration = Duration::from_secs(5);
 
-/// A completion queue.
 #[derive(Debug, Default)]
 struct Queue {
-    /// The program's name of it, which events state.
+    /// The program's name, which events state.
     user: u64,
     completions: VecDeque<[u8; COMPLETION]>,
     /// Completions polled that the server does not know of.
     polled: u32,
-    /// Polls in a row that found nothing.
     empty_polls: u32,
-    /// Events that the program has read.
     reported: u32,
 }
 
-/// A completion channel, or the asynchronous events.
 #[derive(Debug)]
 struct Channel {
-    /// Has a byte for each event.
     socket: OwnedFd,
     events: VecDeque<[u8; 16]>,
     /// Events without a byte, because the socket was full.
@@ -41,16 +33,13 @@ struct Channel {
 #[derive(Debug, Default)]
 struct State {
     queues: BTreeMap<u32, Queue>,
-    /// By handle; `None` for asynchronous events.
+    /// `None` for asynchronous events.
     channels: BTreeMap<Option<u32>, Channel>,
-    /// Asynchronous events that the program has read, by the element that they name.
     reported: BTreeMap<u64, u32>,
-    /// Notices taken in so far.
     count: u64,
     has_ended: bool,
 }
 
-/// All that the server has sent and the program has not taken.
 #[derive(Debug)]
 pub(super) struct Notices {
     state: Mutex<State>,
@@ -102,7 +91,7 @@ impl Notices {
         lock(&self.state).channels.insert(handle, channel);
     }
 
-    /// Removes a queue with its events that were not read. Returns how many were, of completion and asynchronous.
+    /// Returns the events read before, of completion and asynchronous.
     pub fn remove_queue(&self, handle: u32) -> (u32, u32) {
         let mut state = lock(&self.state);
         let Some(queue) = state.queues.remove(&handle) else {
@@ -115,7 +104,7 @@ impl Notices {
         (queue.reported, asynchronous)
     }
 
-    /// Removes the events of a queue pair or shared receive queue. Returns how many were read.
+    /// Returns the events read before.
     pub fn remove_element(&self, user: u64) -> u32 {
         let mut state = lock(&self.state);
         if let Some(channel) = state.channels.get_mut(&None) {
@@ -124,7 +113,7 @@ impl Notices {
         state.reported.remove(&user).unwrap_or(0)
     }
 
-    /// Response of POLL_CQ: count and completions; `None` if there is no such queue.
+    /// Count and completions; `None` without such a queue.
     pub fn poll(&self, handle: u32, most: u32) -> Option<Vec<u8>> {
         let mut state = lock(&self.state);
         let queue = state.queues.get_mut(&handle)?;
@@ -150,7 +139,6 @@ impl Notices {
         Some(response)
     }
 
-    /// Takes the numbers of completions polled, by queue.
     pub fn take_polled(&self) -> Vec<(u32, u32)> {
         let mut state = lock(&self.state);
         let queues = state
@@ -162,7 +150,6 @@ impl Notices {
             .collect()
     }
 
-    /// Takes the next event of a channel.
     pub fn take_event(&self, channel: Option<u32>) -> Option<[u8; 16]> {
         let mut state = lock(&self.state);
         let event = state.channels.get_mut(&channel)?.events.pop_front()?;
@@ -175,14 +162,12 @@ impl Notices {
         Some(event)
     }
 
-    /// Waits until so many notices have come.
     pub fn wait_for(&self, count: u64) {
         let state = lock(&self.state);
         let waits = |state: &mut State| state.count < count && !state.has_ended;
         drop(self.changed.wait_timeout_while(state, NOTICE_WAIT, waits));
     }
 
-    /// Takes completions from the server.
     pub fn completed(&self, handle: u32, completions: &[u8]) {
         let mut state = lock(&self.state);
         state.count += 1;
@@ -195,7 +180,6 @@ impl Notices {
         self.changed.notify_all();
     }
 
-    /// Takes an event of a channel from the server.
     pub fn event(&self, channel: Option<u32>, event: [u8; 16]) {
         let mut state = lock(&self.state);
         state.count += 1;
@@ -207,7 +191,6 @@ impl Notices {
         self.changed.notify_all();
     }
 
-    /// The server has gone: descriptors of events end.
     pub fn end(&self) {
         let mut state = lock(&self.state);
         state.has_ended = true;

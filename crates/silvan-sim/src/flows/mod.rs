@@ -1,5 +1,3 @@
-//! Results of flows, as tables.
-
 mod summary;
 
 use silvan_core::{Bytes, HostId, Span, Time};
@@ -12,7 +10,6 @@ use crate::ideal;
 use crate::table::{Table, TableSchema};
 use silvan_scenario::Scenario;
 
-/// A flow at the end of the run.
 struct FlowRow {
     class: u16,
     source: HostId,
@@ -20,15 +17,12 @@ struct FlowRow {
     bytes: u64,
     delivered_bytes: u64,
     start: Time,
-    /// Delivery time of the last byte, if all bytes have been delivered.
     end: Option<Time>,
     /// Time on an empty fabric, for finished flows.
     ideal: Option<Span>,
-    /// Packets delivered with FECN.
     marks: u32,
-    /// Links on its path.
     hops: u8,
-    /// True if the flow belongs to an entry of many flows, which are summed up.
+    /// Entries of many flows are summed up.
     is_listed: bool,
 }
 
@@ -92,7 +86,6 @@ impl FlowRow {
     }
 }
 
-/// The flows, and what they are by size; nothing if there are none.
 pub(crate) fn tables(scenario: &Scenario, engine: &dyn Simulation) -> Vec<Table> {
     let traffic = engine.traffic();
     let entries = traffic.finite_flows().iter();

@@ -6,29 +6,25 @@ use silvan_model::Simulation;
 use super::FlowRow;
 use crate::table::{Table, TableSchema};
 
-/// Sizes at which bins begin [bytes].
 const BINS: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// Batches of the method of batch means. Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations
-/// Research 30:3, 1982, recommends 10 to 30.
+/// Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations Research 30:3, 1982: 10 to 30.
 const BATCHES: usize = 20;
 
-/// Fewest values in a batch.
 const LEAST: usize = 2;
 
 /// 97.5 % quantile of Student's t distribution with 19 degrees of freedom.
 const T_MEAN: f64 = 2.093_024;
 
-/// Flows of one class and one bin, by their start.
 struct Bin<'a> {
     class: u16,
-    /// First size of the bin, and first size beyond it; `None` for all sizes, and for no end.
+    /// `None` for all sizes, and for no end.
     from: Option<u64>,
     to: Option<u64>,
     rows: Vec<&'a FlowRow>,
 }
 
-/// The flows of entries of many that began after the warm-up, by class and bin; `None` without such entries.
+/// Flows of entries of many that began after the warm-up, by class and bin.
 pub(super) fn table(engine: &dyn Simulation, rows: &[FlowRow], warm: Time) -> Option<Table> {
     let measured = rows.iter().filter(|row| row.is_listed && row.start >= warm);
     let mut measured: Vec<&FlowRow> = measured.collect();
@@ -70,7 +66,6 @@ pub(super) fn table(engine: &dyn Simulation, rows: &[FlowRow], warm: Time) -> Op
     Some(table)
 }
 
-/// The bins of a class, all sizes first.
 fn bins<'a>(rows: &[&'a FlowRow]) -> Vec<Bin<'a>> {
     let Some(class) = rows.first().map(|row| row.class) else {
         return Vec::new();
@@ -95,9 +90,7 @@ fn bins<'a>(rows: &[&'a FlowRow]) -> Vec<Bin<'a>> {
     std::iter::once(all).chain(sizes).collect()
 }
 
-/// Values of the finished flows of a bin.
 struct Sample {
-    /// Flows of the bin with a value, and unfinished ones.
     flows: usize,
     /// By the start of their flows.
     values: Vec<f64>,
@@ -122,8 +115,8 @@ impl Sample {
         (!self.values.is_empty()).then(|| mean(&self.values))
     }
 
-    /// A quantile of all flows, interpolated between the nearest ranks (Hyndman and Fan, The American Statistician 50:4,
-    /// 1996, definition 7: that of numpy). Unfinished flows have the largest values, so that some quantiles are unknown.
+    /// Definition 7 of Hyndman and Fan, The American Statistician 50:4, 1996, as in numpy; unfinished flows are
+    /// largest.
     fn quantile(&self, part: f64) -> Option<f64> {
         let last = self.flows.checked_sub(1)?;
         let rank = part * last as f64;
@@ -157,8 +150,7 @@ impl Sample {
         Some(T_MEAN * (squares / (count - 1.0) / count).sqrt())
     }
 
-    /// Student's t of the slope of a line through the batch means of the logarithm over time. The distribution has 18 degrees of
-    /// freedom if the run is stationary.
+    /// Student's t of the slope of the logarithms' batch means over time, with 18 degrees of freedom if stationary.
     fn trend(&self) -> Option<f64> {
         let batches = self.batches(f64::ln)?;
         let count = BATCHES as f64;

@@ -1,11 +1,8 @@
-//! The tables of congestion trees, column by column.
-
 use silvan_core::{Bytes, HostId, Time};
 use silvan_model::{Forest, HostShare, Role, Tree};
 
 use crate::table::{Table, TableSchema};
 
-/// Columns with a row per sample: all trees together.
 #[derive(Default)]
 pub(super) struct ForestColumns {
     time_ps: Vec<u64>,
@@ -20,7 +17,7 @@ pub(super) struct ForestColumns {
     waiting_bytes: Vec<u64>,
 }
 
-/// Columns with a row per sample and tree.
+/// A row per sample and tree.
 #[derive(Default)]
 pub(super) struct TreeColumns {
     time_ps: Vec<u64>,
@@ -40,7 +37,7 @@ pub(super) struct TreeColumns {
     victim_bytes: Vec<u64>,
 }
 
-/// Columns with a row per sample and Port VL of a tree.
+/// A row per sample and Port VL of a tree.
 #[derive(Default)]
 pub(super) struct PortColumns {
     time_ps: Vec<u64>,
@@ -53,7 +50,7 @@ pub(super) struct PortColumns {
     queued_bytes: Vec<u64>,
 }
 
-/// Columns with a row per sample, tree and host whose packets it holds.
+/// A row per sample, tree and host.
 #[derive(Default)]
 pub(super) struct HostColumns {
     time_ps: Vec<u64>,
@@ -111,7 +108,6 @@ impl ForestColumns {
 }
 
 impl TreeColumns {
-    /// `rows` are the rows of the ports in the table `ports`.
     pub fn push(&mut self, now: Time, id: u32, tree: &Tree, rows: &[u32], destination: String) {
         self.time_ps.push(now.as_ps());
         self.tree.push(id);

@@ -1,4 +1,4 @@
-//! A subnet in memory for tests, with a clock of its own: nodes that answer as real ones do, and faults.
+//! A subnet in memory for tests, with its own clock and faults.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -61,7 +61,6 @@ pub struct World {
     pub now: MonotonicTime,
     /// Offset of the manager's clock from `now`, in nanoseconds.
     pub clock_ns: i64,
-    /// Number of jumps of the manager's clock.
     jumps: u64,
     /// Switches and hosts.
     pub nodes: Vec<FakeNode>,
@@ -99,8 +98,7 @@ pub struct World {
 pub const LOCAL: usize = 2;
 
 impl World {
-    /// mizero2017's testbed: S1 and S2 with a cable between their ports 15, D at port 23 of S2,
-    /// four senders and a receiver more.
+    /// mizero2017's testbed: S1 and S2 joined by ports 15, D at port 23 of S2, four senders and a receiver more.
     pub fn testbed(seed: u64) -> Self {
         let mut nodes = vec![FakeNode::switch("S1", 1, 24), FakeNode::switch("S2", 2, 24)];
         let hosts = [
@@ -156,11 +154,7 @@ impl World {
         self.faults.make_contiguous().sort_by_key(|(at, _)| *at);
     }
 
-    /// The place of a node.
-    ///
-    /// # Panics
-    ///
-    /// If no node has this name.
+    /// The place of a node. Panics if no node has this name.
     pub fn find(&self, name: &str) -> usize {
         let found = self.nodes.iter().position(|node| node.name == name);
         found.unwrap_or_else(|| panic!("no node {name}"))
@@ -180,7 +174,6 @@ impl World {
         self.rng.next_u64() % 1000 < per_mille
     }
 
-    /// Lets time pass.
     fn advance(&mut self, to: MonotonicTime) {
         while self.now < to {
             let next = self.faults.front().map_or(to, |(at, _)| (*at).min(to));
@@ -293,11 +286,7 @@ impl World {
         }
     }
 
-    /// Takes a step of the manager's process.
-    ///
-    /// # Errors
-    ///
-    /// If the process was killed.
+    /// Takes a step of the manager's process. Errors if the process was killed.
     pub fn step(&mut self) -> io::Result<()> {
         self.steps += 1;
         match &mut self.fuse {
@@ -310,7 +299,6 @@ impl World {
         }
     }
 
-    /// The node that a request reaches, and the port it arrives by.
     fn reach(&self, destination: Lid, mad: &[u8; MAD_LEN]) -> Option<(usize, u8)> {
         if Packet::new(mad).class() != Class::SUBNET_DIRECTED {
             let node = self.nodes.iter().position(|node| node.lid == destination)?;
@@ -412,11 +400,7 @@ impl SharedWorld {
         Self(Arc::new(Mutex::new(world)))
     }
 
-    /// Locks the subnet.
-    ///
-    /// # Panics
-    ///
-    /// If a thread has panicked while it held the lock.
+    /// Locks the subnet. Panics if a thread has panicked while it held the lock.
     pub fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().unwrap()
     }

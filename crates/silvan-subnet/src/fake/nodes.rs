@@ -1,5 +1,3 @@
-//! Switches and hosts that answer.
-
 use silvan_core::{DeviceId, Guid, Lid, PortNumber};
 use silvan_mad::congestion::{
     CongestionAttribute, CongestionKeyInfo, ManagementAttribute, SwitchCongestionSetting,

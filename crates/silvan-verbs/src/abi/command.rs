@@ -1,5 +1,3 @@
-//! Commands: a header, a structure, and for work requests two lists behind it.
-
 use super::layout::Layout;
 use super::structures::*;
 use crate::errno::Errno;
@@ -7,10 +5,8 @@ use crate::errno::Errno;
 /// Length of the header of a command.
 pub const HEADER: usize = CommandHeader::SIZE;
 
-/// Bit of `command` that marks extended commands.
 const EXTENDED: u32 = 0x8000_0000;
 
-/// First number that no command of the interface has.
 const UNKNOWN: u32 = 41;
 
 /// Declares the commands with their numbers, structures, and minimal length of the response.
@@ -125,11 +121,7 @@ commands! {
     DestroySrq = 35, DestroySrqResponse::SIZE;
 }
 
-/// Reads the header of a command and checks its length.
-///
-/// # Errors
-///
-/// EINVAL if the header is cut or states another length; EOPNOTSUPP for extended commands.
+/// Reads a command's header: EINVAL if its length is wrong, EOPNOTSUPP for extended commands.
 pub fn header(bytes: &[u8]) -> Result<CommandHeader, Errno> {
     let header = CommandHeader::parse(bytes).ok_or(Errno::Invalid)?;
     if header.command & EXTENDED != 0 {
@@ -155,12 +147,7 @@ macro_rules! counts {
     };
 }
 
-/// Reads a command. Bytes behind its structure are data for a driver and ignored.
-///
-/// # Errors
-///
-/// As the kernel: ENOSPC if the command or its response is too short, EINVAL if lengths contradict each other or the
-/// command is unknown, EOPNOTSUPP if this adapter does not have it.
+/// Reads a command; bytes behind its structure are driver data. Errors as the kernel's: ENOSPC, EINVAL, EOPNOTSUPP.
 pub fn parse(bytes: &[u8]) -> Result<Command, Errno> {
     let header = header(bytes)?;
     let body = &bytes[HEADER..];
@@ -194,9 +181,7 @@ pub fn parse(bytes: &[u8]) -> Result<Command, Errno> {
     }
 }
 
-/// Reads `wr_count` work requests of `wqe_size` bytes and the `sge_count` elements behind them.
-///
-/// Counts then state what was read: the length of a request without padding, and the elements that requests use.
+/// Reads `wr_count` requests of `wqe_size` bytes and `sge_count` elements. Counts then state what was read.
 fn parse_lists<T: Layout>(
     lists: &[u8],
     (sge_count, wqe_size, wr_count): (&mut u32, &mut u32, u32),
@@ -244,10 +229,7 @@ fn emit_receives(mut bytes: Vec<u8>, requests: &[(ReceiveWr, Vec<Sge>)]) -> Vec<
     bytes
 }
 
-/// Writes a command with its header, as a program's library does.
-///
-/// Counts of work requests and elements in the structure stay as they are. Commands of more than 262,140 bytes do not exist:
-/// their length in the header is cut.
+/// Writes a command as a program's library does; the header cuts lengths beyond 262,140 bytes.
 pub fn emit(command: &Command) -> Vec<u8> {
     let (number, body, response) = emit_plain(command);
     let response = match command {

@@ -1,6 +1,4 @@
-//! Structures of the kernel's interface, declared once for reading and writing.
-//!
-//! The structures have no implicit padding, so fields follow each other. Numbers have the byte order of the machine.
+//! Structures of the kernel's interface in the machine's byte order, without implicit padding.
 
 /// A value with a fixed place in a structure.
 pub trait Layout: Sized {

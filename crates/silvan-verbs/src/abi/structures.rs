@@ -1,6 +1,4 @@
-//! Structures of the header `ib_user_verbs.h` that this crate reads and writes, with the header's names.
-//!
-//! A command follows the [`CommandHeader`]; a field `response` is the address of the response in the process.
+//! Structures of `ib_user_verbs.h`, with its names; `response` is the address of the response in the process.
 
 use super::layout::structures;
 

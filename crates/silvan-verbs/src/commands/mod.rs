@@ -21,7 +21,6 @@ impl Reply {
     }
 }
 
-/// Response of a command, empty if it has none.
 type Answer = Result<Vec<u8>, Errno>;
 
 impl Verbs {

@@ -1,5 +1,3 @@
-//! Commands of protection domains, memory regions, address handles, completion queues and shared receive queues.
-
 use super::Answer;
 use crate::abi::Layout;
 use crate::abi::structures::*;
@@ -15,7 +13,6 @@ use crate::objects::{AhKey, CqKey, MrKey, PdKey, SrqKey, completion, receive};
 use crate::verbs::{ContextId, Verbs};
 
 impl Verbs {
-    /// The adapter of a context.
     pub(super) fn device_of(&mut self, context: ContextId) -> Result<&mut Device, Errno> {
         let device = self.context(context)?.device;
         self.devices
@@ -23,7 +20,6 @@ impl Verbs {
             .ok_or(Errno::Invalid)
     }
 
-    /// Changes the number of users of a protection domain.
     pub(super) fn count_pd_user(&mut self, pd: PdKey, is_new: bool) {
         if let Some(pd) = self.pds.get_mut(pd) {
             pd.users = match is_new {

@@ -1,5 +1,3 @@
-//! Commands of queue pairs, and of their multicast groups.
-
 use silvan_core::Time;
 
 use super::Answer;
@@ -94,7 +92,6 @@ impl Verbs {
         }
     }
 
-    /// Changes the numbers of users of the objects that a queue pair uses.
     fn count_users(&mut self, key: QpKey, is_new: bool) {
         let Some(qp) = self.qps.get(key) else { return };
         let (pd, cqs, srq) = (qp.pd, [qp.send_cq, qp.receive_cq], qp.srq);
@@ -147,7 +144,6 @@ impl Verbs {
         Ok(DestroyQpResponse { events_reported }.to_bytes())
     }
 
-    /// Removes a queue pair. Its messages in flight have no effect.
     pub(super) fn remove_qp(&mut self, key: QpKey) {
         self.count_users(key, false);
         let Some(qp) = self.qps.remove(key) else {

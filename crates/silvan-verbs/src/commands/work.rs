@@ -16,7 +16,6 @@ use crate::objects::queue_pair::{Datagram, SendRequest};
 use crate::objects::receive::ReceiveRequest;
 use crate::verbs::{ContextId, Reply, Verbs};
 
-/// Length of an atomic operation's value.
 const ATOMIC_LENGTH: u64 = 8;
 
 /// Reply of a POST command: `bad_wr` counts requests from 1, 0 for none.
@@ -56,7 +55,6 @@ impl Verbs {
         posted(Ok(()))
     }
 
-    /// Checks a send request and reads what its operation needs.
     fn check_send(
         &self,
         context: ContextId,
@@ -207,7 +205,6 @@ impl Verbs {
     }
 }
 
-/// Takes the data of an inline request from those that the caller has read.
 fn take_inline(inline: &mut &[u8], length: u64, most: u32) -> Result<Arc<[u8]>, Errno> {
     let length = usize::try_from(length).map_err(|_| Errno::Invalid)?;
     if length > most as usize || length > inline.len() {

@@ -1,5 +1,3 @@
-//! Addresses of ports and groups: address handles, and the paths of connected queue pairs.
-
 use silvan_core::{Lid, Sl};
 
 use super::PdKey;
@@ -9,13 +7,10 @@ use crate::errno::Errno;
 use crate::message::Destination;
 use crate::verbs::ContextId;
 
-/// First LID of multicast groups.
 pub(crate) const FIRST_MULTICAST: u16 = 0xc000;
 
-/// Queue pair number of multicast messages.
 pub(crate) const MULTICAST_QP: u32 = 0xff_ffff;
 
-/// An address handle.
 #[derive(Debug)]
 pub(crate) struct AddressHandle {
     pub(crate) context: ContextId,
@@ -23,18 +18,16 @@ pub(crate) struct AddressHandle {
     pub(crate) address: Address,
 }
 
-/// Address of a port or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     dlid: u16,
     sl: Sl,
     path_bits: u8,
-    /// Global route, if the message has a global route header.
     pub(crate) route: Option<GlobalRoute>,
 }
 
 impl Address {
-    /// Reads an address, refused if the port cannot use it. Connected queue pairs have no multicast address.
+    /// Connected queue pairs have no multicast address.
     pub(crate) fn new(
         attributes: &AhAttributes,
         port: &PortAttributes,
@@ -63,7 +56,6 @@ impl Address {
         })
     }
 
-    /// Reads the address of a connected queue pair.
     pub(crate) fn of_queue_pair(
         path: &QpDestination,
         port: &PortAttributes,
@@ -100,13 +92,12 @@ impl Address {
         self.sl
     }
 
-    /// LID that the port states as source on this path.
     pub(crate) fn source_lid(&self, port: &PortAttributes) -> Lid {
         let bits = u16::from(self.path_bits) & ((1 << port.lmc.min(7)) - 1);
         Lid::new(port.lid.as_u16() | bits)
     }
 
-    /// The 40 bytes of the global route header before `payload` bytes of data, `None` without a global route.
+    /// The global route header (40 bytes) before `payload` bytes of data.
     pub(crate) fn route_header(&self, port: &PortAttributes, payload: u64) -> Option<[u8; 40]> {
         let route = self.route?;
         // Behind the header: BTH, DETH, padded data, ICRC.

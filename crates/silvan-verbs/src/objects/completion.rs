@@ -1,12 +1,9 @@
-//! Completion queues: size, overflow and notification.
-
 use std::collections::VecDeque;
 
 use crate::abi::structures::WorkCompletion;
 use crate::abi::values::Status;
 use crate::verbs::ContextId;
 
-/// Most completions of a queue.
 pub(crate) const MOST_COMPLETIONS: u32 = 4_194_303;
 
 /// Bytes of a full queue of this size.
@@ -14,29 +11,23 @@ pub(crate) fn memory(size: u32) -> u64 {
     u64::from(size) * size_of::<WorkCompletion>() as u64
 }
 
-/// Completions that wake the owner of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Notify {
     Never,
-    /// Solicited ones and errors.
     Solicited,
     All,
 }
 
-/// Effect of a new completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Added {
-    /// True if the completion is in the queue, false if it was full.
+    /// False if the queue was full.
     pub(crate) is_stored: bool,
-    /// True for the first overflow.
     pub(crate) overflows: bool,
-    /// True if the channel gets an event.
     pub(crate) notifies: bool,
     /// True if nothing waited to be taken before.
     pub(crate) is_first: bool,
 }
 
-/// A completion queue.
 #[derive(Debug)]
 pub(crate) struct CompletionQueue {
     pub(crate) context: ContextId,
@@ -79,7 +70,6 @@ impl CompletionQueue {
         }
     }
 
-    /// Completions that the process has not polled.
     pub(crate) fn unpolled(&self) -> usize {
         self.waiting.len() + self.taken as usize
     }
@@ -113,7 +103,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Requests an event for the next completion. A request for all stays one if another for solicited ones follows.
+    /// A request for all stays one if another for solicited ones follows.
     pub(crate) fn request_notify(&mut self, solicited_only: bool) {
         let wanted = match solicited_only {
             true => Notify::Solicited,

@@ -1,5 +1,3 @@
-//! Contexts: handles, completion channels and asynchronous events of one open device file.
-
 use std::collections::VecDeque;
 
 use super::{AhKey, CqKey, MrKey, PdKey, QpKey, SrqKey};
@@ -17,10 +15,8 @@ const MOST_QUEUE_MEMORY: u64 = 256 << 20;
 /// Most events that wait in one channel or context. A program that reads none loses later ones.
 const MOST_EVENTS: usize = 1 << 16;
 
-/// Most completion channels of one context.
 const MOST_CHANNELS: usize = 4096;
 
-/// Object that a handle stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Object {
     Pd(PdKey),
@@ -31,7 +27,6 @@ pub(crate) enum Object {
     Ah(AhKey),
 }
 
-/// Object whose destruction removes an event that was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
     Cq(CqKey),
@@ -40,18 +35,15 @@ pub(crate) enum EventSource {
     Port,
 }
 
-/// One open device file of a process.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) device: DeviceId,
     pub(crate) process: ProcessId,
-    /// True after GET_CONTEXT.
     pub(crate) is_ready: bool,
     /// Bytes of its queues, as if all were full.
     queue_memory: u64,
     handles: Vec<Option<Object>>,
     free: Vec<u32>,
-    /// Events of each completion channel.
     channels: Vec<VecDeque<CqKey>>,
     events: VecDeque<(AsyncEvent, EventSource)>,
 }
@@ -93,7 +85,6 @@ impl Context {
         }
     }
 
-    /// Reserves a handle and memory of a queue.
     pub(crate) fn reserve_queue(&mut self, bytes: u64) -> Result<u32, Errno> {
         self.resize_queue(0, bytes)?;
         self.reserve().inspect_err(|_| self.queue_memory -= bytes)
@@ -109,17 +100,14 @@ impl Context {
         Ok(())
     }
 
-    /// Releases memory of a queue.
     pub(crate) fn release_queue(&mut self, bytes: u64) {
         self.queue_memory -= bytes;
     }
 
-    /// The object of a handle.
     pub(crate) fn object(&self, handle: u32) -> Option<Object> {
         self.handles.get(handle as usize).copied().flatten()
     }
 
-    /// All objects, in the order of their handles.
     pub(crate) fn objects(&self) -> impl Iterator<Item = Object> {
         self.handles.iter().flatten().copied()
     }

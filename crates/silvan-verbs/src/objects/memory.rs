@@ -1,5 +1,3 @@
-//! Protection domains and memory regions: keys, bounds and rights.
-
 use super::{MrKey, PdKey};
 use crate::abi::structures::Sge;
 use crate::abi::values::access;
@@ -8,14 +6,12 @@ use crate::arena::Arena;
 use crate::errno::Errno;
 use crate::verbs::{ContextId, ProcessId};
 
-/// A protection domain, and the number of objects in it.
 #[derive(Debug)]
 pub(crate) struct ProtectionDomain {
     pub(crate) context: ContextId,
     pub(crate) users: u32,
 }
 
-/// A memory region.
 #[derive(Debug)]
 pub(crate) struct MemoryRegion {
     pub(crate) pd: PdKey,
@@ -67,7 +63,6 @@ impl MemoryRegion {
     }
 }
 
-/// Contiguous memory of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) process: ProcessId,
@@ -106,7 +101,6 @@ pub(crate) fn resolve(
     })
 }
 
-/// Memory of the elements of a work request, without empty ones.
 pub(crate) fn resolve_elements(
     regions: &Arena<MemoryRegion>,
     pd: PdKey,
@@ -121,7 +115,6 @@ pub(crate) fn resolve_elements(
     Some(segments)
 }
 
-/// Sum of the lengths of elements.
 pub(crate) fn total(elements: &[Sge]) -> u64 {
     elements
         .iter()
@@ -129,16 +122,13 @@ pub(crate) fn total(elements: &[Sge]) -> u64 {
         .sum()
 }
 
-/// Origin of a copy's bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     Segments(Vec<Segment>),
     Bytes(std::sync::Arc<[u8]>),
 }
 
-/// Parts of a copy from `origin` into `targets`, after the first `skip` bytes of these.
-///
-/// The targets have room for all bytes of the origin.
+/// Parts of a copy into `targets`, which have room for it, after their first `skip` bytes.
 pub(crate) fn pieces(origin: &Origin, targets: &[Segment], skip: u64) -> Vec<Piece> {
     let mut room = Vec::with_capacity(targets.len());
     let mut skipped = skip;

@@ -1,5 +1,3 @@
-//! Queue pairs: attributes, and the queues that the transports work on.
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -17,18 +15,13 @@ use crate::errno::Errno;
 use crate::message::Message;
 use crate::verbs::{ContextId, DeviceId};
 
-/// Most send requests of a queue pair.
 pub(crate) const MOST_SENDS: u32 = 16_384;
-/// Most elements of a send request.
 pub(crate) const MOST_ELEMENTS: u32 = 32;
-/// Most bytes of inline data of a send request.
 pub(crate) const MOST_INLINE: u32 = 1024;
 /// Most reads and atomic operations in flight, at each end of a connection.
 pub(crate) const MOST_READS: u8 = 16;
-/// Bits of a packet sequence number.
 pub(crate) const PSN_MASK: u32 = 0xff_ffff;
 
-/// A send request.
 #[derive(Clone, Debug)]
 pub(crate) struct SendRequest {
     pub(crate) wr_id: u64,
@@ -47,7 +40,6 @@ pub(crate) struct SendRequest {
 }
 
 impl SendRequest {
-    /// Bytes of data that the request itself carries.
     pub(crate) fn payload(&self) -> u64 {
         match self.opcode.has_response() {
             true => 0,
@@ -56,7 +48,6 @@ impl SendRequest {
     }
 }
 
-/// Destination of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagram {
     pub(crate) address: Address,
@@ -64,7 +55,6 @@ pub(crate) struct Datagram {
     pub(crate) qkey: u32,
 }
 
-/// Progress of a send request.
 #[derive(Debug)]
 pub(crate) struct Send {
     pub(crate) request: SendRequest,
@@ -74,33 +64,25 @@ pub(crate) struct Send {
     pub(crate) psn: u32,
     /// Sequence numbers that it takes; 0 before it is sent.
     pub(crate) packets: u32,
-    /// Number of the latest transmission.
     pub(crate) attempt: u32,
-    /// The latest transmission waits in the adapter.
     pub(crate) is_leaving: bool,
     /// The responder sends data of a read: time passes until the last byte departs.
     pub(crate) is_streaming: bool,
-    /// Departure of the latest transmission.
     pub(crate) departed: Option<Time>,
-    /// The responder has acknowledged it.
     pub(crate) is_acknowledged: bool,
-    /// Its response has arrived and lies in memory.
     pub(crate) is_answered: bool,
     /// Transfers that write its memory: the request cannot complete before they end.
     pub(crate) landing: u32,
     /// Transfer that reads its data, or writes the value of an atomic operation.
     pub(crate) transfer: Option<TransferId>,
-    /// Data of an unreliable message, read before it is sent.
     pub(crate) data: Option<Arc<[u8]>>,
     /// Status in which it completes when it becomes the oldest.
     pub(crate) failure: Option<Status>,
 }
 
-/// The send queue, oldest request first.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     pub(crate) sends: VecDeque<Send>,
-    /// Next request to send, or to send again.
     pub(crate) next: usize,
     /// Requests that wait in the adapter, and their data in bytes.
     pub(crate) undeparted: (usize, u64),
@@ -108,7 +90,6 @@ pub(crate) struct SendQueue {
     pub(crate) next_psn: u32,
     pub(crate) retries_left: u8,
     pub(crate) rnr_retries_left: u8,
-    /// Time until which the receiver asked to wait.
     pub(crate) rnr_until: Option<Time>,
     /// Time of the latest progress: an acknowledgement or response.
     pub(crate) progress: Time,
@@ -117,19 +98,16 @@ pub(crate) struct SendQueue {
 }
 
 impl SendQueue {
-    /// The request with this serial number.
     pub(crate) fn find(&mut self, serial: u64) -> Option<&mut Send> {
         let first = self.sends.front()?.serial;
         let index = serial.checked_sub(first)?;
         self.sends.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// Returns true if requests have been sent and are not complete.
     pub(crate) fn is_busy(&self) -> bool {
         self.sends.front().is_some_and(|send| send.packets > 0)
     }
 
-    /// Removes the oldest request.
     pub(crate) fn pop(&mut self) -> Option<Send> {
         let send = self.sends.pop_front()?;
         self.next = self.next.saturating_sub(1);
@@ -139,13 +117,11 @@ impl SendQueue {
         Some(send)
     }
 
-    /// A request with `payload` bytes of data has left the adapter, or will not be sent.
     pub(crate) fn count_departure(&mut self, payload: u64) {
         self.undeparted.0 -= 1;
         self.undeparted.1 -= payload;
     }
 
-    /// Sends again from the oldest request.
     pub(crate) fn go_back(&mut self) {
         self.next = 0;
         self.undeparted = (0, 0);
@@ -156,13 +132,11 @@ impl SendQueue {
         }
     }
 
-    /// Number of reads and atomic operations in flight.
     pub(crate) fn reads(&self) -> usize {
         let is_open = |send: &&Send| send.request.opcode.has_response() && !send.is_answered;
         self.sends.iter().take(self.next).filter(is_open).count()
     }
 
-    /// Packet sequence numbers in flight.
     pub(crate) fn psns(&self) -> u32 {
         match self.sends.front() {
             Some(first) if first.packets > 0 => self.next_psn.wrapping_sub(first.psn) & PSN_MASK,
@@ -171,16 +145,13 @@ impl SendQueue {
     }
 }
 
-/// A message that a responder executes.
 #[derive(Debug)]
 pub(crate) struct Execution {
     pub(crate) id: TransferId,
     pub(crate) message: Message,
-    /// Receive request that it uses.
     pub(crate) request: Option<ReceiveRequest>,
 }
 
-/// The receive side of a queue pair.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveQueue {
     pub(crate) requests: VecDeque<ReceiveRequest>,
@@ -197,7 +168,6 @@ pub(crate) struct ReceiveQueue {
     pub(crate) has_established: bool,
 }
 
-/// A queue pair.
 #[derive(Debug)]
 pub(crate) struct QueuePair {
     pub(crate) context: ContextId,
@@ -209,22 +179,17 @@ pub(crate) struct QueuePair {
     pub(crate) srq: Option<SrqKey>,
     pub(crate) number: u32,
     pub(crate) kind: QpType,
-    /// Sizes and `sq_sig_all`, as CREATE_QP states them.
     pub(crate) created: CreateQp,
     pub(crate) state: QpState,
-    /// Attributes that MODIFY_QP has set.
     pub(crate) attributes: ModifyQp,
     pub(crate) address: Option<Address>,
     pub(crate) send: SendQueue,
     pub(crate) receive: ReceiveQueue,
-    /// Multicast groups that it is attached to.
     pub(crate) groups: Vec<[u8; 16]>,
     pub(crate) async_events: u32,
-    /// Time at which its timers run.
     pub(crate) timer: Option<Time>,
 }
 
-/// Returns true if CREATE_QP states sizes that an adapter has.
 pub(crate) fn fits(create: &CreateQp) -> bool {
     let receives = create.is_srq != 0
         || (create.max_recv_wr <= super::receive::MOST_REQUESTS
@@ -235,7 +200,6 @@ pub(crate) fn fits(create: &CreateQp) -> bool {
         && create.max_inline_data <= MOST_INLINE
 }
 
-/// Bytes of the full queues of a queue pair.
 pub(crate) fn memory(create: &CreateQp) -> u64 {
     let elements = u64::from(create.max_send_sge) * size_of::<Sge>() as u64;
     let each = size_of::<Send>() as u64 + elements + u64::from(create.max_inline_data);
@@ -243,7 +207,6 @@ pub(crate) fn memory(create: &CreateQp) -> u64 {
     u64::from(create.max_send_wr) * each + receives
 }
 
-/// Change of state that MODIFY_QP makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) from: QpState,
@@ -251,11 +214,7 @@ pub(crate) struct Change {
 }
 
 impl QueuePair {
-    /// Changes attributes and state, or nothing if one of them is refused.
-    ///
-    /// # Errors
-    ///
-    /// EINVAL for a transition, an attribute or a value that is not allowed.
+    /// Changes attributes and state, or nothing and EINVAL if one is not allowed.
     pub(crate) fn modify(
         &mut self,
         command: &ModifyQp,
@@ -318,7 +277,6 @@ impl QueuePair {
         Ok(Change { from, to })
     }
 
-    /// Copies the attributes that the mask names.
     fn assign(&mut self, command: &ModifyQp) {
         use qp_mask::*;
 
@@ -352,7 +310,6 @@ impl QueuePair {
         }
     }
 
-    /// Attributes as QUERY_QP shows them.
     pub(crate) fn query(&self) -> QueryQpResponse {
         let own = &self.attributes;
         let state = self.state.number() as u8;

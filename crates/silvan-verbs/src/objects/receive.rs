@@ -1,30 +1,23 @@
-//! Receive requests, and receive queues that queue pairs share.
-
 use std::collections::VecDeque;
 
 use super::PdKey;
 use crate::abi::structures::Sge;
 use crate::verbs::ContextId;
 
-/// Most receive requests of a queue.
 pub(crate) const MOST_REQUESTS: u32 = 16_384;
-/// Most elements of a receive request.
 pub(crate) const MOST_ELEMENTS: u32 = 32;
 
-/// A receive request.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveRequest {
     pub(crate) wr_id: u64,
     pub(crate) elements: Vec<Sge>,
 }
 
-/// Bytes of a full queue of `requests` with `elements` each.
 pub(crate) fn memory(requests: u32, elements: u32) -> u64 {
     let each = size_of::<ReceiveRequest>() as u64 + u64::from(elements) * size_of::<Sge>() as u64;
     u64::from(requests) * each
 }
 
-/// A shared receive queue.
 #[derive(Debug)]
 pub(crate) struct SharedReceiveQueue {
     pub(crate) context: ContextId,
@@ -35,7 +28,6 @@ pub(crate) struct SharedReceiveQueue {
     /// An event follows when fewer requests wait; 0 for none. The event clears it.
     pub(crate) limit: u32,
     pub(crate) requests: VecDeque<ReceiveRequest>,
-    /// Queue pairs that receive from it.
     pub(crate) users: u32,
     pub(crate) async_events: u32,
 }

@@ -1,10 +1,8 @@
-//! The state machine of queue pairs: transitions that MODIFY_QP may request, with required and optional attributes
-//! (InfiniBand Architecture Specification, volume 1, sections 10.3.1 and 11.2.5.2).
+//! Transitions that MODIFY_QP may request, with required and optional attributes (IBA volume 1, 10.3.1 and 11.2.5.2).
 
 use crate::abi::values::qp_mask::*;
 use crate::abi::values::{QpState, QpType};
 
-/// Attributes of a transition, besides the state itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transition {
     pub(crate) required: u32,
@@ -16,7 +14,6 @@ const NONE: Transition = Transition {
     optional: 0,
 };
 
-/// Attributes of the transition of a queue pair from one state to another, `None` if there is no such transition.
 pub(crate) fn transition(kind: QpType, from: QpState, to: QpState) -> Option<Transition> {
     use QpState::{Err, Init, Reset, Rtr, Rts, Sqd, Sqe};
     use QpType::{Rc, Uc, Ud};

@@ -1,5 +1,3 @@
-//! Ends of work that is not done: flushes, error states, resets.
-
 use silvan_core::Time;
 
 use crate::abi::structures::{ModifyQp, WorkCompletion};
@@ -9,7 +7,6 @@ use crate::objects::queue_pair::{Change, ReceiveQueue, SendQueue};
 use crate::verbs::Verbs;
 
 impl Verbs {
-    /// Acts on a change of state that MODIFY_QP has checked.
     pub(crate) fn change_state(&mut self, now: Time, key: QpKey, change: Change) {
         match change.to {
             QpState::Reset => self.reset(key),
@@ -31,7 +28,6 @@ impl Verbs {
         }
     }
 
-    /// Reports a drained send queue, if that is due.
     pub(crate) fn report_drained(&mut self, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -42,7 +38,6 @@ impl Verbs {
         }
     }
 
-    /// Forgets all work and all attributes, without completions.
     fn reset(&mut self, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -60,7 +55,6 @@ impl Verbs {
         self.refresh_timer(key);
     }
 
-    /// Flushes all work of a queue pair.
     pub(crate) fn enter_error(&mut self, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -102,7 +96,7 @@ impl Verbs {
         self.refresh_timer(key);
     }
 
-    /// Completes all receives as flushed. Waits for a message that is being executed, because it writes memory.
+    /// Waits for a message that is being executed, because it writes memory.
     pub(crate) fn flush_receives(&mut self, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -119,7 +113,6 @@ impl Verbs {
         }
     }
 
-    /// Completes a receive request in error.
     pub(crate) fn fail_receive(&mut self, key: QpKey, wr_id: u64, status: Status) {
         let Some(qp) = self.qps.get(key) else { return };
         let completion = WorkCompletion {

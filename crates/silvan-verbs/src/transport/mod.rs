@@ -1,14 +1,8 @@
 //! The transports RC, UC and UD, one message per work request.
 //!
-//! - [`sending`] starts requests in order, within windows, and completes them;
-//! - [`requester`] acts on acknowledgements, responses and timers of RC;
-//! - [`responder`] executes requests that arrive;
-//! - [`flushing`] ends work in error, and resets queue pairs;
-//! - [`wire`] has the numbers of headers and timers.
-//!
-//! Data of RC stay in the sender's memory until the request arrives: the request is complete only afterwards, so its memory
-//! does not change. A read copies when its request arrives at the responder; the program sees the data when the response
-//! arrives. Data of UC and UD are read before the message is injected, because their requests complete at departure.
+//! Data of RC stay in the sender's memory until the request arrives, as it completes only afterwards. A read copies
+//! when its request arrives at the responder. Data of UC and UD are read before injection, because their requests
+//! complete at departure.
 
 pub(crate) mod flushing;
 pub(crate) mod requester;
@@ -26,14 +20,11 @@ use crate::objects::context::EventSource;
 use crate::objects::{CqKey, QpKey, SrqKey};
 use crate::verbs::{ChannelHandle, CqHandle, DeviceId, Verbs};
 
-/// Purpose of a transfer of memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Transfer {
-    /// A responder executes a request; a read writes the memory of its requester's request, by its serial number.
+    /// A responder executes a request; the serial number is that of a read whose memory is written.
     Execution(QpKey, Option<(QpKey, u64)>),
-    /// A sender reads data of an unreliable request, by its serial number.
     Data(QpKey, u64),
-    /// A requester stores the value of an atomic operation, by its serial number.
     Value(QpKey, u64),
 }
 
@@ -45,7 +36,6 @@ impl Verbs {
         id
     }
 
-    /// Adds a completion to a queue, with the events that follow.
     pub(crate) fn complete(&mut self, cq: CqKey, completion: WorkCompletion, is_solicited: bool) {
         let Some(queue) = self.cqs.get_mut(cq) else {
             return;
@@ -75,7 +65,6 @@ impl Verbs {
         }
     }
 
-    /// Reports an asynchronous event of a queue pair.
     pub(crate) fn raise_of_qp(&mut self, key: QpKey, kind: EventType) {
         if let Some(qp) = self.qps.get(key) {
             let (context, element) = (qp.context, qp.user_handle);
@@ -83,7 +72,6 @@ impl Verbs {
         }
     }
 
-    /// Reports an asynchronous event of a shared receive queue.
     pub(crate) fn raise_of_srq(&mut self, key: SrqKey, kind: EventType) {
         if let Some(srq) = self.srqs.get(key) {
             let (context, element) = (srq.context, srq.user_handle);
@@ -91,7 +79,6 @@ impl Verbs {
         }
     }
 
-    /// A completion of a send request.
     pub(crate) fn complete_send(
         &mut self,
         key: QpKey,
@@ -111,7 +98,6 @@ impl Verbs {
         self.complete(qp.send_cq, completion, false);
     }
 
-    /// Sets the time at which a queue pair's timers run.
     pub(crate) fn refresh_timer(&mut self, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;

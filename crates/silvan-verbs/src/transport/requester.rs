@@ -1,5 +1,4 @@
-//! The requester of RC: acknowledgements, responses, retries and timers (InfiniBand Architecture Specification, volume 1,
-//! section 9.7.5 and 9.7.6).
+//! The requester of RC: acknowledgements, responses, retries and timers (IBA volume 1, sections 9.7.5 and 9.7.6).
 
 use std::sync::Arc;
 
@@ -24,7 +23,6 @@ impl QueuePair {
         matches!(self.state, QpState::Rts | QpState::Sqd)
     }
 
-    /// Time at which a timer of the requester expires.
     pub(crate) fn due(&self) -> Option<Time> {
         if let Some(until) = self.send.rnr_until {
             return Some(until);
@@ -47,7 +45,6 @@ impl QueuePair {
 }
 
 impl Verbs {
-    /// Runs the timers of a queue pair.
     pub(crate) fn run_timer(&mut self, now: Time, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -121,7 +118,6 @@ impl Verbs {
         self.start_sends(now, key);
     }
 
-    /// Returns true for a connected queue pair that has requests in flight.
     fn is_requesting(&self, key: QpKey) -> bool {
         self.qps
             .get(key)
@@ -232,7 +228,6 @@ impl Verbs {
         self.start_sends(now, key);
     }
 
-    /// Stores the value that an atomic operation returned.
     fn store_value(
         &mut self,
         key: QpKey,
@@ -258,7 +253,6 @@ impl Verbs {
         self.actions.push_back(Action::Copy { id, to, pieces });
     }
 
-    /// The value of an atomic operation lies in memory.
     pub(crate) fn value_stored(
         &mut self,
         now: Time,

@@ -1,5 +1,4 @@
-//! The responder: requests that arrive are executed in order, one at a time (InfiniBand Architecture Specification, volume 1,
-//! sections 9.7.4 and 9.9.3).
+//! The responder: executes requests in order, one at a time (IBA volume 1, sections 9.7.4 and 9.9.3).
 
 use silvan_core::Time;
 
@@ -20,10 +19,8 @@ use crate::verbs::{ProcessId, Verbs};
 /// Room for the global route header in front of a datagram.
 const ROUTE_HEADER: u64 = 40;
 
-/// Refusal of a request by its responder.
 #[derive(Clone, Copy)]
 struct Refusal {
-    /// Status at the requester.
     status: Status,
     /// Event of the responder, if no receive request can say it.
     event: Option<EventType>,
@@ -109,7 +106,6 @@ impl Verbs {
         }
     }
 
-    /// Checks the sequence number of a request of RC and executes it.
     fn execute_reliable(&mut self, now: Time, key: QpKey, message: Message, request: Request) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -156,7 +152,6 @@ impl Verbs {
         }
     }
 
-    /// Executes a send: its data go to the memory of a receive request.
     fn execute_send(&mut self, now: Time, key: QpKey, message: Message, request: &Request) {
         let Some(origin) = self.origin(now, &message, request) else {
             return;
@@ -180,7 +175,6 @@ impl Verbs {
         self.copy(now, key, message, (Some(receive), &targets, parts));
     }
 
-    /// Executes an RDMA write.
     fn execute_write(&mut self, now: Time, key: QpKey, message: Message, request: &Request) {
         let Some(origin) = self.origin(now, &message, request) else {
             return;
@@ -200,7 +194,6 @@ impl Verbs {
         self.copy(now, key, message, (receive, &targets, parts));
     }
 
-    /// Executes a read, or repeats it.
     fn execute_read(&mut self, now: Time, key: QpKey, message: Message, request: &Request) {
         let Some(qp) = self.qps.get(key) else { return };
         let is_new = request.psn == qp.receive.expected_psn;
@@ -230,7 +223,6 @@ impl Verbs {
         self.copy(now, key, message, (None, &targets, parts));
     }
 
-    /// Executes an atomic operation, or repeats its answer.
     fn execute_atomic(&mut self, now: Time, key: QpKey, message: Message, request: &Request) {
         let Some(qp) = self.qps.get(key) else { return };
         if request.psn != qp.receive.expected_psn {
@@ -331,13 +323,11 @@ impl Verbs {
         resolve(&self.mrs, qp.pd, request.remote_key, range, right).map(Some)
     }
 
-    /// Protection domain of receive requests.
     fn receive_domain(&self, qp: &QueuePair) -> PdKey {
         let shared = qp.srq.and_then(|srq| self.srqs.get(srq));
         shared.map_or(qp.pd, |srq| srq.pd)
     }
 
-    /// Takes the oldest receive request.
     fn take_receive(&mut self, key: QpKey) -> Option<ReceiveRequest> {
         let qp = self.qps.get_mut(key)?;
         let Some(shared) = qp.srq else {
@@ -350,7 +340,6 @@ impl Verbs {
         request
     }
 
-    /// Puts a receive request back that was not used.
     fn return_receive(&mut self, key: QpKey, request: ReceiveRequest) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -402,7 +391,6 @@ impl Verbs {
         self.refuse(key, psn, refusal.status);
     }
 
-    /// Starts a transfer that executes `message`.
     fn execute_later(
         &mut self,
         key: QpKey,
@@ -434,7 +422,6 @@ impl Verbs {
         id
     }
 
-    /// Copies data, then concludes; without data at once.
     fn copy(
         &mut self,
         now: Time,
@@ -497,7 +484,6 @@ impl Verbs {
         self.execute_arrivals(now, key);
     }
 
-    /// Acts on memory that is registered but not there.
     fn fault(
         &mut self,
         now: Time,
@@ -529,7 +515,6 @@ impl Verbs {
         }
     }
 
-    /// Ends the execution of a request: completion, acknowledgement or response.
     fn conclude(
         &mut self,
         now: Time,
@@ -571,7 +556,6 @@ impl Verbs {
         }
     }
 
-    /// Sends the data of a read, or the value of an atomic operation.
     fn respond(
         &mut self,
         now: Time,

@@ -1,5 +1,3 @@
-//! The sending side: requests start in order, within windows, and complete in order.
-
 use std::sync::Arc;
 
 use silvan_core::Time;
@@ -31,22 +29,15 @@ pub(crate) const LONGEST: u64 = 1 << 30;
 /// Most sequence numbers in flight: half of all, so that a responder can tell old from new.
 const MOST_PSNS: u32 = 1 << 23;
 
-/// Next step of a send queue.
 enum Step {
-    /// Nothing can start now.
     Wait,
-    /// The request needs no transmission.
     Skip,
-    /// The request fails.
     Fail(Status),
-    /// Data of an unreliable message are read first.
     Read,
-    /// The message can be injected.
     Inject,
 }
 
 impl Verbs {
-    /// Appends a request to a send queue, and starts it if it can start.
     pub(crate) fn post_send(&mut self, now: Time, key: QpKey, request: SendRequest) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -76,7 +67,6 @@ impl Verbs {
         }
     }
 
-    /// Starts requests until one must wait.
     pub(crate) fn start_sends(&mut self, now: Time, key: QpKey) {
         loop {
             match self.next_step(key) {
@@ -168,7 +158,6 @@ impl Verbs {
         Step::Inject
     }
 
-    /// Longest message of a queue pair.
     fn longest(&self, qp: &QueuePair, port: &PortAttributes) -> u64 {
         match qp.kind {
             QpType::Ud => qp.mtu(port),
@@ -176,7 +165,6 @@ impl Verbs {
         }
     }
 
-    /// Reads the data of the next request.
     fn read_data(&mut self, key: QpKey) {
         let Some(qp) = self.qps.get(key) else { return };
         let Some(send) = qp.send.sends.get(qp.send.next) else {
@@ -201,7 +189,6 @@ impl Verbs {
         });
     }
 
-    /// Data of an unreliable request are there.
     pub(crate) fn data_read(
         &mut self,
         now: Time,
@@ -226,7 +213,6 @@ impl Verbs {
         self.start_sends(now, key);
     }
 
-    /// Injects the next request.
     fn inject_request(&mut self, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -400,7 +386,6 @@ impl Verbs {
     }
 }
 
-/// Bytes of headers that an operation adds to a message.
 fn extension(opcode: SendOpcode, kind: QpType, packets: u32) -> u64 {
     let operation = match opcode {
         SendOpcode::Send | SendOpcode::SendWithImmediate => 0,

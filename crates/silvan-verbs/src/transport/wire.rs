@@ -1,4 +1,4 @@
-//! Numbers of the wire: sequence numbers, header lengths, timers (InfiniBand Architecture Specification, volume 1, chapter 9).
+//! Numbers of the wire: sequence numbers, header lengths, timers (IBA volume 1, chapter 9).
 
 use silvan_core::Span;
 
@@ -6,27 +6,19 @@ use crate::objects::queue_pair::PSN_MASK;
 
 /// LRH, BTH, ICRC and VCRC: headers of each packet.
 const EACH: u64 = 8 + 12 + 4 + 2;
-/// Global route header.
 const GRH: u64 = 40;
-/// Immediate data.
 pub(crate) const IMMEDIATE: u64 = 4;
-/// RDMA extended header.
 pub(crate) const RETH: u64 = 16;
-/// Extended header of atomic operations.
 pub(crate) const ATOMIC_ETH: u64 = 28;
-/// Acknowledge extended header.
 pub(crate) const AETH: u64 = 4;
-/// Value that an atomic operation returns.
 pub(crate) const ATOMIC_ACK_ETH: u64 = 8;
-/// Datagram extended header.
 pub(crate) const DETH: u64 = 8;
 
-/// Packets of a message with `length` bytes of data.
 pub(crate) fn packets(length: u64, mtu: u64) -> u32 {
     length.div_ceil(mtu).max(1) as u32
 }
 
-/// Bytes on the wire of a message: padded data, headers of each packet, and `extension` bytes of other headers.
+/// Padded data, headers of each packet, and `extension` bytes of other headers.
 pub(crate) fn wire_bytes(payload: u64, packets: u32, has_route: bool, extension: u64) -> u64 {
     let each = EACH + if has_route { GRH } else { 0 };
     payload.next_multiple_of(4) + u64::from(packets) * each + extension
@@ -53,7 +45,6 @@ const RNR_DELAYS: [u32; 32] = [
     2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768, 49_152,
 ];
 
-/// Time to wait after an RNR NAK with this code.
 pub(crate) fn rnr_delay(code: u8) -> Span {
     Span::from_us(10 * u64::from(RNR_DELAYS[usize::from(code & 31)]))
 }

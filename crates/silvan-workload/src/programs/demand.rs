@@ -1,5 +1,3 @@
-//! Demand of jobs' ranks, for an estimate of a run before it starts.
-
 use silvan_core::{HostId, Time};
 
 use crate::demand::Demand;
@@ -7,12 +5,11 @@ use crate::programs::op::Op;
 use crate::programs::schedule::{Action, Schedule};
 use crate::programs::spec::{JobSpec, Script};
 
-/// Most operations of a rank that are looked at; those that follow are taken to be like them.
+/// Later operations of a rank count as similar.
 const MOST_OPS: usize = 20_000;
 
 impl JobSpec {
-    /// Returns the bytes that all ranks together send to other hosts. A rank whose program has no
-    /// end sends `most` bytes.
+    /// Bytes that all ranks send to other hosts; a program without an end sends `most`.
     pub fn demand(self, most: f64, mtu: u32) -> Demand {
         let hosts: Vec<HostId> = self.ranks.iter().map(|(host, _)| *host).collect();
         let mut all = Demand::default();
@@ -53,7 +50,7 @@ impl Script {
                 for step in 0.. {
                     ops.clear();
                     let may_go_on = steps.step(step, Time::ZERO, &mut ops);
-                    // A step without an operation counts, so that the loop ends.
+                    // A step without operations counts, so that the loop ends.
                     seen += ops.len().max(1);
                     for op in &ops {
                         if let Op::Send { to, bytes, .. }

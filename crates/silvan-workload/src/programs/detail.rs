@@ -1,10 +1,8 @@
-//! Single messages of programs and steps of their ranks, if they are recorded.
-
 use silvan_core::Time;
 
 use crate::programs::ranks::Programs;
 
-/// Most messages, and most steps; later ones are left out.
+/// Most messages, and most steps; later ones are omitted.
 const MOST: usize = 10_000_000;
 
 /// A message that has arrived. Ranks are numbered over all jobs.
@@ -37,7 +35,6 @@ pub struct StepRecord {
     pub end: Time,
 }
 
-/// Records of all ranks.
 #[derive(Debug, Default)]
 pub(crate) struct Detail {
     messages: Vec<MessageRecord>,
@@ -58,7 +55,6 @@ impl Detail {
     }
 }
 
-/// The step that a sequential rank is at.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Step {
     number: u32,
@@ -67,17 +63,14 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// The rank starts to send or to receive.
     pub fn start(&mut self, now: Time) {
         self.begin.get_or_insert(now);
     }
 
-    /// The rank waits for what it has started.
     pub fn wait(&mut self) {
         self.waits = self.begin.is_some();
     }
 
-    /// The rank goes on; returns the step that has ended with that, if one has.
     pub fn go_on(&mut self, rank: u32, now: Time) -> Option<StepRecord> {
         if !std::mem::take(&mut self.waits) {
             return None;
@@ -92,7 +85,6 @@ impl Step {
         })
     }
 
-    /// A measurement starts.
     pub fn restart(&mut self) {
         self.number = 0;
     }
@@ -109,7 +101,6 @@ impl Programs {
         self.detail.as_ref().map(|detail| &detail.steps[..])
     }
 
-    /// All bytes of a message have arrived.
     pub(crate) fn note_message(&mut self, slot: u32, now: Time) {
         let message = *self.message(slot);
         if let Some(detail) = &mut self.detail {

@@ -10,7 +10,7 @@ use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
 pub const COMPUTE: u32 = 0;
 /// The processor of a rank that starts and ends messages.
 pub const MESSAGES: u32 = 1;
-/// The processor of a rank on which operations of no length join others.
+/// Processor for operations of no length that join others.
 const JOINS: u32 = 2;
 /// The processor of a rank that does what is no kernel: its host.
 pub const HOST: u32 = 3;
@@ -20,13 +20,12 @@ pub const HOST: u32 = 3;
 pub struct Pipeline {
     /// Parts of the data that are independent of each other.
     pub channels: u32,
-    /// Largest piece of a channel's data, in bytes. A piece starts when the piece before it has done its first step.
-    /// `None` is one piece.
+    /// Largest piece of a channel's data in bytes, which starts after the first step of the one before; `None` is one
+    /// piece.
     pub chunk: Option<u64>,
 }
 
 impl Default for Pipeline {
-    /// Everything in one piece.
     fn default() -> Self {
         Self {
             channels: 1,
@@ -195,11 +194,7 @@ impl Draft {
         (first.unwrap_or(current), current)
     }
 
-    /// The schedule.
-    ///
-    /// # Errors
-    ///
-    /// The places of operations each of which waits for the next, and the last for the first.
+    /// The schedule. Errors: the places of operations each of which waits for the next, and the last for the first.
     pub fn finish(self) -> Result<Schedule, Vec<u32>> {
         Schedule::new(self.ops, &self.dependencies)
     }

@@ -1,5 +1,3 @@
-//! Faults of programs.
-
 use std::fmt::Write;
 
 use silvan_core::Time;
@@ -64,22 +62,18 @@ impl Fault {
     }
 }
 
-/// Largest number of waiting receives, and of unwanted messages, in an error.
 const NAMED: usize = 4;
 
-/// Lists the first few of many.
 fn join(items: Vec<String>) -> String {
     let more = items.len().saturating_sub(NAMED);
     let mut text = items[..items.len() - more].join("; ");
     if more > 0 {
-        // Writing to a String cannot fail.
         let _ = write!(text, "; and {more} more");
     }
     text
 }
 
 impl Programs {
-    /// An operation of a rank: its number, or the line that it is in.
     fn operation(&self, rank: u32, token: u32) -> String {
         let number = rank - self.first_of(rank);
         match &self.ranks[rank as usize].work {
@@ -107,7 +101,7 @@ impl Programs {
         format!("{operation}: no rank sends what is to be received from {from} with {tag}")
     }
 
-    /// The send that a receive waits for, if its rank has one that waits itself.
+    /// The send that a receive waits for, if its rank waits itself.
     fn blocked_send(&self, rank: u32, posted: &Posted) -> Option<String> {
         let first = self.first_of(rank);
         let from = first + posted.from?;
@@ -138,7 +132,6 @@ impl Programs {
         each.collect()
     }
 
-    /// Nothing will happen in a job any more, but it is not done.
     pub(crate) fn stuck(&self, job: u32, at: Time) -> Fault {
         let job = &self.jobs[job as usize];
         let ranks = job.first..job.first + job.size;
@@ -159,7 +152,6 @@ impl Programs {
         }
     }
 
-    /// Messages of a finished job that no rank has received, if there are any.
     pub(crate) fn left_over(&self, job: u32) -> Option<Fault> {
         let job = &self.jobs[job as usize];
         let items = self.unwanted_of(job.first..job.first + job.size);

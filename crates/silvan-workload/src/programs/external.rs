@@ -1,10 +1,6 @@
-//! Messages that a driver requests at run time.
+//! Messages that a driver requests at run time, as an additional job with a rank per host.
 //!
-//! The driver is the script of an additional job with a rank on each host. Its messages are puts: they need neither
-//! handshake nor receive, and cost no processor time. Queues, packets and deliveries are those of all programs, so a
-//! driver and a program that send at the same time get the same times.
-//!
-//! The result depends on the order of requests only: timers at one instant expire in the order of their requests.
+//! They are puts: no handshake, no receive, no processor time. Timers at one instant expire in the order of requests.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -17,8 +13,7 @@ use crate::programs::spec::{JobSpec, Script};
 /// Bytes of a driver's largest message: 64 bits count those of all that are pending.
 pub const LARGEST_MESSAGE: u64 = 1 << 48;
 
-/// Queue of a host for messages to one other host. Messages of a queue are sent one after the other; queues take turns,
-/// packet by packet.
+/// A host's queue to one other host, sent in order; queues take turns, packet by packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SendQueue {
     /// Number that tells queues between two hosts apart.
@@ -56,11 +51,9 @@ pub enum Request {
     Stop,
 }
 
-/// Decides at run time, outside the simulation, which messages are sent. A simulation with a driver stays on one
-/// thread.
+/// Decides at run time, outside the simulation, which messages are sent, on one thread.
 pub trait Driver: Debug + Send {
-    /// All of a message has arrived, or the time of a timer has come, at `now`; adds what is to be done next to
-    /// `requests`.
+    /// A message has arrived or a timer expired at `now`; new work goes to `requests`.
     fn notify(&mut self, token: u32, now: Time, requests: &mut Vec<Request>);
 
     /// The last packet of a message has left its host, by `now`: this is noticed with the arrival of any packet of the host.
@@ -68,14 +61,12 @@ pub trait Driver: Debug + Send {
         let _ = (token, now, requests);
     }
 
-    /// A packet of a message was discarded, or of another message between the same hosts on the same service level that was
-    /// under way at the same time. The message does not arrive. Only a live fabric discards packets.
+    /// A message's packet was discarded, or one of its flow at the time, so it does not arrive; only in a live fabric.
     fn lost(&mut self, token: u32, now: Time, requests: &mut Vec<Request>) {
         let _ = (token, now, requests);
     }
 }
 
-/// A message of the driver in the fabric.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     flow: u32,
@@ -83,23 +74,18 @@ struct InFlight {
     is_lost: bool,
 }
 
-/// The driver of a run, and what it has requested.
 #[derive(Debug)]
 pub(crate) struct External {
     driver: Box<dyn Driver>,
     job: usize,
     requests: Vec<Request>,
-    /// Messages in the fabric, by place.
     in_flight: BTreeMap<u32, InFlight>,
     pauses_when_idle: bool,
     is_stopped: bool,
 }
 
 impl Programs {
-    /// Adds a driver, whose packets have this class and service level.
-    ///
-    /// # Panics
-    /// If there is a driver already.
+    /// Adds a driver, whose packets have this class and service level. Panics if there is a driver already.
     #[must_use]
     pub fn driven(mut self, driver: Box<dyn Driver>, name: String, class: u16, sl: Sl) -> Self {
         assert!(self.external.is_none(), "a run has one driver");
@@ -111,11 +97,12 @@ impl Programs {
             sl,
             start: Time::ZERO,
             background: true,
+            stragglers: Vec::new(),
             ranks: hosts.map(|host| (host, Script::External)).collect(),
             rails: Vec::new(),
             labels: Vec::new(),
         });
-        // The job can continue as long as there is a driver.
+        // The job can continue while there is a driver.
         self.jobs[job].pending = 1;
         self.external = Some(Box::new(External {
             driver,
@@ -139,8 +126,8 @@ impl Programs {
         job.map_or(0, |job| self.jobs[job].pending - 1)
     }
 
-    /// Starts a call that runs the simulation; it pauses when the driver stops it and, where `when_idle` says so, when
-    /// nothing is pending.
+    /// Starts a call that runs the simulation; it pauses when the driver stops it, and with `when_idle` when nothing is
+    /// pending.
     pub fn start_call(&mut self, when_idle: bool) {
         if let Some(external) = &mut self.external {
             external.pauses_when_idle = when_idle;
@@ -169,18 +156,15 @@ impl Programs {
         external.is_some_and(|external| external.is_stopped)
     }
 
-    /// A message of the driver has arrived, or one of its timers has gone off.
     pub(crate) fn notify_driver(&mut self, token: u32, now: Time) {
         self.with_driver(now, |driver, requests| driver.notify(token, now, requests));
     }
 
-    /// Returns true if packets of this class are the driver's.
     pub(crate) fn is_of_driver(&self, class: u16) -> bool {
         let external = self.external.as_ref();
         external.is_some_and(|external| self.jobs[external.job].class == class)
     }
 
-    /// A message of the driver enters the fabric.
     pub(crate) fn note_launched(&mut self, place: u32, flow: u32) {
         let token = self.message(place).source_token;
         if let Some(external) = &mut self.external {
@@ -193,7 +177,6 @@ impl Programs {
         }
     }
 
-    /// All of a message has left its host.
     pub(crate) fn note_departed(&mut self, place: u32, now: Time) {
         let external = self.external.as_ref();
         let message = external.and_then(|external| external.in_flight.get(&place));
@@ -206,7 +189,6 @@ impl Programs {
         }
     }
 
-    /// Messages of a flow do not arrive: those that are under way.
     pub(crate) fn lose_messages(&mut self, flow: u32, now: Time) {
         let Some(external) = &mut self.external else {
             return;
@@ -222,14 +204,12 @@ impl Programs {
         }
     }
 
-    /// A message has left the fabric. Returns true if the driver knows it as lost.
     pub(crate) fn take_lost(&mut self, place: u32) -> bool {
         let external = self.external.as_mut();
         let message = external.and_then(|external| external.in_flight.remove(&place));
         message.is_some_and(|message| message.is_lost)
     }
 
-    /// Notifies the driver, and takes its requests.
     fn with_driver(&mut self, now: Time, notify: impl FnOnce(&mut dyn Driver, &mut Vec<Request>)) {
         let Some(external) = &mut self.external else {
             return;

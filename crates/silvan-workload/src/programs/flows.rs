@@ -1,34 +1,27 @@
-//! Packets on their way between hosts, and the messages that they complete.
-
 use std::collections::VecDeque;
 
 use silvan_cc::workload::Offer;
 use silvan_core::{HostId, Sl};
 
-/// A message of which the last packet has been sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub flow: u32,
-    /// Packets of the flow sent by then.
     pub packets: u64,
     pub message: u32,
 }
 
-/// Packets of the driver or of programs from one host to another on one service level, which arrive in order. If packets
-/// may overtake each other (adaptive routing), a message is complete when as many packets have arrived
-/// as had been sent with its last packet.
+/// Packets between two hosts on one level. Overtaken messages are complete with as many packets as were sent.
 #[derive(Clone, Debug, Default)]
 struct Flow {
     delivered: u64,
-    /// Messages sent completely that have not arrived.
+    /// Sent messages that have not arrived.
     whole: VecDeque<Sent>,
 }
 
-/// All flows between hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct Flows {
     flows: Vec<Flow>,
-    /// Flows by destination: sending host and service level, in order.
+    /// By destination: sending host and service level, in order.
     by_target: Vec<Vec<(u64, u32)>>,
 }
 

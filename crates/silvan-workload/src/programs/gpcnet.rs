@@ -1,14 +1,11 @@
-//! GPCNeT: how much a network slows down what is sensitive while others congest it.
+//! GPCNeT: slowdown of sensitive communication by congestion.
 //!
-//! S. Chunduri, T. Groves, P. Mendygral, B. Austin, J. Balma, K. Kandalla, K. Kumaran, G. Lockwood,
-//! S. Parker, S. Warren, N. Wichmann and N. Wright, "GPCNeT: Designing a Benchmark Suite for Inducing and
-//! Measuring Contention in HPC Networks", SC 2019, and the programs `network_load_test` and `network_test`
-//! of version 1.2.
+//! S. Chunduri, T. Groves, P. Mendygral, B. Austin, J. Balma, K. Kandalla, K. Kumaran, G. Lockwood, S. Parker, S.
+//! Warren, N. Wichmann and N. Wright, "GPCNeT: Designing a Benchmark Suite for Inducing and Measuring Contention in HPC
+//! Networks", SC 2019; `network_load_test` and `network_test` 1.2.
 //!
-//! Four fifths of the hosts, drawn at random, congest the network, the others measure it. Ranks with the
-//! same number on their hosts form a communicator (a *slice*): 16 ranks per host make 16 random rings at
-//! once. In every slice each of the congesting hosts has one of four patterns. The iterations are fewer
-//! than the original's, which runs each test for ten seconds.
+//! Four fifths of the hosts congest the network by one of four patterns per *slice* (ranks of one number on their
+//! hosts), the others measure, with fewer iterations than the original's ten seconds.
 
 mod measuring;
 
@@ -126,7 +123,6 @@ impl Gpcnet {
         jobs
     }
 
-    /// A job whose ranks are numbered slice by slice.
     fn job(
         &self,
         number: u16,
@@ -153,6 +149,7 @@ impl Gpcnet {
             },
             start: Time::ZERO,
             background: !tests,
+            stragglers: Vec::new(),
             ranks: ranks.collect(),
             rails: Vec::new(),
             labels: labels.map(|test| test.label().to_owned()).collect(),
@@ -160,7 +157,6 @@ impl Gpcnet {
     }
 }
 
-/// A rank that congests, without end.
 #[derive(Debug)]
 struct Congesting {
     congestor: Congestor,
@@ -180,7 +176,7 @@ impl Steps for Congesting {
             Congestor::TwoSidedIncast => {
                 collective::direct::incast(out, self.group, self.me, 0, bytes)
             }
-            // The root of the one-sided patterns has nothing to do.
+            // The root of the one-sided patterns does nothing.
             Congestor::PutIncast | Congestor::GetBroadcast if self.me == 0 => return false,
             Congestor::PutIncast => out.extend([Op::Put { to: root, bytes }, Op::Wait]),
             Congestor::GetBroadcast => out.extend([Op::Get { from: root, bytes }, Op::Wait]),

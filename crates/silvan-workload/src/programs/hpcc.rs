@@ -1,15 +1,11 @@
-//! The communication of the HPC Challenge benchmark (P. Luszczek et al., 2005; version 1.4).
+//! The communication of the HPC Challenge benchmark (P. Luszczek et al., 2005; version 1.4), with `bench_lat_bw`.
 //!
-//! Latency and bandwidth are those of its `bench_lat_bw`: ping-pong between all ordered pairs of ranks, one pair after
-//! the other, and exchange with both neighbours in the naturally ordered ring and in random rings. The other tests consist
-//! of their messages; keys give the time of computation, which is divided among the steps:
+//! Keys give the computing time of the other tests:
 //!
-//! - PTRANS adds a matrix's transpose to another matrix. Ranks form a grid, as square as possible; each sends the parts
-//!   of its blocks that other ranks need.
-//! - MPIRandomAccess updates words of a table that is spread over all ranks. Updates are collected by rank; when 1024
-//!   wait, the largest collection leaves. Here all ranks send at once, to partners drawn for each round.
-//! - MPIFFT transposes its vector three times, each an all-to-all.
-//! - HPL factorizes a matrix that is dealt to the grid in blocks ([`hpl`]).
+//! - PTRANS adds a matrix's transpose to another one, on a grid as square as possible.
+//! - MPIRandomAccess: the largest collection of updates leaves at 1024. Here all ranks send at once, to drawn partners.
+//! - MPIFFT transposes its vector by three all-to-alls.
+//! - HPL factorizes a matrix dealt to the grid in blocks ([`hpl`]).
 
 use std::sync::Arc;
 
@@ -51,19 +47,16 @@ pub const TESTS: [&str; 8] = [
 /// Name of the job and of its traffic class.
 pub const JOB: &str = "hpcc";
 
-/// Iterations of one measurement, and measurements of which the shortest counts, for latency and for
-/// bandwidth (`bench_lat_bw`).
+/// Iterations of a measurement, and measurements of which the shortest counts (`bench_lat_bw`).
 pub const LATENCY_LOOPS: (u32, u32) = (5, 8);
 /// Loops of the bandwidth tests.
 pub const BANDWIDTH_LOOPS: (u32, u32) = (2, 3);
 
-/// Updates that may wait at a rank of MPIRandomAccess.
 const LOOKAHEAD: u64 = 1024;
 
-/// Part of a test that all ranks do in the same order.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// Ping-pong of a pair. `after` is the previous client, which passes its turn on.
+    /// `after` is the previous client, which passes its turn on.
     PingPong {
         client: u32,
         server: u32,
@@ -71,8 +64,7 @@ enum Phase {
         latency: bool,
         index: u32,
     },
-    /// A measurement in one ring, natural or random. The original exchanges in two ways, blocking and not, and takes
-    /// the better result.
+    /// One ring, natural or random. The original takes the better of blocking and non-blocking exchange.
     Ring {
         ring: u32,
         latency: bool,
@@ -82,7 +74,6 @@ enum Phase {
     Transpose,
     Access,
     Fft,
-    /// Panel of HPL.
     Panel(u32),
 }
 
@@ -114,6 +105,7 @@ impl Hpcc {
             sl: self.keys.sl,
             start: Time::ZERO,
             background: false,
+            stragglers: Vec::new(),
             ranks: ranks.collect(),
             rails: Vec::new(),
             labels: TESTS.map(str::to_owned).to_vec(),
@@ -178,7 +170,6 @@ impl Hpcc {
         }
     }
 
-    /// The grid of PTRANS: rows and columns of ranks.
     fn grid(&self) -> (u32, u32) {
         let n = self.ranks();
         let rows = (1..=n).rev().find(|rows| n % rows == 0 && rows * rows <= n);
@@ -186,10 +177,7 @@ impl Hpcc {
         (rows, n / rows)
     }
 
-    /// Returns the bytes that a rank sends to each other rank to transpose the matrix.
-    ///
-    /// With blocks dealt to the grid in turn, block (i, j) is at rank (i mod P, j mod Q) and goes to (j mod P, i mod
-    /// Q).
+    /// Bytes from a rank to each other one: block (i, j) goes from (i mod P, j mod Q) to (j mod P, i mod Q).
     pub fn transposed(&self, me: u32) -> Vec<u64> {
         let (p, q) = self.grid();
         let period = u64::from(p) * u64::from(q);
@@ -248,7 +236,7 @@ impl Rank {
     ) {
         let (client, server) = pair;
         let (bytes, tag) = (self.bytes(latency), 0);
-        // A client passes its turn to the next one, which waits for that.
+        // A client passes its turn to the next one.
         if let Some(before) = after.filter(|before| *before != client) {
             let turn = 1;
             if self.me == before {
@@ -305,7 +293,7 @@ impl Rank {
         }
     }
 
-    /// Neighbours in the natural ring (0) or a random one.
+    /// Ring 0 is natural, others are random.
     fn neighbours(&self, ring: u32) -> (u32, u32) {
         let n = self.spec.ranks();
         let mut order: Vec<u32> = (0..n).collect();
@@ -381,7 +369,6 @@ impl Rank {
         out.push(Op::Wait);
     }
 
-    /// In every round each rank sends to another rank and receives from another rank: a random ring.
     fn access(&self, out: &mut Vec<Op>) {
         let (bytes, tag) = (self.spec.access_bytes(), 5);
         let keys = &self.spec.keys;

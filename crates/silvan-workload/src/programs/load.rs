@@ -1,5 +1,3 @@
-//! Programs together with other traffic, behind the engine's [`Workload`] interface.
-
 use crate::traffic::Traffic;
 use silvan_cc::workload::{Gate, Offer, Poll, Progress, Transit, Workload};
 use silvan_core::{HostId, Time};
@@ -8,32 +6,27 @@ use crate::programs::mail::Ranks;
 use crate::programs::ranks::Programs;
 use crate::programs::senders::Senders;
 
-/// Programs as the hosts of a fabric, or of a part of one, see them.
 #[derive(Debug)]
 struct OnHosts {
     ranks: Ranks,
     senders: Senders,
-    /// True if the programs have the next turn, by host.
+    /// By host: the programs have the next turn.
     turn: Vec<bool>,
 }
 
-/// Traffic, and programs that run together with it, if there are any. A host with both sends a packet of each in
-/// turn.
+/// Traffic, and programs that run together with it, if there are any. A host with both sends a packet of each in turn.
 #[derive(Debug)]
 pub struct Load {
     traffic: Traffic,
     programs: Option<Box<OnHosts>>,
-    /// The first class of the programs' packets, and how many there are.
+    /// First class of the programs' packets, and number of classes.
     first_class: u16,
     class_count: u16,
-    /// Time of the traffic's next change by itself.
     traffic_change: Option<Time>,
 }
 
-/// For a further part of a fabric: it shares the programs.
-///
-/// # Panics
-/// If there are programs that are not [shared](Load::shared).
+/// For a further part of a fabric: it shares the programs. Panics if there are programs that are not
+/// [shared](Load::shared).
 impl Clone for Load {
     fn clone(&self) -> Self {
         Self {
@@ -52,16 +45,16 @@ impl Clone for Load {
 }
 
 impl Load {
-    /// Joins programs, whose packets have the classes behind those of the traffic, with the traffic. Flows that are
-    /// [added](Traffic::add_flow) later have classes behind both.
+    /// Joins programs with the traffic; classes are the traffic's, the programs', then those of
+    /// [added](Traffic::add_flow) flows.
     pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
         let mut load = Self::of_traffic(traffic);
-        // The scenario refuses more classes than 16 bits can number.
+        // The scenario limits classes to 16 bits.
         load.class_count = classes.len() as u16;
         load.traffic.classes.extend(classes);
         let senders = Senders::new(hosts, programs.payload);
         let mut ranks = Ranks::new(programs, hosts);
-        // Messages that ranks have sent at time zero. The engine collects each host's mail before its first poll.
+        // Messages sent at time zero. The engine collects each host's mail before its first poll.
         ranks.change(None, &mut Vec::new(), |_| {});
         load.programs = Some(Box::new(OnHosts {
             ranks,
@@ -75,7 +68,7 @@ impl Load {
     pub fn of_traffic(traffic: Traffic) -> Self {
         Self {
             traffic_change: traffic.next_change(Time::ZERO),
-            // The traffic refuses more classes than 16 bits can number.
+            // The traffic limits classes to 16 bits.
             first_class: traffic.classes().len() as u16,
             class_count: 0,
             traffic,
@@ -98,10 +91,7 @@ impl Load {
         &mut self.traffic
     }
 
-    /// Returns the programs, if there are any.
-    ///
-    /// Programs shared by the parts of a fabric are readable while they are not [lent](Self::lend), in the part that
-    /// has taken them back.
+    /// The programs, if any; shared ones are readable while not [lent](Self::lend), in the part that took them back.
     pub fn programs(&self) -> Option<&Programs> {
         self.programs.as_ref()?.ranks.programs()
     }
@@ -137,10 +127,8 @@ impl Load {
         }
     }
 
-    /// Returns true if an engine with lookahead windows can run the load.
-    ///
-    /// The load must not pause a run or need deliveries of packets from a host to itself. If several packets may be
-    /// `delivered_together`, its traffic must not need deliveries.
+    /// True if lookahead windows can run the load: no pauses, no deliveries of a host to itself, none of traffic if
+    /// packets are `delivered_together`.
     pub fn fits_windows(&self, delivered_together: bool) -> bool {
         let is_driven = self.programs().is_some_and(Programs::is_driven);
         let is_told_together = delivered_together && self.traffic.needs_delivery();
@@ -152,7 +140,6 @@ impl Load {
         self.programs.is_none() && !self.traffic.needs_delivery()
     }
 
-    /// Lets the programs of a host ask congestion control again.
     fn invalidate_senders(&mut self, host: HostId) {
         if let Some(programs) = &mut self.programs {
             programs.senders.invalidate_releases(host);
@@ -174,7 +161,6 @@ impl Workload for Load {
     const LINKS_HOSTS: bool = true;
     const RECURS: bool = true;
 
-    /// Programs alone, in one part.
     fn can_recur(&self) -> bool {
         self.first_class == 0 && self.traffic_change.is_none() && self.programs().is_some()
     }
@@ -220,7 +206,6 @@ impl Workload for Load {
         self.is_of_programs(class) || self.traffic.needs_delivery()
     }
 
-    /// Flows and sequences are each of one host.
     #[inline]
     fn tells_only_sender_of(&self, class: u16) -> bool {
         !self.is_of_programs(class)

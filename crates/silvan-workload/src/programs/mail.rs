@@ -1,7 +1,4 @@
-//! Mail between ranks and the queues of their hosts, and ownership of the ranks.
-//!
-//! A run has one set of ranks. The queues belong to hosts, so threads with parts of the fabric need not share queues.
-//! Ranks put messages to send into the mail of the sending host; the host puts sent messages into it.
+//! Mail between ranks and queues: threads share the ranks of a run, and queues belong to hosts.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,45 +9,37 @@ use crate::programs::flows::Sent;
 use crate::programs::ranks::Programs;
 use crate::programs::senders::Launch;
 
-/// Mail between a host and the ranks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mail {
-    /// Messages to send, in the order of time.
     launched: VecDeque<Launch>,
-    /// Completely sent messages that the ranks have not processed.
+    /// Not processed by the ranks yet.
     sent: Vec<Sent>,
 }
 
 impl Mail {
-    /// Notes a message that has been sent completely.
     pub fn note_sent(&mut self, sent: Sent) {
         self.sent.push(sent);
     }
 
-    /// Takes the next message that is to be sent by now.
     pub fn take_launched(&mut self, now: Time) -> Option<Launch> {
         let is_due = self.launched.front().is_some_and(|launch| launch.at <= now);
         is_due.then(|| self.launched.pop_front()).flatten()
     }
 }
 
-/// Ranks, and the mail of all hosts.
 #[derive(Debug)]
 pub(crate) enum Ranks {
-    /// Ranks of a fabric in one part.
     Own {
         programs: Box<Programs>,
         mail: Vec<Mail>,
     },
-    /// Ranks of a fabric whose parts share them.
     Shared {
-        /// The programs while they are not lent, in one of the parts.
+        /// The programs, unless lent, in one of the parts.
         kept: Option<Box<Programs>>,
         shared: Arc<Shared>,
     },
 }
 
-/// Data shared by the parts.
 #[derive(Debug)]
 pub(crate) struct Shared {
     lent: Mutex<Option<Box<Programs>>>,
@@ -62,7 +51,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Ranks {
-    /// The ranks of a fabric in one part, with this many hosts.
     pub fn new(programs: Programs, hosts: usize) -> Self {
         Self::Own {
             programs: Box::new(programs),
@@ -70,7 +58,6 @@ impl Ranks {
         }
     }
 
-    /// Converts the ranks for parts that share them: each part gets a copy of the result.
     pub fn shared(self) -> Self {
         match self {
             Self::Own { programs, mail } => Self::Shared {
@@ -84,7 +71,6 @@ impl Ranks {
         }
     }
 
-    /// The share of a further part; `None` if this is not shared.
     pub fn share(&self) -> Option<Self> {
         match self {
             Self::Own { .. } => None,
@@ -95,7 +81,6 @@ impl Ranks {
         }
     }
 
-    /// Lends the programs to all parts.
     pub fn lend(&mut self) {
         let Self::Shared { kept, shared } = self else {
             return;
@@ -105,14 +90,12 @@ impl Ranks {
         }
     }
 
-    /// Takes them back, so that they can be read.
     pub fn take_back(&mut self) {
         if let Self::Shared { kept, shared } = self {
             *kept = lock(&shared.lent).take();
         }
     }
 
-    /// The programs, unless they are lent.
     pub fn programs(&self) -> Option<&Programs> {
         match self {
             Self::Own { programs, .. } => Some(programs),
@@ -128,7 +111,6 @@ impl Ranks {
         }
     }
 
-    /// The instant of the next timer.
     pub fn next_timer(&self) -> Option<Time> {
         match self {
             Self::Own { programs, .. } => programs.next_timer(),
@@ -136,10 +118,8 @@ impl Ranks {
         }
     }
 
-    /// Lets the ranks continue and collects their new messages.
-    ///
-    /// First the ranks process the messages that a host has sent by an instant (`sent`). New messages go into the mail, and
-    /// their hosts are added to `wake`.
+    /// Lets the ranks continue, after they process `sent` messages of a host. New messages go into the mail, their
+    /// hosts to `wake`.
     pub fn change(
         &mut self,
         sent: Option<(HostId, Time)>,

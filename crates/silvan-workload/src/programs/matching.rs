@@ -1,4 +1,4 @@
-//! Matching of receives and messages: MPI's rules (MPI 4.0, sections 3.2.4 and 3.5).
+//! Matching of receives and messages (MPI 4.0, sections 3.2.4 and 3.5).
 
 use std::collections::VecDeque;
 
@@ -35,10 +35,7 @@ impl Posted {
     }
 }
 
-/// Unmatched receives and messages of one rank.
-///
-/// A message goes to the earliest posted receive that takes it; a receive gets the earliest arrived
-/// message that it takes.
+/// Unmatched receives and messages of a rank, both matched earliest first.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
     posted: VecDeque<Posted>,

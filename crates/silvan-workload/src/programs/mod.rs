@@ -1,12 +1,8 @@
-//! Message-passing programs on the hosts of a fabric.
+//! Message-passing programs: a [job](JobSpec) of ranks, each with a [script](Script) of [operations](Op) or a
+//! [`Schedule`], as in [GOAL](goal).
 //!
-//! A [job](JobSpec) is a group of ranks, possibly several on a host, each with a [script](Script). A script is a
-//! sequence of [operations](Op), made while it runs, or a [`Schedule`] of operations that wait for each other, as in
-//! [GOAL](goal). Messages match by MPI's rules. Small messages are sent at once, large messages after a handshake.
-//! [`Programs`] is driven by time and by deliveries; [`Load`] puts it behind the engine's workload interface, together
-//! with other traffic. A [`Driver`] requests messages at run time.
-//!
-//! [`collective`] has the usual algorithms, [`trace`] the formats of traces, [`gpcnet`] and [`hpcc`] two benchmarks.
+//! Messages match by MPI's rules, large ones after a handshake. [`Load`] adds traffic, a [`Driver`] requests messages
+//! at run time. [`collective`] has the usual algorithms, [`trace`] the formats, [`gpcnet`] and [`hpcc`] benchmarks.
 
 pub mod collective;
 mod demand;
@@ -54,5 +50,5 @@ pub use record::{JobRecord, Mark, OpTimes, RankRecord};
 pub use schedule::{Action, Dependency, Schedule, ScheduleOp};
 pub use section::{Messaging, Rendezvous, Striping};
 pub use senders::Payload;
-pub use spec::{JobSpec, Script};
+pub use spec::{JobSpec, Script, Straggler};
 pub use stream::{Stream, StreamAction, StreamRank, StreamStep};

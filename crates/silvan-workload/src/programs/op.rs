@@ -1,11 +1,7 @@
-//! Operations of a rank.
-
 use silvan_core::{Span, Time};
 
-/// Next operation of a sequential rank. Ranks are numbered within their job.
-///
-/// Sends, receives, puts and gets only start here; [`Wait`](Self::Wait) waits for everything that the rank has started.
-/// A blocking operation is an operation followed by a wait.
+/// Next operation of a sequential rank, numbered within its job; sends, receives, puts and gets last until a
+/// [`Wait`](Self::Wait).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Computes for this long.
@@ -99,12 +95,9 @@ impl Group {
     }
 }
 
-/// The operations of one rank, made when they are needed: a program may be longer than memory.
-///
-/// Called once for many operations, never for a packet.
+/// The operations of one rank, made when needed, many at a time.
 pub trait Steps: std::fmt::Debug + Send {
-    /// Appends the operations of a step, which starts `now`, to `out`; steps are counted from 0. Returns whether there may
-    /// be another step.
+    /// Appends step number `step`, from 0, which starts `now`; returns true if another may follow.
     fn step(&mut self, step: u64, now: Time, out: &mut Vec<Op>) -> bool;
 }
 

@@ -1,5 +1,3 @@
-//! The kinds of programs, and programs that do one collective operation over and over.
-
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -96,11 +94,9 @@ pub struct Burst {
 #[derive(Clone, Debug)]
 pub struct Bursts {
     burst: Burst,
-    /// Numbers of the operations that have ended a burst, for all ranks.
+    /// Last operation of each burst, for all ranks.
     ends: Arc<Mutex<Vec<u64>>>,
-    /// Number of these operations that the rank has passed.
     met: usize,
-    /// Start of the burst at hand.
     begun: Option<Time>,
 }
 
@@ -119,7 +115,6 @@ impl Bursts {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An operation has ended at rank 0.
     fn decide(&mut self, operation: u64, now: Time) {
         if self
             .begun
@@ -141,16 +136,13 @@ impl Bursts {
     }
 }
 
-/// Steps of a collective operation that a rank makes at a time.
 const AT_A_TIME: u32 = 32;
 
-/// Returns the number of a rank's steps for an operation of this length.
 pub(crate) fn parts(length: u32) -> u64 {
     u64::from(length.div_ceil(AT_A_TIME).max(1))
 }
 
-/// Returns the part of an operation in a rank's step `step`: number of the operation, the range of its steps, and true
-/// for its last part.
+/// Number of the operation, range of its steps, and true for the last part.
 pub(crate) fn part(length: u32, step: u64) -> (u64, Range<u32>, bool) {
     let (operation, part) = (step / parts(length), (step % parts(length)) as u32);
     let first = part * AT_A_TIME;
@@ -162,7 +154,6 @@ pub(crate) fn part(length: u32, step: u64) -> (u64, Range<u32>, bool) {
 }
 
 impl Looped {
-    /// Tells all ranks whether the burst has ended.
     fn share_end(&mut self, operation: u64, now: Time, out: &mut Vec<Op>) {
         if let Some(bursts) = self.bursts.as_mut().filter(|_| self.me == 0) {
             bursts.decide(operation, now);
@@ -199,7 +190,7 @@ impl Steps for Looped {
         self.collective
             .append_steps(out, self.group, self.me, steps);
         if is_last {
-            // No run does more operations than the number holds.
+            // No run exceeds the number's range.
             let index = operation as u32;
             out.push(Op::End { label: 0, index });
         }

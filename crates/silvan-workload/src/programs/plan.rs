@@ -1,5 +1,3 @@
-//! Programs as a scenario asks for them: jobs can be made of it for any seed.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -13,7 +11,7 @@ use crate::programs::op::Group;
 use crate::programs::pattern::{Burst, Bursts, Looped};
 use crate::programs::schedule::Schedule;
 use crate::programs::section::Messaging;
-use crate::programs::spec::{JobSpec, Script};
+use crate::programs::spec::{JobSpec, Script, Straggler};
 use crate::programs::stream::{Stream, StreamRank};
 
 /// Assignment of ranks to hosts.
@@ -92,6 +90,8 @@ pub struct JobPlan {
     pub background: bool,
     /// Service level of its packets.
     pub sl: Sl,
+    /// Ranks that are slower than their program.
+    pub stragglers: Vec<Straggler>,
 }
 
 impl JobPlan {
@@ -179,6 +179,7 @@ impl JobPlan {
             background: self.background,
             ranks: ranks.map(|(rank, host)| (host, script(rank))).collect(),
             rails,
+            stragglers: self.stragglers.clone(),
             labels: vec!["operation".to_owned()],
         }
     }

@@ -1,5 +1,3 @@
-//! State of a rank during a run.
-
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -11,36 +9,34 @@ use crate::programs::op::{Op, Steps};
 use crate::programs::schedule::Schedule;
 use crate::programs::spec::Script;
 
-/// A rank: where it is, what it does, and what has come of it.
 #[derive(Debug)]
 pub(crate) struct Rank {
-    /// Host of the rank; the first of several adapters.
+    /// The first of several adapters.
     pub host: HostId,
-    /// Adapters of the rank, if it has several.
     pub rails: Box<[HostId]>,
-    /// The adapter of its next message, where they take turns.
+    /// Adapter of its next message, in turn.
     pub next_rail: u32,
-    /// Reads of other ranks' messages on their way, and messages to read after them.
+    /// Reads in flight, and messages to read later.
     pub reads: Reads,
     pub job: u32,
     pub work: Work,
     pub matcher: Matcher,
-    /// Messages sent at once that have not met their receives, by target.
+    /// By target: messages sent at once without a matching receive.
     pub unmet: BTreeMap<u32, u32>,
-    /// End of the last copy to a rank of the same host.
+    /// End of the last copy within the host.
     pub copies_end: Time,
-    /// End of all started computations.
     pub computes_until: Time,
     pub done_at: Option<Time>,
     pub totals: RankTotals,
+    /// Time from the job's start to the rank's.
+    pub delay: Span,
+    /// Factor of the length of each computation; `None` is 1.
+    pub compute_factor: Option<f64>,
 }
 
-/// The messages that a rank reads from others.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
-    /// Reads on their way.
     pub under_way: u32,
-    /// Messages that wait, in order.
     pub waiting: VecDeque<u32>,
 }
 
@@ -60,19 +56,26 @@ pub struct RankTotals {
 }
 
 impl Rank {
-    /// Returns the adapter of this number.
     pub fn adapter(&self, rail: usize) -> HostId {
         self.rails.get(rail).copied().unwrap_or(self.host)
     }
 
-    /// Counts computing that starts at `now`. Time in which another processor computes is counted once.
+    /// To the nearest picosecond.
+    pub fn computing(&self, span: Span) -> Span {
+        match self.compute_factor {
+            None => span,
+            Some(factor) => Span::from_ps((span.as_ps() as f64 * factor).round() as u64),
+        }
+    }
+
+    /// Overlapping computations count once.
     pub fn start_computing(&mut self, now: Time, span: Span) {
         let already = self.computes_until.max(now);
         self.computes_until = already.max(now + span);
         self.totals.compute += self.computes_until.since(already);
     }
 
-    /// The totals up to `now`: computing beyond it is left out, waiting that has not ended counts.
+    /// Excludes later computing, includes unfinished waiting.
     pub fn totals_at(&self, now: Time) -> RankTotals {
         let waiting_since = match &self.work {
             Work::Sequence(sequence) if sequence.state == State::Waiting => {
@@ -91,12 +94,10 @@ impl Rank {
     }
 }
 
-/// Remaining work of a rank.
 #[derive(Debug)]
 pub(crate) enum Work {
     Sequence(Sequence),
     Schedule(ScheduleRun),
-    /// A driver decides from outside.
     External,
 }
 
@@ -118,19 +119,14 @@ impl Work {
     }
 }
 
-/// State of a sequential rank's processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Taking the next operation.
     Ready,
-    /// Computing, or at the overhead of a message.
     Busy,
-    /// Waiting for its operations to be complete.
     Waiting,
     Done,
 }
 
-/// A rank that does one operation after the other.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     steps: Box<dyn Steps>,
@@ -138,14 +134,11 @@ pub(crate) struct Sequence {
     more: bool,
     buffer: Vec<Op>,
     place: usize,
-    /// Operations taken so far: the number of the one at hand, from 1.
+    /// Number of the current operation, from 1.
     pub taken: u32,
     pub state: State,
-    /// Operations started and not complete.
     pub outstanding: u32,
-    /// Overhead of received messages that has not been paid.
     pub unpaid: Span,
-    /// Time at which the overhead of received messages is paid.
     pub paid_at: Time,
     pub waiting_since: Time,
     pub begun: Time,
@@ -192,47 +185,39 @@ impl Sequence {
     }
 }
 
-/// Task of a processor of a rank with a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// An operation that computes or sends.
     Do(u32),
-    /// Goes through the bytes of what an operation sends; whether the operation then ends.
+    /// Gap of a sent message's bytes; true if the operation then ends.
     Leave(u32, bool),
-    /// Takes in the message of an operation that receives, for so long.
+    /// Receives a message for this long.
     Receive(u32, Span),
 }
 
-/// A processor and its tasks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cpu {
     pub queue: VecDeque<Task>,
     pub task: Option<Task>,
 }
 
-/// A rank whose operations wait for each other.
 #[derive(Debug)]
 pub(crate) struct ScheduleRun {
     pub schedule: Arc<Schedule>,
-    /// Number of other operations that each operation still waits for.
+    /// By operation: number of operations that it waits for.
     pub waits: Vec<u32>,
     pub cpus: Vec<Cpu>,
-    /// Operations not complete.
     pub left: u32,
-    /// Start and end of every operation, as far as they are known.
     pub times: Vec<(Option<Time>, Option<Time>)>,
-    /// Time since when all processors are idle while operations are left.
+    /// Idle since, while operations are left.
     pub waiting_since: Option<Time>,
-    /// The rounds, if it is done over and over.
+    /// For repeated schedules.
     pub rounds: Option<Rounds>,
 }
 
-/// The rounds of a schedule that is done over and over.
 #[derive(Debug)]
 pub(crate) struct Rounds {
-    /// Rounds left, including the current round; `None` is without end.
+    /// Including the current round; `None` means endless.
     pub left: Option<u64>,
-    /// Number of the one at hand, and when it was begun.
     pub number: u32,
     pub begun: Time,
 }
@@ -251,7 +236,6 @@ impl ScheduleRun {
         }
     }
 
-    /// Returns true if there is no work.
     pub fn is_empty(&self) -> bool {
         let no_round = self
             .rounds
@@ -260,7 +244,6 @@ impl ScheduleRun {
         self.left == 0 || no_round
     }
 
-    /// Ends a round; returns when it was begun, its number, and whether another one follows.
     pub fn end_round(&mut self) -> Option<(Time, u32, bool)> {
         let rounds = self.rounds.as_mut()?;
         let (begun, number) = (rounds.begun, rounds.number);

@@ -1,5 +1,3 @@
-//! All ranks of all jobs at work.
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
@@ -20,7 +18,6 @@ use crate::programs::senders::{Launch, Payload, QueuePair};
 use crate::programs::shares::Shares;
 use crate::programs::spec::JobSpec;
 
-/// A group of ranks that only talk to each other.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub name: String,
@@ -29,39 +26,33 @@ pub(crate) struct Job {
     pub start: Time,
     pub background: bool,
     pub labels: Vec<String>,
-    /// Number of its first rank over all jobs.
     pub first: u32,
     pub size: u32,
-    /// Ranks that have not come to their end.
     pub running: u32,
-    /// Timers and messages on their way, which cause further events.
+    /// Timers and messages in flight.
     pub pending: u32,
     pub done_at: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TimerKind {
-    /// A sequential rank goes on.
     GoOn,
-    /// A sequential rank has paid the overhead of the operation at hand.
+    /// The overhead of the current operation is paid.
     Start,
-    /// A rank with a schedule starts.
     Begin,
-    /// A processor of a rank with a schedule has done its task.
     Task(u32),
-    /// A message between ranks of a host is there.
+    /// A message within a host has arrived.
     Local(u32),
-    /// A message has waited for the gap of its host.
+    /// The gap of the host is over.
     Leave(u32),
-    /// A message from another host has passed the adapter, and is in memory.
+    /// A message from another host is in memory.
     Passed(u32),
-    /// A rank is ready for the data of an announced message.
+    /// A rank is ready for an announced message.
     Answer(u32),
-    /// A timer of the driver, which knows it by this number.
     External(u32),
 }
 
-/// Timers at one instant go off by rank, and those of a rank in the order in which they were set.
+/// Ordered by time, rank, and order of setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Timer {
     at: Time,
@@ -70,9 +61,7 @@ struct Timer {
     due: TimerKind,
 }
 
-/// Message-passing programs in progress, driven by time and deliveries.
-///
-/// The order of polls has no effect: a rank continues when its timer expires or a message for it has arrived.
+/// Message-passing programs in progress: timers and deliveries drive them, polls in any order.
 #[derive(Debug)]
 pub struct Programs {
     pub(crate) messaging: Messaging,
@@ -84,15 +73,13 @@ pub struct Programs {
     pub(crate) flows: Flows,
     timers: BinaryHeap<Reverse<Timer>>,
     timers_set: u64,
-    /// Messages to send, and the hosts that send them.
+    /// By sending host.
     pub(crate) launched: Vec<(HostId, Launch)>,
-    /// Operations of schedules that wait for no other any more.
     pub(crate) ready: VecDeque<(u32, u32)>,
     pub(crate) marks: Vec<Mark>,
     pub(crate) detail: Option<Box<Detail>>,
     pub(crate) external: Option<Box<External>>,
     fault: Option<Fault>,
-    /// Jobs that the run waits for.
     running: u32,
 }
 
@@ -182,12 +169,21 @@ impl Programs {
                 computes_until: Time::ZERO,
                 done_at: None,
                 totals: RankTotals::default(),
+                delay: Span::ZERO,
+                compute_factor: None,
             });
+        }
+        let ranks = self.ranks.len() - size as usize;
+        for slow in spec.stragglers {
+            let rank = &mut self.ranks[ranks + slow.rank as usize];
+            rank.delay = slow.delay;
+            rank.compute_factor = Some(slow.compute_factor);
         }
     }
 
     fn start_rank(&mut self, rank: u32) {
-        let start = self.jobs[self.ranks[rank as usize].job as usize].start;
+        let state = &self.ranks[rank as usize];
+        let start = self.jobs[state.job as usize].start + state.delay;
         match self.ranks[rank as usize].work {
             Work::External => {}
             Work::Sequence(_) if start == Time::ZERO => self.go_on(rank, start),
@@ -217,7 +213,7 @@ impl Programs {
         self.timers.peek().map(|timer| timer.0.at)
     }
 
-    /// Takes in which messages have been sent completely; those of a flow in order.
+    /// Messages of a flow are in order.
     pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>, now: Time) {
         for sent in sent.drain(..) {
             self.flows.note_sent(sent);
@@ -225,14 +221,14 @@ impl Programs {
         }
     }
 
-    /// Takes in that a packet has arrived, which completes its message or is counted.
+    /// The packet completes its message or is counted.
     pub(crate) fn delivered(&mut self, from: HostId, offer: &Offer, completes: bool, now: Time) {
         let of_driver = self.is_of_driver(offer.class);
         let flow = self.flows.delivered(from, offer, of_driver, completes);
         self.take_whole(flow, now);
     }
 
-    /// Takes in that a packet was discarded. Messages of programs with such a packet never arrive.
+    /// Messages with a discarded packet never arrive.
     pub(crate) fn lost(&mut self, from: HostId, offer: &Offer, in_order: bool, now: Time) {
         if !self.is_of_driver(offer.class) {
             return;
@@ -240,7 +236,7 @@ impl Programs {
         if let Some(flow) = self.flows.of_packet(from, offer, true) {
             self.lose_messages(flow, now);
         }
-        // It counts as all others: what is sent later must not wait for it.
+        // Counts like others: later messages must not wait for it.
         if offer.last || !in_order {
             let flow = self.flows.delivered(from, offer, true, in_order);
             self.take_whole(flow, now);
@@ -262,7 +258,6 @@ impl Programs {
         self.timers.push(Reverse(Timer { at, rank, set, due }));
     }
 
-    /// Lets all timers up to `now` go off.
     pub(crate) fn fire_timers(&mut self, now: Time) {
         while let Some(Reverse(timer)) = self.timers.peek().copied() {
             if timer.at > now || self.is_stopped() {
@@ -286,7 +281,6 @@ impl Programs {
         }
     }
 
-    /// Payload of a stage of a message.
     fn stage_bytes(&self, message: &Message) -> u64 {
         if message.stage.is_control() {
             self.messaging.control.as_u64()
@@ -295,7 +289,6 @@ impl Programs {
         }
     }
 
-    /// Sends a stage of a message on its way, when its host may.
     pub(crate) fn launch(&mut self, slot: u32, now: Time) {
         if self.messaging.gap.is_zero() {
             return self.leave(slot, now);
@@ -308,7 +301,7 @@ impl Programs {
         }
     }
 
-    /// When a stage of a message is at another rank of its host.
+    /// Arrival of a stage at a rank of the same host.
     fn copied(&mut self, slot: u32, now: Time) -> Time {
         let message = self.messages.at(slot);
         let bytes = self.stage_bytes(message);
@@ -324,7 +317,6 @@ impl Programs {
         end.saturating_add(self.messaging.local_latency)
     }
 
-    /// Sends a stage of a message on the service level of its job, by the queue of its two ranks.
     fn leave(&mut self, slot: u32, now: Time) {
         let responds = self.messages.at(slot).stage == Stage::GetReply;
         let queue = SendQueue {
@@ -334,8 +326,7 @@ impl Programs {
         self.launch_on(slot, (None, queue), now);
     }
 
-    /// Copies a stage of a message to a rank of the same host, or gives it to the adapter, on this service level or its job's, and
-    /// by this queue.
+    /// Copies a stage within the host, or gives it to the adapter with this service level (or the job's) and queue.
     fn launch_on(&mut self, slot: u32, (sl, queue): (Option<Sl>, SendQueue), now: Time) {
         let message = self.messages.at(slot);
         let bytes = self.stage_bytes(message);
@@ -382,7 +373,7 @@ impl Programs {
         }
     }
 
-    /// The first adapter that the stage of a message takes, and how many.
+    /// First adapter of a stage, and their number.
     fn rails_for(&mut self, slot: u32, bytes: u64) -> (u32, u32) {
         let message = self.messages.at(slot);
         let (from, to) = message.way();
@@ -409,7 +400,6 @@ impl Programs {
         }
     }
 
-    /// A message has come over the fabric, or a part of it.
     fn arrived(&mut self, slot: u32, now: Time) {
         let message = self.messages.at_mut(slot);
         message.parts -= 1;
@@ -433,7 +423,6 @@ impl Programs {
         self.check_job(job, now);
     }
 
-    /// A stage of a message has reached its end.
     fn advance_message(&mut self, slot: u32, now: Time) {
         let message = *self.messages.at(slot);
         if self.detail.is_some() && !message.stage.is_control() {
@@ -491,7 +480,6 @@ impl Programs {
         self.launch(slot, now);
     }
 
-    /// A message and its receive have found each other.
     fn matched(&mut self, posted: Posted, arrived: Arrived, now: Time) {
         let message = *self.messages.at(arrived.message);
         if arrived.bytes > posted.bytes && self.fault.is_none() {
@@ -508,7 +496,6 @@ impl Programs {
         }
     }
 
-    /// Gets ready for the data of an announced message.
     fn prepare(&mut self, slot: u32, now: Time) {
         let target = self.messages.at(slot).target;
         if self.messages.at(slot).is_read {
@@ -525,7 +512,6 @@ impl Programs {
         }
     }
 
-    /// Requests the data of an announced message.
     fn answer(&mut self, slot: u32, now: Time) {
         let stage = match self.messages.at(slot).is_read {
             true => Stage::GetRequest,
@@ -534,7 +520,6 @@ impl Programs {
         self.next_stage(slot, stage, now);
     }
 
-    /// A rank has read a message, and may read the next one.
     fn next_read(&mut self, rank: u32, now: Time) {
         let reads = &mut self.ranks[rank as usize].reads;
         reads.under_way -= 1;
@@ -543,7 +528,7 @@ impl Programs {
         }
     }
 
-    /// Starts to send a message; returns whether that is complete at once, as the message goes unasked.
+    /// Returns true for a message without handshake, which is complete at once.
     pub(crate) fn send(
         &mut self,
         rank: u32,
@@ -578,7 +563,7 @@ impl Programs {
         eager
     }
 
-    /// Takes one of the credits for messages that go unasked, if there is one.
+    /// Credits limit messages without handshake.
     fn take_credit(&mut self, rank: u32, target: u32) -> bool {
         let unmet = self.ranks[rank as usize].unmet.entry(target).or_insert(0);
         let may = *unmet < self.messaging.eager_credits;
@@ -596,7 +581,6 @@ impl Programs {
         }
     }
 
-    /// Starts to read (`read`) or write the memory of another rank of the job.
     pub(crate) fn access(
         &mut self,
         rank: u32,
@@ -627,7 +611,7 @@ impl Programs {
         self.launch(slot, now);
     }
 
-    /// Puts bytes into another rank's memory. A driver gives its service level and queue, and its message waits for no gap.
+    /// A driver sets service level and queue, and its messages wait for no gap.
     pub(crate) fn put(
         &mut self,
         (source, target): (u32, u32),
@@ -668,7 +652,7 @@ impl Programs {
         }
     }
 
-    /// An operation that a rank has started is complete; one that received, but for its overhead.
+    /// Completes an operation; for a receive, without its overhead.
     fn complete(&mut self, rank: u32, token: u32, received: Option<u64>, now: Time) {
         let to_pay = received.map(|bytes| self.overhead_of(bytes));
         match self.ranks[rank as usize].work {
@@ -678,7 +662,6 @@ impl Programs {
         }
     }
 
-    /// Returns the processor time for receiving a message.
     fn overhead_of(&self, bytes: u64) -> Span {
         let messaging = &self.messaging;
         messaging.overhead + messaging.bytes_overhead(bytes)
@@ -688,14 +671,12 @@ impl Programs {
         self.jobs[self.ranks[rank as usize].job as usize].first
     }
 
-    /// A rank has come to its end.
     pub(crate) fn rank_done(&mut self, rank: u32, now: Time) {
         self.ranks[rank as usize].done_at = Some(now);
         let job = self.ranks[rank as usize].job;
         self.jobs[job as usize].running -= 1;
     }
 
-    /// Looks whether a job is done, or can never be.
     fn check_job(&mut self, job: u32, now: Time) {
         let state = &mut self.jobs[job as usize];
         if state.pending > 0 || state.done_at.is_some() {

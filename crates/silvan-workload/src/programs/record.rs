@@ -1,5 +1,3 @@
-//! Measurements of programs.
-
 use silvan_core::{HostId, Span, Time};
 
 use crate::programs::rank::{RankTotals, Work};

@@ -1,5 +1,3 @@
-//! Operations of a rank that wait for each other: what a GOAL schedule says.
-
 use silvan_core::Span;
 
 /// Action of an operation of a schedule.
@@ -58,9 +56,7 @@ pub struct Dependency {
     pub start_only: bool,
 }
 
-/// Finds a cycle of nodes, each of which waits for the next, and the last for the first. An edge is a waiting node and
-/// the node that it waits for. Nodes without any order are left over (A. B. Kahn, CACM 5:11, 1962). From any such node,
-/// the nodes that it waits for lead into a cycle.
+/// A cycle among edges (waiting, awaited): nodes without order remain (A. B. Kahn, CACM 5:11, 1962).
 pub(crate) fn cycle(
     nodes: usize,
     edges: impl Iterator<Item = (u32, u32)> + Clone,
@@ -94,7 +90,7 @@ pub(crate) fn cycle(
         }
     }
     let start = waits.iter().position(|left| *left > 0)?;
-    // For each node left over, a node left over that it waits for.
+    // Among remaining nodes: one that each waits for.
     let mut next = vec![u32::MAX; nodes];
     for (later, earlier) in edges {
         if waits[later as usize] > 0 && waits[earlier as usize] > 0 {
@@ -119,17 +115,16 @@ pub(crate) fn cycle(
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     ops: Vec<ScheduleOp>,
-    /// Number of other operations that each operation waits for.
+    /// By operation: number of awaited operations.
     waits: Vec<u32>,
-    /// Operations that wait for the end of each operation, and for its start: first those of operation 0.
+    /// By operation: operations that wait for its end, and for its start.
     by_end: Followers,
     by_start: Followers,
-    /// Operations of other ranks that wait for an end: operation, rank, operation there, in order.
+    /// Operations of other ranks that wait for an end: operation, rank, operation there, sorted.
     remote: Vec<(u32, u32, u32)>,
     cpus: u32,
 }
 
-/// Lists by operation, joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Followers {
     first: Vec<u32>,
@@ -161,11 +156,7 @@ impl Followers {
 }
 
 impl Schedule {
-    /// Joins operations and dependencies, which name operations by their place.
-    ///
-    /// # Errors
-    ///
-    /// The places of operations each of which waits for the next, and the last for the first.
+    /// Joins operations and dependencies by place, or returns the places of a cycle.
     pub fn new(ops: Vec<ScheduleOp>, dependencies: &[Dependency]) -> Result<Self, Vec<u32>> {
         let mut waits = vec![0; ops.len()];
         for dependency in dependencies {
@@ -189,10 +180,8 @@ impl Schedule {
         }
     }
 
-    /// Lets operations wait for the ends of operations of other ranks.
-    ///
-    /// In each pair, the second operation waits for the first; both are a rank and an operation of it. The wait costs
-    /// no time and no message: it is a trigger outside the network. The caller must exclude cycles.
+    /// Lets the second (rank, operation) of each pair wait for the first, at no cost: a trigger outside the network. No
+    /// cycles.
     pub fn link(ranks: &mut [Self], pairs: impl IntoIterator<Item = ((u32, u32), (u32, u32))>) {
         for (earlier, later) in pairs {
             let entry = (earlier.1, later.0, later.1);
@@ -236,20 +225,12 @@ impl Schedule {
             .map(|(op, _)| op as u32)
     }
 
-    /// Operations that wait for the end of this one.
-    ///
-    /// # Panics
-    ///
-    /// When there is no operation of this number.
+    /// Operations that wait for the end of this one. Panics when there is no operation of this number.
     pub fn after_end(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
         self.by_end.later[self.by_end.range(op)].iter().copied()
     }
 
-    /// Operations that wait for the start of this one.
-    ///
-    /// # Panics
-    ///
-    /// When there is no operation of this number.
+    /// Operations that wait for the start of this one. Panics when there is no operation of this number.
     pub fn after_start(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
         self.by_start.later[self.by_start.range(op)].iter().copied()
     }

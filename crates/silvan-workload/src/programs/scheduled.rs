@@ -1,5 +1,3 @@
-//! Ranks whose operations wait for each other.
-
 use silvan_core::{Span, Time};
 
 use crate::programs::matching::Posted;
@@ -45,8 +43,7 @@ impl Programs {
         }
     }
 
-    /// Operations become ready one after the other, not one within the other: a chain of them may be
-    /// as long as a trace.
+    /// Iterative, because a chain may be as long as a trace.
     fn do_ready(&mut self, now: Time) {
         while let Some((rank, op)) = self.ready.pop_front() {
             self.ready(rank, op, now);
@@ -54,7 +51,6 @@ impl Programs {
         }
     }
 
-    /// An operation waits for no other any more.
     fn ready(&mut self, rank: u32, op: u32, now: Time) {
         let run = self.run_of(rank);
         let entry = run.schedule.ops()[op as usize];
@@ -134,8 +130,7 @@ impl Programs {
         }
     }
 
-    /// Every task ends by a timer, even one that takes no time: a schedule of many such ones would
-    /// otherwise nest as deep as it is long.
+    /// Every task ends by a timer, because recursion would be as deep as a schedule is long.
     fn next_task(&mut self, rank: u32, cpu: u32, now: Time) {
         let overhead = self.messaging.overhead;
         let run = self.run_of(rank);
@@ -148,7 +143,8 @@ impl Programs {
             Task::Receive(_, span) => span,
             Task::Leave(..) => unreachable!("a send goes on to this task by itself"),
             Task::Do(op) => match run.schedule.ops()[op as usize].action {
-                Action::Calc(span) | Action::Delay(span) => span,
+                Action::Calc(span) => self.ranks[rank as usize].computing(span),
+                Action::Delay(span) => span,
                 Action::Send { .. } | Action::Receive { .. } | Action::Put { .. } => overhead,
             },
         };
@@ -186,14 +182,14 @@ impl Programs {
             None => unreachable!("a processor ends the task that it has"),
         }
         self.do_ready(now);
-        // The ended operation may have given the processor a task already.
+        // The ended operation may have given the processor a task.
         if self.run_of(rank).cpus[cpu as usize].task.is_none() {
             self.next_task(rank, cpu, now);
         }
         self.account_waiting(rank, now);
     }
 
-    /// A message has been sent or received completely, a received one but for this overhead.
+    /// For a receive, except this overhead.
     pub(crate) fn schedule_complete(
         &mut self,
         rank: u32,

@@ -13,7 +13,6 @@ use super::trace::FormatKeys;
 use super::training::TrainingModel;
 use crate::traffic::{RankHosts, Selection};
 
-/// A copy through shared memory.
 const LOCAL_RATE: Rate = Rate::from_bits_per_sec(40_000_000_000).expect("not zero");
 
 /// Packets and processor cost of programs' messages.
@@ -131,8 +130,7 @@ pub struct MethodEntry {
 }
 
 impl Default for Messaging {
-    /// 12 KiB is MVAPICH's order of magnitude for the eager limit, 5 GB/s and 300 ns that of a copy
-    /// through shared memory.
+    /// 12 KiB is the order of magnitude of MVAPICH's eager limit; 5 GB/s and 300 ns are a copy through shared memory.
     fn default() -> Self {
         Self {
             eager_limit: Bytes::from_bytes(12 << 10),
@@ -147,7 +145,7 @@ impl Default for Messaging {
             gap: Span::ZERO,
             memory_rate: None,
             rendezvous: Rendezvous::Write,
-            // The limit of a queue pair of ConnectX adapters (max_qp_rd_atom), here that of a rank.
+            // The limit of a ConnectX queue pair (max_qp_rd_atom), here of a rank.
             reads_in_flight: 16,
             rendezvous_delay: Span::ZERO,
             striping: Striping::Split,
@@ -266,6 +264,9 @@ pub struct ProgramEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub start: Option<Span>,
+    /// Ranks that start later or compute longer than the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub straggler: Vec<StragglerEntry>,
     /// True if the run may end before the program.
     #[serde(default)]
     pub background: bool,
@@ -273,6 +274,26 @@ pub struct ProgramEntry {
     #[serde(default)]
     #[schemars(with = "schema::SlNumber")]
     pub sl: Sl,
+}
+
+/// Ranks of a program that are slower than the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct StragglerEntry {
+    /// Numbers of the ranks. A rank is in one entry at most.
+    pub ranks: Vec<u32>,
+    /// Time from the start of the program to the start of these ranks.
+    #[serde(default)]
+    #[schemars(with = "schema::SpanText")]
+    pub delay: Span,
+    /// Factor of the length of their computations, 0.01 to 100.
+    #[serde(default = "unchanged")]
+    #[schemars(range(min = 0.01, max = 100.0))]
+    pub compute_factor: f64,
+}
+
+fn unchanged() -> f64 {
+    1.0
 }
 
 /// The benchmark GPCNeT (Chunduri et al., SC 2019). The example `gpcnet` runs all its parts.
@@ -330,7 +351,7 @@ pub struct GpcnetSection {
 }
 
 impl Default for GpcnetSection {
-    /// Sizes and shares of `network_load_test`, with fewer iterations, and the all-to-all of `network_test`.
+    /// As `network_load_test`, with fewer iterations, and the all-to-all of `network_test`.
     fn default() -> Self {
         Self {
             hosts: Selection::All,
@@ -414,7 +435,7 @@ pub struct HpccSection {
 }
 
 impl Default for HpccSection {
-    /// Sizes and rings of `bench_lat_bw`; a problem of 32 MB for the others, without computing; no HPL.
+    /// As `bench_lat_bw`; 32 MB for the others, without computing; no HPL.
     fn default() -> Self {
         Self {
             hosts: Selection::All,
@@ -431,7 +452,7 @@ impl Default for HpccSection {
             fft_length: 1 << 20,
             fft_compute: Span::ZERO,
             hpl_rows: 0,
-            // That of the input file that comes with HPCC.
+            // As in HPCC's input file.
             hpl_block: 80,
             hpl_compute: Span::ZERO,
             sl: Sl::ZERO,

@@ -1,5 +1,3 @@
-//! Messages in the queues of hosts.
-
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -9,10 +7,8 @@ use silvan_core::{Bytes, HostId, Sl, Time};
 use crate::programs::external::SendQueue;
 use crate::programs::flows::Sent;
 
-/// No message, where one could be.
 const NONE: u32 = u32::MAX;
 
-/// Numbers of a turn in the progress of hosts.
 const TURN: usize = 3;
 
 /// Payload of packets.
@@ -23,8 +19,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Up to `mtu`. InfiniBand has packets without any (IBA, volume 1, chapter 9); without a header they are nothing on the
-    /// wire, so that they carry a byte then.
+    /// Without a header, empty packets (IBA, volume 1, chapter 9) carry a byte.
     pub fn new(mtu: Bytes, header: Bytes) -> Self {
         Self {
             least: u64::from(header.is_zero()),
@@ -33,74 +28,62 @@ impl Payload {
     }
 }
 
-/// Queue in which a message waits for the messages before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueuePair {
-    /// The sending rank.
     pub from: u32,
-    /// The receiving rank.
     pub to: u32,
     /// Number and direction: a responder does not wait for its requester.
     pub queue: SendQueue,
 }
 
-/// A message that a rank sends on its way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch {
     pub at: Time,
     pub message: u32,
     pub queue_pair: QueuePair,
     pub bytes: u64,
-    /// Number of its flow over all hosts.
+    /// Over all hosts.
     pub flow: u32,
     pub to: HostId,
     pub sl: Sl,
     pub class: u16,
 }
 
-/// A message that waits, and the next one of its queue pair.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     message: u32,
-    /// Payload that no packet carries yet.
+    /// Payload without a packet.
     left: u64,
     next: u32,
 }
 
-/// Messages from one rank to another, one after the other: a queue pair.
+/// A queue pair: messages between two ranks, in order.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     head: u32,
     tail: u32,
-    /// Place of its flow among those of the host.
+    /// Index among the host's flows.
     flow: u32,
-    /// Earliest instant at which congestion control lets it send, as it last said.
+    /// Congestion control's last answer.
     release: Time,
     class: u16,
-    /// Bytes to send of all its messages.
     left: u64,
 }
 
-/// Packets to one host on one service level.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
-    /// Number of the flow over all hosts.
     number: u32,
     to: HostId,
     sl: Sl,
     sent: u64,
 }
 
-/// The queue pairs of one host that have something to send, by rank and rank.
 #[derive(Clone, Debug, Default)]
 struct HostQueue {
     pairs: BTreeMap<QueuePair, Pair>,
-    /// The pair that sent last.
     last: QueuePair,
-    /// The pairs whose packets wait for credits.
     chosen: Chosen<QueuePair>,
     flows: Vec<Flow>,
-    /// Places in `flows`, by number.
     by_number: Vec<(u32, u32)>,
 }
 
@@ -127,14 +110,12 @@ impl HostQueue {
     }
 }
 
-/// The queues of all hosts, or of those of a part of the fabric: no host needs those of another.
 #[derive(Clone, Debug)]
 pub(crate) struct Senders {
     hosts: Vec<HostQueue>,
     waiting: Vec<Waiting>,
     free: Vec<u32>,
     payload: Payload,
-    /// Number of messages that have started, plus those sent completely.
     changes: u64,
 }
 
@@ -149,7 +130,6 @@ impl Senders {
         }
     }
 
-    /// Queues a message of a host behind the others of its two ranks.
     pub fn push(&mut self, host: HostId, launch: &Launch) {
         self.changes += 1;
         let left = launch.bytes.max(self.payload.least);
@@ -186,8 +166,7 @@ impl Senders {
         queue.pairs.insert(launch.queue_pair, pair);
     }
 
-    /// The next packet of a host. Queue pairs take turns, packet by packet; one that congestion control
-    /// holds back steps aside. Calls `complete` if it is the last packet of a message.
+    /// Calls `complete` for the last packet of a message.
     pub fn poll<G: Gate>(
         &mut self,
         host: HostId,
@@ -222,7 +201,7 @@ impl Senders {
             let bytes = waiting[pair.head as usize].left.min(*most) as u32;
             gate.lane_open(flow.sl, bytes).then_some(bytes)
         };
-        // Most hosts have one pair at a time, which is found without a search.
+        // Most hosts have one pair at a time.
         let chosen = if pairs.len() == 1 {
             waiting_pairs.clear();
             let only = pairs.iter_mut().next();
@@ -233,7 +212,7 @@ impl Senders {
                 Some((*key, bytes?))
             })
         } else {
-            // First those that wait for credits, then those after the one that sent last, then those up to it.
+            // First pairs that wait for credits, then pairs after the last sender, then the rest.
             let before = *waiting_pairs;
             let found = before.iter().find_map(|(lane, key)| {
                 let bytes = pairs.get_mut(&key).and_then(|pair| payload(pair, gate));
@@ -265,7 +244,7 @@ impl Senders {
             };
         };
         *last = key;
-        // The key comes from this very map.
+        // The key comes from this map.
         let pair = pairs.get_mut(&key).expect("a pair just found");
         let flow = &mut flows[pair.flow as usize];
         let message = &mut waiting[pair.head as usize];
@@ -297,19 +276,19 @@ impl Senders {
         Poll::Send(offer)
     }
 
-    /// Congestion control may let flows of the host send earlier than it said.
+    /// Congestion control may allow earlier sends.
     pub fn invalidate_releases(&mut self, host: HostId) {
         for pair in self.hosts[host.index()].pairs.values_mut() {
             pair.release = Time::ZERO;
         }
     }
 
-    /// Number of messages that have started, plus those sent completely.
+    /// Number of started messages, plus completely sent ones.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// The host with the most payload to send of the first message of a pair.
+    /// With the most payload left in a pair's first message.
     pub fn busiest_host(&self) -> Option<HostId> {
         let hosts = self.hosts.iter().enumerate();
         let longest = hosts.filter_map(|(host, queue)| {
@@ -321,7 +300,6 @@ impl Senders {
         Some(HostId::new(longest.1))
     }
 
-    /// Progress of the messages under way, by host and pair.
     pub fn progress(&self) -> Progress {
         let mut progress = Progress::default();
         for (host, queue) in self.hosts.iter().enumerate() {
@@ -345,7 +323,7 @@ impl Senders {
         progress
     }
 
-    /// Most repetitions of a period before some message asks for credits for its last packet, which may be shorter.
+    /// Most repetitions of a period before a message's last packet, which may be shorter.
     pub fn most_periods(&self, period: &Progress) -> u64 {
         let mut sent = period.payload.iter();
         let mut most = u64::MAX;
@@ -359,7 +337,7 @@ impl Senders {
         most
     }
 
-    /// Counts what is sent in so many periods: packets of the largest size, as none is the last of its message.
+    /// Counts `periods` periods; all packets have the largest size.
     pub fn skip_periods(&mut self, period: &Progress, periods: u64) {
         let mut sent = period.payload.iter();
         for turn in period.turns.chunks(TURN) {

@@ -1,5 +1,3 @@
-//! Ranks that do one operation after the other.
-
 use silvan_core::{Span, Time};
 
 use crate::programs::matching::Posted;
@@ -16,7 +14,6 @@ impl Programs {
         }
     }
 
-    /// Does operations until one takes time.
     pub(crate) fn go_on(&mut self, rank: u32, now: Time) {
         self.sequence(rank).state = State::Ready;
         if self.detail.is_some() {
@@ -34,6 +31,7 @@ impl Programs {
             }
             let takes_time = match op {
                 Op::Compute(span) => {
+                    let span = self.ranks[rank as usize].computing(span);
                     self.ranks[rank as usize].start_computing(now, span);
                     self.sequence(rank).advance();
                     self.be_busy(rank, now, span, TimerKind::GoOn)
@@ -87,7 +85,6 @@ impl Programs {
         }
     }
 
-    /// Records the step that has ended, if the rank goes on after a wait.
     fn end_step(&mut self, rank: u32, now: Time) {
         let ended = self.sequence(rank).at.go_on(rank, now);
         if let (Some(step), Some(detail)) = (ended, &mut self.detail) {
@@ -108,7 +105,6 @@ impl Programs {
         }
     }
 
-    /// Lets a rank be busy for a time; returns whether there is any.
     fn be_busy(&mut self, rank: u32, now: Time, span: Span, then: TimerKind) -> bool {
         if span.is_zero() {
             return false;
@@ -118,7 +114,6 @@ impl Programs {
         true
     }
 
-    /// The overhead of the send, put or get at hand is paid.
     pub(crate) fn start_paid(&mut self, rank: u32, now: Time) {
         let next = self.sequence(rank).peek(now);
         if !next.is_some_and(|op| self.start(rank, op, now)) {
@@ -126,7 +121,7 @@ impl Programs {
         }
     }
 
-    /// Starts what its overhead has been paid for; returns whether its bytes keep the rank busy.
+    /// Returns true if its bytes keep the rank busy.
     fn start(&mut self, rank: u32, op: Op, now: Time) -> bool {
         let sequence = self.sequence(rank);
         sequence.advance();
@@ -149,7 +144,6 @@ impl Programs {
         }
     }
 
-    /// Starts to wait; returns whether that takes time.
     fn wait(&mut self, rank: u32, now: Time) -> bool {
         let sequence = self.sequence(rank);
         sequence.advance();
@@ -163,7 +157,7 @@ impl Programs {
         true
     }
 
-    /// Something that a rank has started is complete; if it was a receive, but for this overhead.
+    /// Completes an operation; for a receive, except this overhead.
     pub(crate) fn sequence_complete(&mut self, rank: u32, received: Option<Span>, now: Time) {
         let sequence = self.sequence(rank);
         sequence.outstanding -= 1;

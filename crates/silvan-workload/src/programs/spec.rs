@@ -1,8 +1,6 @@
-//! Specification of the programs before a run.
-
 use std::sync::Arc;
 
-use silvan_core::{HostId, Sl, Time};
+use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::programs::op::Steps;
 use crate::programs::schedule::Schedule;
@@ -42,6 +40,19 @@ pub struct JobSpec {
     pub ranks: Vec<(HostId, Script)>,
     /// Adapters of every rank, if each has several. The first one is its host.
     pub rails: Vec<Box<[HostId]>>,
+    /// Ranks that are slower than their program, each at most once.
+    pub stragglers: Vec<Straggler>,
     /// Names of what is measured.
     pub labels: Vec<String>,
+}
+
+/// A rank that starts later, or computes longer, than its program says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Straggler {
+    /// Number of the rank in its job.
+    pub rank: u32,
+    /// Time from the job's start to the rank's.
+    pub delay: Span,
+    /// Factor of the length of each computation.
+    pub compute_factor: f64,
 }

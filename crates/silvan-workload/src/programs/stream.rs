@@ -1,8 +1,3 @@
-//! Ranks that run the steps of a list in turn.
-//!
-//! Steps are made when a rank reaches them, because the list may be longer than a schedule in
-//! memory.
-
 use std::sync::Arc;
 
 use silvan_core::{Span, Time};
@@ -50,9 +45,7 @@ pub struct Stream {
 pub struct StreamRank {
     stream: Arc<Stream>,
     rank: u32,
-    /// Number of the step at hand.
     at: usize,
-    /// Next part of the step.
     part: u64,
 }
 

@@ -1,7 +1,6 @@
-//! A step of training a transformer, from the numbers of the model: what Megatron-LM computes and communicates.
+//! A step of training a transformer as in Megatron-LM, by the numbers of the model; volumes are AICB's.
 //!
-//! Ranks are in Megatron's order: tensor parallel ranks side by side, then expert and data parallel ones, then the stages of the
-//! pipeline. Volumes are those of AICB for the same numbers.
+//! Ranks are in Megatron's order: tensor parallel, then expert and data parallel, then pipeline stages.
 
 use std::sync::Arc;
 
@@ -14,13 +13,13 @@ use crate::programs::schedule::Schedule;
 use crate::programs::trace::aicb::{CollectiveStep, Groups, Section, Step, Waiter, build};
 use crate::programs::trace::{LONGEST, MOST_BYTES, MOST_OPS, TraceSettings};
 
-/// Bytes of an activation or a weight on the wire.
+/// Bytes of an activation or weight.
 const HALF: u64 = 2;
-/// Bytes of a gradient on the wire, and of a value of the loss.
+/// Bytes of a gradient, or a loss value.
 const SINGLE: u64 = 4;
-/// The part of a vocabulary of a rank is a multiple of this.
+/// A rank's part of the vocabulary is a multiple of this.
 const VOCABULARY_UNIT: u64 = 128;
-/// Largest number of anything that a model has.
+/// Maximum of any number of a model.
 const MOST: u64 = 1 << 24;
 
 /// A transformer and how its training is distributed.
@@ -93,15 +92,13 @@ pub struct ModelError {
     pub hint: String,
 }
 
-/// A model whose numbers fit, on some ranks.
 struct Training<'a> {
     model: &'a TrainingModel,
     data: u32,
-    /// Arithmetic operations per second; `None` computes nothing.
+    /// In operations per second; `None` computes nothing.
     speed: Option<f64>,
 }
 
-/// The operations of a stage.
 #[derive(Default)]
 struct Writer {
     steps: Vec<(u32, Step)>,
@@ -138,17 +135,13 @@ impl Writer {
 }
 
 impl TrainingModel {
-    /// The schedules of all ranks for a step, each of which waits for operation 0.
-    ///
-    /// # Errors
-    ///
-    /// The first number that does not fit, or a step that is too long.
+    /// All ranks' schedules for a step, which wait for operation 0; an unfit number or too long a step is an error.
     pub fn schedules(&self, settings: &TraceSettings) -> Result<Vec<Arc<Schedule>>, ModelError> {
         let training = self.on(settings)?;
         let sections: Vec<Section> = (0..self.pipeline)
             .map(|stage| training.stage(stage))
             .collect();
-        // The sections fit together, so only their length can be wrong.
+        // The sections fit together, so only the length can be wrong.
         build(&sections, settings).map_err(|_| self.too_long())
     }
 
@@ -285,7 +278,6 @@ impl Training<'_> {
         Groups { size, stride }
     }
 
-    /// The data parallel ranks that have the same experts.
     fn expert_data(&self) -> Groups {
         Groups {
             size: self.data / self.model.expert,
@@ -297,23 +289,20 @@ impl Training<'_> {
         self.model.experts > 1
     }
 
-    /// Tokens of a micro-batch.
     fn tokens(&self) -> u64 {
         u64::from(self.model.sequence) * u64::from(self.model.micro_batch)
     }
 
-    /// Activations between two layers [bytes].
     fn activations(&self) -> u64 {
         HALF * self.tokens() * u64::from(self.model.hidden)
     }
 
-    /// Words of the vocabulary with those that fill it up.
     fn vocabulary(&self) -> u64 {
         let unit = VOCABULARY_UNIT * u64::from(self.model.tensor);
         u64::from(self.model.vocabulary).next_multiple_of(unit)
     }
 
-    /// Weights of a layer that all data parallel ranks have, on a rank. Norms are divided too, as AICB counts them.
+    /// Per layer and rank, of all data parallel ranks. Norms are divided, too, as in AICB.
     fn shared_weights(&self) -> u64 {
         let model = self.model;
         let (hidden, tensor) = (u64::from(model.hidden), u64::from(model.tensor));
@@ -326,7 +315,7 @@ impl Training<'_> {
             }
     }
 
-    /// Weights of a layer's inner part on a rank: of its experts, if there are any.
+    /// Per layer and rank: inner part or experts.
     fn expert_weights(&self) -> u64 {
         let model = self.model;
         let inner =
@@ -334,7 +323,7 @@ impl Training<'_> {
         inner * u64::from(model.experts / model.expert)
     }
 
-    /// Weights of the embedding on a rank of the first stage, and of the last norm on one of the last stage.
+    /// Embedding on the first stage's ranks, last norm on the last stage's.
     fn end_weights(&self, stage: u32) -> u64 {
         let (hidden, tensor) = (u64::from(self.model.hidden), u64::from(self.model.tensor));
         let embedding = self.vocabulary() * hidden / tensor;
@@ -342,7 +331,6 @@ impl Training<'_> {
         u64::from(stage == 0) * embedding + u64::from(is_last) * hidden
     }
 
-    /// Bytes of the largest operation.
     fn largest(&self) -> u128 {
         let model = self.model;
         let hidden = u128::from(model.hidden);
@@ -354,8 +342,7 @@ impl Training<'_> {
             .max(activations * u128::from(model.top_k))
     }
 
-    /// Returns the least number of operations of all ranks for the layers. Layers without operations take time to
-    /// write, too.
+    /// Lower bound of operations of all ranks. Layers without operations take time to write, too.
     fn least_operations(&self) -> u128 {
         let steps = |layers: u32| {
             let model = &TrainingModel {
@@ -373,13 +360,13 @@ impl Training<'_> {
         }
     }
 
-    /// The longest computation [ps].
+    /// In ps.
     fn longest(&self) -> f64 {
         let (attention, inner, words) = self.operations();
         2.0 * attention.max(inner).max(words) * self.speed.map_or(0.0, |speed| 1e12 / speed)
     }
 
-    /// Arithmetic operations forwards: of a layer's attention, of its inner part, and of the words at the end.
+    /// Forward operations: attention, inner part, and final words.
     fn operations(&self) -> (f64, f64, f64) {
         let model = self.model;
         let (tokens, hidden) = (self.tokens() as f64, f64::from(model.hidden));
@@ -396,7 +383,6 @@ impl Training<'_> {
         Span::from_ps(ps.round() as u64)
     }
 
-    /// Returns the work of a stage's ranks.
     fn stage(&self, stage: u32) -> Section {
         let model = self.model;
         let ranks = model.tensor * self.data;
@@ -481,7 +467,6 @@ impl Training<'_> {
         }
     }
 
-    /// Weights of a layer on a rank: those of all data parallel ranks, and those of experts.
     fn layer_weights(&self) -> (u64, u64) {
         let own = if self.has_experts() {
             self.expert_weights()
@@ -502,7 +487,6 @@ impl Training<'_> {
         }
     }
 
-    /// Tokens go to their experts, or back.
     fn exchange_tokens(&self, writer: &mut Writer) {
         let model = self.model;
         if self.has_experts() {
@@ -532,7 +516,7 @@ impl Training<'_> {
                 }
             }
         }
-        // Gradients of norms, which only sequence parallel ranks have to add up, and whether one is not a number.
+        // Gradients of norms (sequence parallel ranks), and the check for NaN.
         writer.collective(Operation::Allreduce, 0, self.tensor());
         writer.collective(Operation::Allreduce, SINGLE, self.tensor());
     }

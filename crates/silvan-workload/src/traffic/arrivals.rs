@@ -1,5 +1,3 @@
-//! Messages that open-loop sources make in a time, independent of their delivery.
-
 use silvan_core::{Bytes, Time};
 
 use crate::traffic::hosts::{Source, Traffic};
@@ -15,7 +13,6 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Messages of a process with `message` bytes each; all of them together have at most `most` bytes.
     pub(crate) fn of_pace(pace: &Pace, (from, to): (Time, Time), message: u64, most: u64) -> Self {
         let (mut pace, mut left) = (pace.clone(), most);
         let mut arrivals = Self::default();
@@ -40,11 +37,7 @@ impl Arrivals {
 }
 
 impl Traffic {
-    /// Returns the arrivals at the sources of each class from `from` on and before `to`, for traffic whose run has not
-    /// begun.
-    ///
-    /// They depend only on the description of the traffic and the seed. `None` means a class with sources that make
-    /// messages when they can send them: saturating or in a closed loop.
+    /// Arrivals of each class in `from..to`, by description and seed; `None` for saturating or closed-loop sources.
     pub fn arrivals(&self, from: Time, to: Time) -> Vec<Option<Arrivals>> {
         let mut all = vec![Some(Arrivals::default()); self.classes.len()];
         for source in &self.sources {
@@ -63,8 +56,7 @@ impl Traffic {
         all
     }
 
-    /// The payload that the sources of each class offer from `from` on and before `to` [bytes]: their mean rates, by
-    /// definition of the traffic.
+    /// Payload that each class offers in `from..to` by mean rates [bytes].
     pub fn offered_bytes(&self, from: Time, to: Time) -> Vec<f64> {
         let mut all = vec![0.0; self.classes.len()];
         for (source, bits) in self.sources.iter().zip(self.offered.bits(from, to)) {

@@ -1,5 +1,3 @@
-//! Construction of every host's sources from the description of the traffic.
-
 use silvan_cc::workload::Chosen;
 use silvan_core::{Bytes, HostId, Time};
 
@@ -18,26 +16,22 @@ use crate::traffic::scatter::Common;
 use crate::traffic::send_queue::SendQueue;
 use crate::traffic::spec::{Environment, SendQueue as SendOrder};
 
-/// Traffic under construction.
 pub(crate) struct Builder<'a> {
     pub(crate) spec: &'a TrafficSection,
     pub(crate) environment: &'a Environment,
-    /// Largest payload of a packet in bytes.
+    /// In bytes.
     pub(crate) mtu: u32,
     sources: Vec<Vec<(Source, Contribution)>>,
     commons: Vec<Common>,
     classes: Vec<String>,
-    /// Hosts that some source sends to, by host.
     pub(crate) receives: Vec<bool>,
     targets: Vec<HostId>,
     finite: Vec<FiniteFlow>,
     pub(crate) roles: Vec<Role>,
-    /// Hosts that send to hotspots.
     pub(crate) followers: Vec<HostId>,
     pub(crate) hotspots: HotspotTable,
 }
 
-/// Builds the traffic of `spec`.
 pub(crate) fn build(
     spec: &TrafficSection,
     environment: &Environment,
@@ -78,7 +72,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the statistics class of an entry, named after it unless it has a name, and returns its number.
     pub(crate) fn class(
         &mut self,
         check: &Checker,
@@ -88,7 +81,6 @@ impl<'a> Builder<'a> {
         self.class_named(check, name)
     }
 
-    /// Adds a statistics class and returns its number.
     pub(crate) fn class_named(
         &mut self,
         check: &Checker,
@@ -106,13 +98,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds what the sources of one entry have in common and gives its index.
     pub(crate) fn common(&mut self, common: Common) -> u32 {
         self.commons.push(common);
         self.commons.len() as u32 - 1
     }
 
-    /// Returns the start of a saturating source of `host`.
     pub(crate) fn start(&self, host: HostId, message: u32, start: Time) -> Time {
         let environment = self.environment;
         let injection = environment.injection[host.index()];
@@ -133,7 +123,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Notes which hosts a source of `host` sends to.
     pub(crate) fn add_receivers(&mut self, targets: &Targets, host: HostId) {
         match targets {
             Targets::One(to) => self.receives[to.index()] = true,
@@ -145,7 +134,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds a source with one destination, which offers `rate` bit/s.
+    /// `rate` is in bit/s.
     pub(crate) fn add_fixed(&mut self, host: HostId, fixed: Fixed, rate: f64) {
         let contribution = Contribution {
             rate,
@@ -163,7 +152,6 @@ impl<'a> Builder<'a> {
         self.add(host, Source::Fixed(fixed), contribution);
     }
 
-    /// Notes a host that many others are meant to send to.
     pub(crate) fn add_target(&mut self, host: HostId) {
         if !self.targets.contains(&host) {
             self.targets.push(host);

@@ -1,5 +1,3 @@
-//! Checks and conversions that several entries share. Each names the key at fault.
-
 use silvan_core::document::Limit;
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
@@ -11,24 +9,22 @@ use crate::traffic::rng::{Purpose, Stream, distinct, stream};
 use crate::traffic::spec::{Environment, Window};
 use crate::traffic::values::{HostRef, Load, Selection};
 
-/// An entry under construction, which errors name.
 #[derive(Clone, Copy)]
 pub(crate) struct Checker<'a> {
     pub(crate) entry: Entry,
     pub(crate) environment: &'a Environment,
-    /// The settings of all entries.
     pub(crate) general: &'a TrafficSection,
 }
 
 pub(crate) struct ResolvedLoad {
-    /// Offered payload rate [bit/s].
+    /// In bit/s of payload.
     pub(crate) rate: f64,
-    /// Mean gap between messages [2^-32 ps]; `None`: there always is a message.
+    /// Mean gap [2^-32 ps]; `None` if a message is always ready.
     pub(crate) gap: Option<u128>,
 }
 
 impl ResolvedLoad {
-    /// The arrivals of one of many hosts of an entry; `None` if it saturates.
+    /// `None` if it saturates.
     pub(crate) fn pace(&self, spacing: Spacing, start: Time, gaps: Stream) -> Option<Pace> {
         self.gap.map(|gap| Pace::spaced(spacing, start, gap, gaps))
     }
@@ -44,12 +40,10 @@ impl Checker<'_> {
         })
     }
 
-    /// The place of the entry among those of its kind.
     pub(crate) fn index(&self) -> usize {
         self.entry.index.unwrap_or_default()
     }
 
-    /// The random numbers that one host has for a purpose.
     pub(crate) fn stream(&self, purpose: Purpose, host: HostId) -> Stream {
         stream(self.environment.seed, purpose, host.index() as u64)
     }
@@ -85,7 +79,6 @@ impl Checker<'_> {
         hosts.collect()
     }
 
-    /// The hosts of a list, each named once.
     pub(crate) fn distinct_hosts(
         &self,
         key: &'static str,
@@ -101,7 +94,7 @@ impl Checker<'_> {
         Ok(hosts)
     }
 
-    /// The selected senders in order of their ids; never `receiver`, which may not be in a list.
+    /// In order of ids, without `receiver`, which must not be listed.
     pub(crate) fn senders(
         &self,
         selection: &Selection,
@@ -111,7 +104,6 @@ impl Checker<'_> {
         self.choice("from", selection, receiver, purpose)
     }
 
-    /// Chooses hosts for another key.
     pub(crate) fn choice(
         &self,
         key: &'static str,
@@ -150,7 +142,7 @@ impl Checker<'_> {
         Ok(senders)
     }
 
-    /// Payload bytes of a message: the entry's own size, else that for all, else two packets.
+    /// The entry's own size, else the common one, else two packets.
     pub(crate) fn message(&self, own: Option<Bytes>) -> Result<u32, TrafficError> {
         let general = self.general.message;
         let size = own
@@ -159,7 +151,7 @@ impl Checker<'_> {
         self.size("message", size)
     }
 
-    /// Bytes to send in all; `None` without end.
+    /// `None` without end.
     pub(crate) fn bytes(&self, bytes: Limit<Bytes>) -> Result<Option<u64>, TrafficError> {
         match bytes {
             Limit::At(Bytes::ZERO) => self.fail("bytes", Reason::ZeroBytes),
@@ -177,7 +169,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the time in which the entry makes messages.
     pub(crate) fn window(&self, start: Span, end: Limit<Span>) -> Result<Window, TrafficError> {
         let start = Time::ZERO + start;
         match end.value().map(|end| Time::ZERO + end) {
@@ -186,7 +177,6 @@ impl Checker<'_> {
         }
     }
 
-    /// A percentage as a fraction.
     pub(crate) fn percentage(&self, key: &'static str, value: f64) -> Result<f64, TrafficError> {
         if (0.0..=100.0).contains(&value) {
             Ok(value / 100.0)
@@ -195,7 +185,6 @@ impl Checker<'_> {
         }
     }
 
-    /// The ON-OFF process of one source that starts at `start`.
     pub(crate) fn on_off(
         &self,
         means: Option<OnOffMeans>,
@@ -224,8 +213,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the rate [bit/s] of `load` for `host` and flows of `mean` bytes, and the mean gap
-    /// between starts [2^-32 ps].
+    /// Rate [bit/s] for flows of `mean` bytes, and mean gap [2^-32 ps].
     pub(crate) fn flow_load(
         &self,
         load: Load,
@@ -240,7 +228,6 @@ impl Checker<'_> {
         Ok((rate, gap as u128))
     }
 
-    /// Returns the rate of `load` for `host` and messages of `message` bytes.
     pub(crate) fn load(
         &self,
         load: Load,
@@ -283,8 +270,7 @@ impl Checker<'_> {
     }
 }
 
-/// The time that the packets of one message take at `rate`, each rounded up as the engine's
-/// injection pace is.
+/// Each packet is rounded up as the engine's injection pace is.
 pub(crate) fn message_time(message: u32, mtu: u32, rate: Rate) -> Span {
     let packet = |bytes: u32| rate.span_for(Bytes::from_bytes(u64::from(bytes)));
     packet(mtu) * u64::from(message / mtu) + packet(message % mtu)

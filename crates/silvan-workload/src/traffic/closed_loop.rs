@@ -1,41 +1,31 @@
-//! Sources that send a message to each host of a list in turn, each when the one before has arrived.
-
 use silvan_cc::workload::{Gate, Offer};
 use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::traffic::spec::Window;
 
-/// Messages of a [`ClosedLoop`], and their times.
 #[derive(Clone, Debug)]
 pub(crate) struct ClosedLoopPlan {
-    /// The receivers, in the order of their messages; at least one.
+    /// In the order of messages; not empty.
     pub(crate) to: Vec<HostId>,
-    /// Number of rounds through the list; the maximum means without end.
+    /// Rounds through the list; the maximum means without end.
     pub(crate) iterations: u64,
     pub(crate) sl: Sl,
     pub(crate) class: u16,
-    /// Payload bytes of a message.
     pub(crate) message: u32,
-    /// Largest payload of a packet in bytes.
     pub(crate) mtu: u32,
-    /// Time from the delivery of a message to the start of the next one.
     pub(crate) pause: Span,
     pub(crate) window: Window,
 }
 
-/// A source of a host with at most one message on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct ClosedLoop {
     plan: ClosedLoopPlan,
-    /// Place of the present or next receiver in the list.
     place: usize,
-    /// Bytes of the present message still to send.
     left: u32,
-    /// Bytes of the present message not yet delivered; 0: there is none.
+    /// Undelivered bytes; 0 without a message.
     awaited: u32,
-    /// Earliest start of the next message, if there is none.
     next_start: Time,
-    /// Earliest instant at which congestion control lets the flow send, as it last answered.
+    /// Congestion control's last answer.
     release: Time,
     progress: SequenceProgress,
 }
@@ -85,8 +75,7 @@ impl ClosedLoop {
         }
     }
 
-    /// Returns `Ok` if [`emit`](Self::emit) has a packet to start now, else the earliest instant at
-    /// which it may have a packet.
+    /// `Ok` if [`emit`](Self::emit) has a packet now, else the earliest instant of one.
     pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
         if self.left == 0 {
             self.next_message_at(now)?;
@@ -105,7 +94,6 @@ impl ClosedLoop {
         }
     }
 
-    /// The next packet. Only after [`ready`](Self::ready) returned `Ok`.
     pub(crate) fn emit(&mut self) -> Offer {
         let left = self.next_left();
         if self.left == 0 {
@@ -123,9 +111,9 @@ impl ClosedLoop {
         }
     }
 
-    /// Takes note of a delivered packet. Returns whether its message is now complete.
+    /// Returns true if its message is now complete.
     pub(crate) fn deliver(&mut self, bytes: u32, now: Time) -> bool {
-        // Packets may overtake each other where switches choose among ports, so bytes count.
+        // Packets may overtake each other, so bytes count.
         self.awaited -= bytes;
         if self.awaited > 0 {
             return false;
@@ -146,7 +134,6 @@ impl ClosedLoop {
         true
     }
 
-    /// Returns true if a host is among the receivers.
     pub(crate) fn sends_to(&self, host: HostId) -> bool {
         self.plan.to.contains(&host)
     }
@@ -155,12 +142,10 @@ impl ClosedLoop {
         self.plan.class
     }
 
-    /// Congestion control may let the flow send earlier than it answered.
     pub(crate) fn invalidate_releases(&mut self) {
         self.release = Time::ZERO;
     }
 
-    /// The state of the sequence, whose sender is `source`.
     pub(crate) fn state(&self, source: HostId) -> SequenceState {
         SequenceState {
             class: self.plan.class,
@@ -175,7 +160,6 @@ impl ClosedLoop {
         self.plan.to[self.place]
     }
 
-    /// Bytes to send of the present message, or of the next one if there is none.
     fn next_left(&self) -> u32 {
         if self.left > 0 {
             self.left
@@ -184,8 +168,7 @@ impl ClosedLoop {
         }
     }
 
-    /// Returns `Ok` if a message may start now, else the earliest start if no delivery comes
-    /// before.
+    /// `Ok`, or the earliest start without a delivery.
     fn next_message_at(&self, now: Time) -> Result<(), Time> {
         let end = self.plan.window.end.unwrap_or(Time::MAX);
         if self.awaited > 0 || self.progress.end.is_some() || now >= end {

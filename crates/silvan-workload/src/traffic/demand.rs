@@ -1,5 +1,3 @@
-//! Demand of hosts as receivers, for an estimate of a run before it starts.
-
 use silvan_core::{HostId, Rate, Time};
 
 use crate::demand::Demand;
@@ -11,10 +9,7 @@ use crate::traffic::offered::Contribution;
 use crate::traffic::scatter::{Common, Scatter};
 
 impl Traffic {
-    /// Returns the bytes that the unobstructed sources would send to each host before `end`.
-    ///
-    /// Traffic to random hosts is spread evenly, and a closed loop counts with the injection rate
-    /// of its host.
+    /// Bytes that unobstructed sources send to each host before `end`; random traffic is spread evenly.
     pub fn demands(&self, end: Time, injection: &[Rate]) -> Vec<Demand> {
         let mut spread = Demand::default();
         let mut demands = vec![Demand::default(); self.hosts.len()];
@@ -66,7 +61,6 @@ fn seconds(from: Time, to: Time) -> f64 {
     to.max(from).since(from).as_secs_f64()
 }
 
-/// Returns the bytes of an offer before `end`.
 fn offered(offer: &Contribution, end: Time) -> f64 {
     let window = offer.window;
     let end = window.end.unwrap_or(end).min(end);
@@ -82,7 +76,6 @@ impl Fixed {
 }
 
 impl Scatter {
-    /// Returns the demand of random hosts, and of hotspots.
     fn demands(&self, offer: &Contribution, commons: &[Common], end: Time) -> (Demand, Demand) {
         let common = self.common(commons);
         let bytes = offered(offer, end);
@@ -108,7 +101,6 @@ impl ClosedLoop {
 }
 
 impl FlowList {
-    /// Returns the demand of random hosts, and of listed hosts.
     fn demands(&self, end: Time, most: f64) -> (Demand, Vec<(HostId, Demand)>) {
         let mtu = self.mtu();
         if let Some(listed) = self.listed() {

@@ -1,5 +1,3 @@
-//! Faults of a traffic description.
-
 use std::fmt;
 
 use silvan_core::document::{KeyPath, Refusal};
@@ -270,8 +268,8 @@ pub enum Reason {
     #[error("missing key")]
     NoFlowFile,
     /// A line of a list that is no flow.
-    #[error("line {line}: {0}", line = .0.line)]
-    FlowLine(Box<FlowLineError>),
+    #[error("{file}line {line}: {0}", file = of_file(.1.as_deref()), line = .0.line)]
+    FlowLine(Box<FlowLineError>, Option<String>),
     /// Two entries with the same name in the statistics.
     #[error("the name {0:?} is taken")]
     NameTaken(String),
@@ -280,8 +278,11 @@ pub enum Reason {
     TooManyClasses,
 }
 
+fn of_file(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!("{name}, "))
+}
+
 impl Reason {
-    /// Returns the text to write instead.
     fn hint(&self) -> String {
         let hint = match self {
             Self::OutsideFabric { .. } => "name a host of the fabric",
@@ -341,7 +342,7 @@ impl Reason {
             Self::Cdf(error) => error.hint,
             Self::UnreadFile(_) => "give its contents in the scenario",
             Self::NoFlowFile => "name the file of the flows, or write its lines as list",
-            Self::FlowLine(error) => error.hint,
+            Self::FlowLine(error, _) => error.hint,
             Self::NameTaken(_) => "choose another name, or leave it out",
             Self::TooManyClasses => "use fewer entries",
         };
@@ -349,7 +350,6 @@ impl Reason {
     }
 }
 
-/// Adds the key in a scenario and the text to write there.
 impl From<&TrafficError> for Refusal {
     fn from(error: &TrafficError) -> Self {
         let TrafficError {
@@ -360,7 +360,7 @@ impl From<&TrafficError> for Refusal {
         } = error;
         let at = match *key {
             "" => entry.key(),
-            // The traffic checks the MTU too, whose key stands elsewhere.
+            // The traffic checks the MTU, whose key is elsewhere.
             "mtu" => "packet.mtu".into(),
             key => entry.key().key(key),
         };

@@ -1,5 +1,3 @@
-//! Flows with a given number of bytes, as they are at the start.
-
 use silvan_cc::workload::Gate;
 use silvan_core::{HostId, Sl, Time};
 
@@ -9,11 +7,11 @@ use crate::traffic::fixed::Fixed;
 #[derive(Clone, Debug)]
 pub struct FiniteFlow {
     pub(crate) source: HostId,
-    /// The source at the start of the run.
+    /// At the start of the run.
     pub(crate) fixed: Fixed,
 }
 
-/// A fabric that never holds anything back.
+/// A fabric without limits.
 struct Open;
 
 impl Gate for Open {
@@ -52,8 +50,7 @@ impl FiniteFlow {
         self.fixed.start()
     }
 
-    /// Sends all packets as if nothing else were there. `send` is called with the start and the payload
-    /// bytes of each, and returns when the next one may start.
+    /// Sends all packets as if alone: `send` gets start and payload of each, and returns the next start.
     pub fn replay(&self, mut send: impl FnMut(Time, u32) -> Time) {
         let mut fixed = self.fixed.clone();
         let mut now = Time::ZERO;

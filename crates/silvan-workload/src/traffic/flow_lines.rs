@@ -1,10 +1,8 @@
-//! Lists of flows as text: comma-separated values, and flow files of ns-3.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Span};
 
-/// Largest flow: 1 TiB.
+/// 1 TiB.
 const LARGEST: u64 = 1 << 40;
 
 /// Format of a list of flows.
@@ -66,11 +64,7 @@ impl FlowLine {
     }
 }
 
-/// Reads a list of flows.
-///
-/// # Errors
-///
-/// The first line at fault.
+/// Reads a list of flows. Errors: the first line at fault.
 pub fn read_flows(text: &str, format: FlowFormat) -> Result<Vec<FlowLine>, FlowLineError> {
     match format {
         FlowFormat::Csv => read_csv(text),
@@ -78,14 +72,13 @@ pub fn read_flows(text: &str, format: FlowFormat) -> Result<Vec<FlowLine>, FlowL
     }
 }
 
-/// Lines with text, numbered from 1.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = (1..).zip(text.lines());
     lines.filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// Column of the start, and its unit; without a unit each value has its own.
+/// Column of the start, and its unit unless each value has one.
 const STARTS: [(&str, Option<&str>); 6] = [
     ("start", None),
     ("start_s", Some("s")),
@@ -269,7 +262,7 @@ fn flow(
     })
 }
 
-/// A number of units, exact to the picosecond; numbers with an exponent or many digits are rounded to one.
+/// Exact to the picosecond; exponents and many digits are rounded.
 fn time(word: &str, unit: &str) -> Option<Span> {
     if let Ok(span) = format!("{word} {unit}").parse() {
         return Some(span);

@@ -1,5 +1,3 @@
-//! Sources of many flows: each has a size, a destination and a start, and is recorded.
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -13,17 +11,14 @@ use crate::traffic::rng::Stream;
 use crate::traffic::sizes::Sizes;
 use crate::traffic::spec::Window;
 
-/// Common parameters of a source's flows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowListPlan {
     pub(crate) sl: Sl,
     pub(crate) class: u16,
-    /// Largest payload of a packet in bytes.
     pub(crate) mtu: u32,
     pub(crate) window: Window,
-    /// Most flows.
     pub(crate) count: u64,
-    /// True if a flow is sent to its end before the next flow.
+    /// True if flows are sent one after the other.
     pub(crate) whole: bool,
 }
 
@@ -31,31 +26,28 @@ pub(crate) struct FlowListPlan {
 pub(crate) enum Starts {
     /// By themselves.
     Open(Box<Pace>),
-    /// After the delivery of an earlier flow and a pause; the instants of flows that have not started, in order.
+    /// After the delivery of an earlier flow and a pause; `due` are future starts.
     Closed { due: VecDeque<Time>, pause: Span },
-    /// Together with flows of other hosts, to one receiver.
+    /// Together with other hosts, to one receiver.
     Incasts(Box<Incasts>),
 }
 
-/// A flow of a list: its start, its receiver and its size in bytes.
 pub(crate) type ListedFlow = (Time, HostId, u64);
 
-/// Origin of a source's flows.
 #[derive(Clone, Debug)]
 pub(crate) enum FlowSupply {
-    /// Destinations and sizes are drawn as flows start.
     Drawn {
         starts: Starts,
         targets: Targets,
         sizes: Sizes,
         draws: Stream,
     },
-    /// A list by start, and the place of the next flow.
+    /// By start, with the index of the next flow.
     Listed(Arc<[ListedFlow]>, usize),
 }
 
 impl FlowSupply {
-    /// Returns the start of the next flow; [`Time::MAX`] if there is none.
+    /// [`Time::MAX`] without another flow.
     fn due(&self) -> Time {
         match self {
             Self::Drawn { starts, .. } => match starts {
@@ -67,7 +59,7 @@ impl FlowSupply {
         }
     }
 
-    /// Takes the flow that is due: its receiver and its size. `end`: no flow starts from then on.
+    /// Receiver and size of the due flow; no flow starts from `end` on.
     fn take(&mut self, host: HostId, end: Time) -> Option<(HostId, u64)> {
         match self {
             Self::Drawn {
@@ -121,36 +113,30 @@ pub struct FlowRecord {
     pub hops: u8,
 }
 
-/// Flows from one host to another: they share a queue pair, so that one follows the other.
+/// Flows between two hosts share a queue pair.
 #[derive(Clone, Debug)]
 struct Pair {
     dst: HostId,
-    /// Flows not delivered to their end, in order.
     flows: VecDeque<u32>,
-    /// Number of flows that have been sent to their end.
     sent: usize,
-    /// True if a flow is being sent.
     sending: bool,
 }
 
-/// A flow that is being sent.
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     dst: HostId,
-    /// Bytes still to send.
     left: u64,
-    /// Earliest instant at which congestion control lets it send, as it last answered.
+    /// Congestion control's last answer.
     release: Time,
 }
 
-/// A source of a host that sends flows to several destinations in turn, packet by packet.
+/// Destinations take turns, packet by packet.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowList {
     host: HostId,
     plan: FlowListPlan,
     supply: FlowSupply,
     records: Vec<FlowRecord>,
-    /// By destination.
     pairs: Vec<Pair>,
     sending: VecDeque<Sending>,
 }
@@ -171,7 +157,7 @@ impl FlowList {
         self.plan.class
     }
 
-    /// About how many flows start before `end`; of a closed loop, how many are on their way.
+    /// Flows that start before `end`, or of a closed loop are in flight, about.
     pub(crate) fn expected(&self, end: Time) -> u64 {
         let window = self.plan.window;
         let end = window.end.unwrap_or(end).min(end);
@@ -189,14 +175,12 @@ impl FlowList {
         flows.min(self.plan.count)
     }
 
-    /// Returns the flows up to `now`, including flows that no poll has started yet.
     pub(crate) fn records(&self, now: Time) -> Vec<FlowRecord> {
         let mut all = self.clone();
         all.start_flows(now);
         all.records
     }
 
-    /// Returns the arrivals in a time, see [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
     pub(crate) fn arrivals(&self, from: Time, to: Time) -> Option<Arrivals> {
         if self.is_closed() {
             return None;
@@ -209,7 +193,6 @@ impl FlowList {
         }))
     }
 
-    /// Largest payload of a packet in bytes.
     pub(crate) fn mtu(&self) -> u32 {
         self.plan.mtu
     }
@@ -221,7 +204,7 @@ impl FlowList {
         }
     }
 
-    /// The mean of the sizes that are drawn, in bytes.
+    /// Mean of drawn sizes in bytes.
     pub(crate) fn mean_size(&self) -> f64 {
         match &self.supply {
             FlowSupply::Drawn { sizes, .. } => sizes.mean(),
@@ -229,7 +212,6 @@ impl FlowList {
         }
     }
 
-    /// Returns true if flows start because earlier ones were delivered.
     pub(crate) fn is_closed(&self) -> bool {
         let FlowSupply::Drawn { starts, .. } = &self.supply else {
             return false;
@@ -237,8 +219,7 @@ impl FlowList {
         matches!(starts, Starts::Closed { .. })
     }
 
-    /// Returns `Ok` if [`emit`](Self::emit) has a packet to start now, else the earliest instant at which it may have a
-    /// packet.
+    /// `Ok` if [`emit`](Self::emit) has a packet now, else the earliest instant of one.
     pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
         let mut wait = self.start_flows(now);
         for _ in 0..self.sending.len() {
@@ -259,7 +240,6 @@ impl FlowList {
         Err(wait)
     }
 
-    /// The next packet. Only after [`ready`](Self::ready) returned `Ok`.
     pub(crate) fn emit(&mut self) -> Offer {
         let mtu = u64::from(self.plan.mtu);
         let first = &mut self.sending[0];
@@ -282,7 +262,7 @@ impl FlowList {
         }
     }
 
-    /// Records a delivered packet. Returns whether the host may have something new to send because of it.
+    /// Returns true if the host may have something new to send.
     pub(crate) fn deliver(&mut self, offer: &Offer, transit: Transit, now: Time) -> bool {
         let Ok(place) = self.pairs.binary_search_by_key(&offer.dst, |pair| pair.dst) else {
             return false;
@@ -290,7 +270,7 @@ impl FlowList {
         let pair = &mut self.pairs[place];
         let mut bytes = u64::from(offer.bytes);
         let mut ended = false;
-        // Packets may overtake each other where switches choose among ports, so bytes count.
+        // Packets may overtake each other, so bytes count.
         while let Some(&flow) = pair.flows.front().filter(|_| bytes > 0) {
             let record = &mut self.records[flow as usize];
             let part = bytes.min(record.bytes - record.delivered);
@@ -319,14 +299,13 @@ impl FlowList {
         ended
     }
 
-    /// Congestion control may let flows send earlier than it answered.
+    /// Congestion control may allow earlier sends.
     pub(crate) fn invalidate_releases(&mut self) {
         for sending in &mut self.sending {
             sending.release = Time::ZERO;
         }
     }
 
-    /// Goes on after a stop: flows that would have begun meanwhile do not.
     pub(crate) fn resume(&mut self, now: Time) {
         match &mut self.supply {
             FlowSupply::Drawn { starts, .. } => match starts {
@@ -343,7 +322,6 @@ impl FlowList {
         }
     }
 
-    /// Begins the flows that are due; returns when the next one is.
     fn start_flows(&mut self, now: Time) -> Time {
         let end = self.plan.window.end.unwrap_or(Time::MAX);
         loop {
@@ -391,7 +369,6 @@ impl FlowList {
         self.send_next(place);
     }
 
-    /// A flow to `dst` has been sent to its end.
     fn sent(&mut self, dst: HostId) {
         if let Ok(place) = self.pairs.binary_search_by_key(&dst, |pair| pair.dst) {
             self.pairs[place].sent += 1;
@@ -400,7 +377,7 @@ impl FlowList {
         }
     }
 
-    /// Sends the next flow of a pair, unless one is being sent.
+    /// Unless a flow of the pair is being sent.
     fn send_next(&mut self, place: usize) {
         let pair = &mut self.pairs[place];
         if pair.sending {

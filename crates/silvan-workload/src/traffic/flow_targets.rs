@@ -1,26 +1,21 @@
-//! Destinations of flows, and hosts that send together.
-
 use silvan_core::{HostId, Span, Time};
 
 use crate::traffic::pace::Pace;
 use crate::traffic::rng::{Stream, below, mix};
 use std::sync::Arc;
 
-/// The destinations of one sender's flows.
 #[derive(Clone, Debug)]
 pub(crate) enum Targets {
-    /// Always this one.
     One(HostId),
-    /// Any host of a list, equally likely, except the own host, whose position is `own`.
+    /// Any other host of a list; `own` is the own index.
     Any {
         hosts: Arc<[HostId]>,
         own: Option<u32>,
     },
-    /// A host of the own rack with a probability in units of 2^-32, otherwise one of another rack.
+    /// Own rack with a probability in units of 2^-32, else another rack.
     Rack {
         hosts: u32,
         own: u32,
-        /// First host of the rack, and their number.
         rack: (u32, u32),
         probability: u64,
     },
@@ -61,21 +56,15 @@ impl Targets {
     }
 }
 
-/// Instants at which several hosts send to one host, as seen by one of the senders. Each host computes separately at
-/// which instants it takes part: a permutation chosen by the number of the incast orders the senders, and the first of
-/// them take part.
+/// Incasts seen by one sender: a permutation keyed by the incast's number orders senders, the first take part.
 #[derive(Clone, Debug)]
 pub(crate) struct Incasts {
-    /// The instants, equal at all hosts.
     pace: Pace,
     key: u64,
     senders: Arc<[HostId]>,
     receivers: Arc<[HostId]>,
-    /// Number of simultaneous senders.
     fan_in: u32,
-    /// Number of the next incast.
     number: u64,
-    /// The next incast that the host takes part in; none before the end.
     next: Option<(Time, HostId)>,
 }
 
@@ -98,29 +87,24 @@ impl Incasts {
         }
     }
 
-    /// About how many a sender takes part in during a time.
     pub(crate) fn expected(&self, span: Span) -> u64 {
         let all = u128::from(self.pace.expected(span)) * u128::from(self.fan_in);
         (all / self.senders.len().max(1) as u128) as u64
     }
 
-    /// Returns the time of the next incast with this host.
     pub(crate) fn due(&self) -> Time {
         self.next.map_or(Time::MAX, |(due, _)| due)
     }
 
-    /// Returns the receiver of the next incast.
     pub(crate) fn receiver(&self) -> HostId {
         self.next
             .map_or(self.receivers[0], |(_, receiver)| receiver)
     }
 
-    /// Skips incasts before `now`.
     pub(crate) fn skip_to(&mut self, now: Time) {
         self.pace.skip_to(now);
     }
 
-    /// Finds the next one before `end` that `host` takes part in.
     pub(crate) fn advance(&mut self, host: HostId, end: Time) {
         loop {
             let due = self.pace.due();
@@ -140,8 +124,7 @@ impl Incasts {
         }
     }
 
-    /// Returns true if the host is among the senders of an incast. The receiver is omitted, so senders behind it move
-    /// up.
+    /// The receiver is omitted, so later senders move up.
     fn takes_part(&self, host: HostId, receiver: HostId, key: u64) -> bool {
         let place = |host: HostId| {
             let index = self.senders.binary_search(&host).ok()?;
@@ -157,9 +140,9 @@ impl Incasts {
     }
 }
 
-/// A permutation of the numbers below `count` that `key` chooses: a Feistel network of eight rounds (Luby and Rackoff, SIAM J.
-/// Comput. 17:2, 1988) on the next power of four, applied until the number is below `count` (Black and Rogaway, CT-RSA
-/// 2002). Fewer rounds prefer some places where `count` is small.
+/// A permutation of the numbers below `count`: a Feistel network of eight rounds (Luby and Rackoff, SIAM J. Comput.
+/// 17:2, 1988) on the next power of four, repeated until below `count` (Black and Rogaway, CT-RSA 2002). Fewer rounds
+/// prefer some places for small `count`.
 fn permuted(number: u64, count: u64, key: u64) -> u64 {
     let bits = 64 - (count - 1).max(1).leading_zeros();
     let half = bits.div_ceil(2);

@@ -1,5 +1,3 @@
-//! All traffic of a run behind the engine's [`Workload`] interface.
-
 use silvan_cc::workload::{Chosen, Gate, Offer, Poll, Transit, Workload};
 use silvan_core::prefetch::{prefetch, prefetch_item};
 use silvan_core::{HostId, Time};
@@ -18,23 +16,17 @@ use crate::traffic::scatter::{Common, Scatter};
 use crate::traffic::send_queue::{OpenGate, SendQueue};
 use crate::traffic::spec::Environment;
 
-/// A source of messages of a host.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// Destinations change from message to message.
     Scatter(Scatter),
-    /// A single destination.
     Fixed(Fixed),
-    /// Destinations in turn, in a closed loop.
     ClosedLoop(Box<ClosedLoop>),
-    /// Flows with sizes of their own.
     Flows(Box<FlowList>),
 }
 
 impl Source {
-    /// Returns `Ok` if a packet can start now, else the earliest possible start. Separate from [`emit`](Self::emit), so
-    /// that answers stay in registers. A packet in a chain of results is copied through memory each time, which costs
-    /// more than all the rest.
+    /// `Ok` if a packet can start now, else the earliest start. Separate from [`emit`](Self::emit), so that answers
+    /// stay in registers: copying a packet through memory costs more than all the rest.
     #[inline]
     fn ready<G: Gate>(
         &mut self,
@@ -62,72 +54,56 @@ impl Source {
     }
 }
 
-/// The sources of one host: a range of all sources, and whose turn it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostSources {
     pub(crate) first: u32,
     pub(crate) count: u32,
-    /// Sources behind those that take turns, which have been stopped.
+    /// Stopped sources behind the active ones.
     pub(crate) stopped: u32,
     pub(crate) turn: u32,
 }
 
-/// The traffic of all hosts: V, C and B nodes, uniform traffic, permutations, incasts and flows, in any combination.
+/// The traffic of all hosts, in any combination of entries.
 ///
-/// A host in several entries serves them round robin, packet by packet. An entry that cannot send (throttled, no packet
-/// due) loses its turn. An entry whose packet lacks credits keeps the packet on its lane, if the gate holds the lane.
-/// Memory is some 200 bytes per host and entry, and up to 6 KB more for a source with hundreds of throttled queue
-/// pairs. No memory grows with the square of the number of hosts.
-///
-/// The traffic of a host depends on the seed and on its own gate's answers, never on the polls of other hosts.
+/// A host serves its entries round robin by packet; one that cannot send loses its turn, or keeps a packet without
+/// credits if the gate holds the lane. Memory is some 200 bytes per host and entry, and up to 6 KB for throttled queue
+/// pairs. A host's traffic depends on the seed and its own gate.
 #[derive(Clone, Debug)]
 pub struct Traffic {
     pub(crate) hosts: Vec<HostSources>,
     pub(crate) sources: Vec<Source>,
     pub(crate) commons: Vec<Common>,
     pub(crate) hotspots: HotspotTable,
-    /// Hosts that send to hotspots, and so have something new to send when those move.
     pub(crate) followers: Vec<HostId>,
     pub(crate) roles: Vec<Role>,
     pub(crate) receives: Vec<bool>,
     pub(crate) targets: Vec<HostId>,
     pub(crate) finite: Vec<FiniteFlow>,
-    /// True if there are sequences, which start messages at deliveries, or flows, which record deliveries.
+    /// Sequences start messages at deliveries; flows record them.
     pub(crate) needs_delivery: bool,
-    /// True if there are sequences that return to their sender.
     pub(crate) comes_back: bool,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
-    /// By host, where each has one queue for all messages; else empty.
     pub(crate) send_queues: Vec<SendQueue>,
-    /// By host, the sources whose packets wait for credits: their places among those of the host.
+    /// By host: indices of sources whose packets wait for credits.
     pub(crate) chosen: Vec<Chosen<u32>>,
 }
 
 impl Traffic {
-    /// Checks the description and builds the traffic.
-    ///
-    /// # Errors
-    ///
-    /// [`TrafficError`] names the first entry and key at fault.
+    /// Checks the description and builds the traffic. Errors: [`TrafficError`] names the first entry and key at fault.
     pub fn new(spec: &TrafficSection, environment: &Environment) -> Result<Self, TrafficError> {
         build(spec, environment)
     }
 
-    /// Returns the names of the traffic classes for the statistics, indexed by [`Offer::class`].
-    ///
-    /// They are `v`, `c-hot`, `b-hot` and `b-uniform` if there are such nodes, then the names of the other entries, and
-    /// of programs next to the traffic.
+    /// Names of the classes, by [`Offer::class`]: `v`, `c-hot`, `b-hot`, `b-uniform`, other entries, programs.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
 
-    /// Returns the role of a host: V, C or B node, or idle. Panics if the fabric has no such host.
+    /// A host's role; panics without such a host.
     ///
-    /// Fractions become counts by largest remainder: each role gets the whole part of fraction times hosts. The
-    /// remaining hosts go one each to the largest fractional parts, on a tie in the order V, C, B, idle. Of 648 hosts,
-    /// 20 % and 80 % are 130 and 518. The placement seed then places the roles at random; the V nodes of a seed do not
-    /// depend on the C and B nodes.
+    /// Fractions become counts by largest remainder, ties in the order V, C, B, idle: of 648 hosts, 20 % and 80 % are
+    /// 130 and 518. The placement seed places them; V nodes do not depend on C and B nodes.
     pub fn role(&self, host: HostId) -> Role {
         self.roles[host.index()]
     }
@@ -148,7 +124,6 @@ impl Traffic {
         &self.finite
     }
 
-    /// The sources of a host, those included that have been stopped.
     fn sources_of(&self, host: HostId) -> &[Source] {
         let record = &self.hosts[host.index()];
         let first = record.first as usize;
@@ -176,8 +151,8 @@ impl Traffic {
             .fold(0, u64::saturating_add)
     }
 
-    /// The flows that a host sends because of entries of many, up to `now`, each with its class; by start for each class.
-    /// Panics if the fabric has no such host.
+    /// A host's flows of entries of many up to `now`, with classes, by start within a class. Panics without such a
+    /// host.
     pub fn flows_of(&self, host: HostId, now: Time) -> Vec<(u16, FlowRecord)> {
         let mut all = Vec::new();
         for source in self.sources_of(host) {
@@ -194,35 +169,27 @@ impl Traffic {
         self.receives[host.index()]
     }
 
-    /// Returns the load that `host` offers at an instant [bit/s of payload].
+    /// A host's offered load [bit/s of payload]: its sources', each at most the injection rate. Panics without such a
+    /// host.
     ///
-    /// It is the sum over its sources, each at most the injection rate. Flows with a number of bytes count until their
-    /// end, if they have one. Sequences count as zero, because they offer as much as the fabric delivers. Panics if the
-    /// fabric has no such host.
+    /// Flows count until their end, sequences as zero, because they offer as much as is delivered.
     pub fn offered_load(&self, host: HostId, at: Time) -> f64 {
         self.offered.of(host, at)
     }
 
-    /// The theoretical maximum average receive rate of the hosts that are not hotspots at `at`
-    /// [bit/s of payload]: `tmax` of gran2012, section V-B, "the maximum average receive rate the
-    /// non-hotspots could possibly achieve if the hotspots were not present".
+    /// `tmax` of gran2012, section V-B, at `at` [bit/s of payload]: "the maximum average receive rate the non-hotspots
+    /// could possibly achieve if the hotspots were not present".
     ///
-    /// Follows from the definition of the traffic. A host s with injection rate R(s) sends the share
-    /// u(s) of it uniformly: 1 for a V node, 1 - p for a B node, 0 for a C node, the load for a uniform
-    /// entry. Each of the n - 1 other hosts gets an equal part of that, so with H the set of hotspots
-    ///
-    /// tmax = sum over d not in H, sum over s other than d, of u(s) R(s) / (n - 1), over (n - |H|)
-    ///
-    /// which for large n is R times the sum of u over n. At R = 13.5 Gbit/s: 20 % V nodes give 2.7
-    /// (Table II); 25 % B nodes at p = 0 and 20 % of the others V give 13.5 * (0.25 + 0.15) = 5.4.
-    /// The rate at which a host can receive is not considered. 0 if every host is a hotspot.
+    /// With injection rates R(s), uniform shares u(s) (1 for a V node, 1 - p for a B node, 0 for a C node, a uniform
+    /// entry's load), n hosts and hotspots H: tmax = sum over d not in H, sum over s other than d, of u(s) R(s) / (n -
+    /// 1), over (n - |H|). At R = 13.5 Gbit/s, 20 % V nodes give 2.7 (Table II). 0 if every host is a hotspot.
     pub fn tmax(&self, at: Time) -> f64 {
         self.offered.tmax(&self.hotspots.at(at), at)
     }
 }
 
 impl Traffic {
-    /// The source whose turn it is to start a packet now; otherwise the earliest instant at which one may.
+    /// The next source that can start a packet, or the earliest instant of one.
     #[inline]
     fn ready_source<G: Gate>(
         &mut self,
@@ -285,7 +252,7 @@ impl Traffic {
         Err(wait)
     }
 
-    /// Lets the sources of a host ask congestion control again. Only those to many destinations remember much.
+    /// Queries congestion control again; only sources to many destinations store much.
     fn invalidate_releases(&mut self, host: HostId, of_scatter: impl Fn(&mut Scatter)) {
         let HostSources { first, count, .. } = self.hosts[host.index()];
         for source in &mut self.sources[first as usize..(first + count) as usize] {
@@ -298,7 +265,7 @@ impl Traffic {
         }
     }
 
-    /// The next packet of the only queue of a host, for which a message is made if it is empty.
+    /// Next packet of a host's only queue; makes a message if it is empty.
     fn poll_queue<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
         if self.send_queues[host.index()].is_empty() {
             let mut open = OpenGate { gate, now };
@@ -323,7 +290,6 @@ impl Traffic {
     }
 }
 
-/// Returns the poll result of a host without a packet to start.
 #[inline]
 fn waiting(now: Time, wait: Time) -> Poll {
     if wait == Time::MAX {

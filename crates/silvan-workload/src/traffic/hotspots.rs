@@ -1,16 +1,12 @@
-//! Hotspots, slot by slot.
-
 use silvan_core::{HostId, Span, Time};
 
 use crate::traffic::rng::{Purpose, distinct, stream};
 
-/// The hotspots of the run, one per subset of contributors. Time is cut into slots of one hotspot
-/// lifetime; the hotspots of a slot are a function of the placement seed and the slot's number.
+/// One hotspot per subset of contributors, in slots of one lifetime. Hotspots are a function of the placement seed and
+/// the slot's number.
 #[derive(Clone, Debug)]
 pub(crate) struct HotspotTable {
-    /// The hotspots of slot 0.
     first: Vec<u32>,
-    /// The hotspots of the current slot.
     current: Vec<u32>,
     slot_end: Time,
     lifetime: Option<Span>,
@@ -19,7 +15,6 @@ pub(crate) struct HotspotTable {
 }
 
 impl HotspotTable {
-    /// `count` hotspots among `hosts` hosts, drawn at random.
     pub(crate) fn random(
         count: usize,
         lifetime: Option<Span>,
@@ -30,7 +25,6 @@ impl HotspotTable {
         Self::given(first, lifetime, hosts, placement_seed)
     }
 
-    /// The hotspots `first` in the first slot, random ones in the others.
     pub(crate) fn given(
         first: Vec<u32>,
         lifetime: Option<Span>,
@@ -47,12 +41,10 @@ impl HotspotTable {
         }
     }
 
-    /// Number of hotspots, and of subsets of contributors.
     pub(crate) fn count(&self) -> usize {
         self.first.len()
     }
 
-    /// The hotspots at `time`.
     pub(crate) fn at(&self, time: Time) -> Vec<u32> {
         match self.slot(time) {
             0 => self.first.clone(),
@@ -60,14 +52,13 @@ impl HotspotTable {
         }
     }
 
-    /// The instant of the next move after `now`.
     pub(crate) fn next_move(&self, now: Time) -> Option<Time> {
         let lifetime = self.lifetime?;
         let slot = self.slot(now).checked_add(1)?;
         Some(Time::ZERO.saturating_add(lifetime.checked_mul(slot)?))
     }
 
-    /// Makes the slot of `now` the current one. Instants must not decrease.
+    /// Instants must not decrease.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
         if now >= self.slot_end {
@@ -76,9 +67,7 @@ impl HotspotTable {
         }
     }
 
-    /// Returns the destination of hotspot traffic of `host`, a member of this subset, in the
-    /// current slot. It is the subset's hotspot, or the next subset's hotspot if the first is the
-    /// host itself. `None` means that the host is the only hotspot.
+    /// The subset's hotspot, or the next subset's if that is `host` itself; `None` for the only hotspot.
     #[inline]
     pub(crate) fn target(&self, host: HostId, subset: u32) -> Option<HostId> {
         let subset = subset as usize;

@@ -1,5 +1,3 @@
-//! Traffic that is started and stopped from outside while the hosts send.
-
 use silvan_cc::workload::Chosen;
 use silvan_core::{Bytes, HostId, Time};
 
@@ -24,21 +22,17 @@ impl Source {
             Self::Scatter(scatter) => scatter.resume(now),
             Self::Fixed(fixed) => fixed.resume(now),
             Self::Flows(flows) => flows.resume(now),
-            // The delivery of its last message decides when the next one starts.
+            // The delivery of its last message decides the next start.
             Self::ClosedLoop(_) => {}
         }
     }
 }
 
 impl Traffic {
-    /// Adds a flow and returns the number of its class; the engine must poll its host.
+    /// Adds a flow, or names the key at fault, and returns its class; the engine must poll its host.
     ///
-    /// `message` is the default size, as [`TrafficSpec::message`](crate::traffic::TrafficSection::message).
-    /// [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax) keep the values of the description.
-    ///
-    /// # Errors
-    ///
-    /// [`TrafficError`] names the key at fault; no flow has been added.
+    /// `message` is the default size; [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax) keep the
+    /// description's values.
     pub fn add_flow(
         &mut self,
         flow: &Flow,
@@ -55,7 +49,7 @@ impl Traffic {
             general: &general,
         };
         let mtu = check.size("mtu", environment.mtu)?;
-        // Every flow of the description has a class, so the number of classes is a free number.
+        // Every flow has a class, so their number is free.
         let make = flow.source(&check, mtu, self.classes.len())?;
         let name = flow.name.clone().unwrap_or_else(|| self.free_name());
         if self.classes.contains(&name) {
@@ -76,8 +70,7 @@ impl Traffic {
         free.unwrap_or_default()
     }
 
-    /// Puts a source in front of those of a host that have been stopped. The sources of a host stand
-    /// side by side, so they move to where there is room.
+    /// Inserts before stopped sources. A host's sources are adjacent, so they may move.
     fn append(&mut self, host: HostId, source: Source) {
         let record = &mut self.hosts[host.index()];
         let first = record.first as usize;
@@ -93,8 +86,7 @@ impl Traffic {
         record.count += 1;
     }
 
-    /// Stops every source of a class where it is, perhaps within a message. Gives the hosts concerned;
-    /// empty if the class was stopped already.
+    /// Stops a class's sources, perhaps within a message, and returns their hosts; empty if stopped already.
     pub fn stop(&mut self, class: u16) -> Vec<HostId> {
         let mut stopped = Vec::new();
         for (index, record) in self.hosts.iter_mut().enumerate() {

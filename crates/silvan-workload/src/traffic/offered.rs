@@ -1,26 +1,22 @@
-//! Offered load of hosts, by definition of the traffic alone.
-
 use silvan_core::{HostId, Time};
 
 use crate::traffic::spec::Window;
 
-/// The offer of one source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contribution {
-    /// Offered payload rate [bit/s].
+    /// In bit/s of payload.
     pub(crate) rate: f64,
-    /// Part of it that goes to all other hosts uniformly [bit/s].
+    /// Part of it to all other hosts [bit/s].
     pub(crate) uniform: f64,
     pub(crate) window: Window,
 }
 
-/// The offers of all sources, by host.
 #[derive(Clone, Debug)]
 pub(crate) struct OfferedLoad {
-    /// End of each host's part of `contributions`; it starts where the one before ends.
+    /// End of each host's part of `contributions`.
     ends: Vec<usize>,
     contributions: Vec<Contribution>,
-    /// True if uniform traffic goes to the own host, too.
+    /// Uniform traffic includes the own host.
     loopback: bool,
 }
 
@@ -33,19 +29,16 @@ impl OfferedLoad {
         }
     }
 
-    /// Adds the next host with its sources.
     pub(crate) fn push_host(&mut self, contributions: impl IntoIterator<Item = Contribution>) {
         self.contributions.extend(contributions);
         self.ends.push(self.contributions.len());
     }
 
-    /// The offers of all sources, in the order of hosts.
     pub(crate) fn contributions(&self) -> impl Iterator<Item = &Contribution> {
         self.contributions.iter()
     }
 
-    /// Returns the bits that each source offers from `from` on and before `to`, in the order of
-    /// hosts.
+    /// Bits per source from `from` on and before `to`, by host.
     pub(crate) fn bits(&self, from: Time, to: Time) -> impl Iterator<Item = f64> + '_ {
         self.contributions.iter().map(move |source| {
             let start = source.window.start.max(from);
@@ -54,14 +47,13 @@ impl OfferedLoad {
         })
     }
 
-    /// Total offer of a host at an instant [bit/s].
+    /// In bit/s.
     pub(crate) fn of(&self, host: HostId, at: Time) -> f64 {
         self.active(host.index(), at)
             .map(|source| source.rate)
             .sum()
     }
 
-    /// See [`crate::traffic::Traffic::tmax`].
     pub(crate) fn tmax(&self, hotspots: &[u32], at: Time) -> f64 {
         let hosts = self.ends.len();
         let uniform: Vec<f64> = (0..hosts)

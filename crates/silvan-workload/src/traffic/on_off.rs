@@ -1,4 +1,4 @@
-//! Flows that come and go: an ON-OFF process (santos2003, section VI-B.2).
+//! An ON-OFF process (santos2003, section VI-B.2).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,6 @@ pub struct OnOffMeans {
 }
 
 impl OnOffMeans {
-    /// The share of time that a source is on.
     pub(crate) fn share_on(means: Option<Self>) -> f64 {
         means.map_or(1.0, |means| {
             let (on, off) = (means.on.as_ps() as f64, means.off.as_ps() as f64);
@@ -29,24 +28,22 @@ impl OnOffMeans {
     }
 }
 
-/// Times on and off of a source, exponentially distributed.
 #[derive(Clone, Debug)]
 pub(crate) struct OnOff {
     on: Span,
     off: Span,
     is_on: bool,
-    /// An on-time has begun, and the engine has not been notified yet.
+    /// A time on has begun; the engine is not notified yet.
     has_started: bool,
-    /// The present time on or off ends then.
     until: Time,
     draws: Stream,
 }
 
 impl OnOff {
-    /// Starts the process at `start`, in a state of the stationary distribution.
+    /// Starts in a state of the stationary distribution.
     pub(crate) fn new(spec: OnOffMeans, start: Time, mut draws: Stream) -> Self {
         let (on, off) = (spec.on, spec.off);
-        // The share of time on, to 1 / 2^24.
+        // Resolution of the share of time on: 1 / 2^24.
         const PARTS: u32 = 1 << 24;
         let share = u128::from(on.as_ps()) * u128::from(PARTS)
             / (u128::from(on.as_ps()) + u128::from(off.as_ps()));
@@ -63,8 +60,7 @@ impl OnOff {
         process
     }
 
-    /// Returns `Ok` if the source is on at `now`, else the time at which it will be on. Calls come in the order of
-    /// time.
+    /// `Ok` if the source is on, else the next start. Calls come in the order of time.
     pub(crate) fn advance(&mut self, now: Time) -> Result<(), Time> {
         while self.until <= now {
             self.is_on = !self.is_on;
@@ -74,12 +70,11 @@ impl OnOff {
         if self.is_on { Ok(()) } else { Err(self.until) }
     }
 
-    /// Returns true if a time on has begun since the last call.
     pub(crate) fn take_start(&mut self) -> bool {
         std::mem::take(&mut self.has_started)
     }
 
-    /// The length of a time on or off, at least a picosecond.
+    /// At least a picosecond.
     fn draw(&mut self) -> Span {
         let mean = if self.is_on { self.on } else { self.off };
         let draw = u128::from(exponential(&mut self.draws));

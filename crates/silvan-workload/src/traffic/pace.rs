@@ -1,5 +1,3 @@
-//! Open-loop arrivals: when the next message of a source that does not saturate is there.
-
 use rand_core::RngCore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,22 +17,20 @@ pub enum Spacing {
 
 use crate::traffic::rng::{Stream, exponential};
 
-/// Bits behind the binary point of the instants in this module: 2^-32 ps. So a rate holds over any
-/// run, although its gap between messages is no whole number of picoseconds.
+/// Instants are in 2^-32 ps, so that a rate holds over any run although its gap is no whole number of picoseconds.
 const FRACTION_BITS: u32 = 32;
 
-/// The arrival process of one source.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    /// Arrival of the next message [2^-32 ps].
+    /// Next arrival [2^-32 ps].
     due: u128,
     /// Mean gap [2^-32 ps].
     gap: u128,
-    /// Draws the gaps of a Poisson process; `None`: all gaps are equal.
+    /// Draws Poisson gaps; `None` for equal gaps.
     random: Option<Stream>,
 }
 
-/// The mean gap between messages of `message` bytes at `rate`, in 2^-32 ps, rounded down.
+/// In 2^-32 ps, rounded down.
 pub(crate) fn gap_at_rate(message: Bytes, rate: Rate) -> u128 {
     const PS_BITS_PER_BYTE: u128 = 8_000_000_000_000;
     ((u128::from(message.as_u64()) * PS_BITS_PER_BYTE) << FRACTION_BITS)
@@ -42,7 +38,7 @@ pub(crate) fn gap_at_rate(message: Bytes, rate: Rate) -> u128 {
 }
 
 impl Pace {
-    /// Equal gaps, the first message at `start`.
+    /// The first message is at `start`.
     pub(crate) fn periodic(start: Time, gap: u128) -> Self {
         Self {
             due: fixed(start),
@@ -51,7 +47,7 @@ impl Pace {
         }
     }
 
-    /// Equal gaps, the first message at a random phase after `start`.
+    /// The first message is at a random phase after `start`.
     pub(crate) fn periodic_with_phase(start: Time, gap: u128, stream: &mut Stream) -> Self {
         let phase = (gap * u128::from(stream.next_u32())) >> 32;
         Self {
@@ -61,7 +57,6 @@ impl Pace {
         }
     }
 
-    /// A Poisson process from `start` on.
     pub(crate) fn poisson(start: Time, gap: u128, stream: Stream) -> Self {
         let mut pace = Self {
             due: fixed(start),
@@ -72,7 +67,7 @@ impl Pace {
         pace
     }
 
-    /// A process of this kind from `start` on; equal gaps have a random phase.
+    /// Equal gaps have a random phase.
     pub(crate) fn spaced(spacing: Spacing, start: Time, gap: u128, mut stream: Stream) -> Self {
         match spacing {
             Spacing::Poisson => Self::poisson(start, gap, stream),
@@ -80,30 +75,27 @@ impl Pace {
         }
     }
 
-    /// About how many messages there are in a time.
     pub(crate) fn expected(&self, span: Span) -> u64 {
         let messages = (u128::from(span.as_ps()) << FRACTION_BITS) / self.gap.max(1);
         u64::try_from(messages).unwrap_or(u64::MAX)
     }
 
-    /// The first whole picosecond at which the next message is there.
+    /// Rounded up to a picosecond.
     pub(crate) fn due(&self) -> Time {
         let ps = self.due.div_ceil(1 << FRACTION_BITS);
         Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// Returns true if the next message is ready.
     #[inline]
     pub(crate) fn ready(&self, now: Time) -> bool {
         fixed(now) >= self.due
     }
 
-    /// Forgets the messages that should have come before `now`.
+    /// Drops messages before `now`.
     pub(crate) fn skip_to(&mut self, now: Time) {
         self.due = self.due.max(fixed(now));
     }
 
-    /// Takes the next message and draws the arrival of the one after it.
     pub(crate) fn advance(&mut self) {
         self.due += match &mut self.random {
             // The gap stays below 2^75 and the draw below 2^38 in practice.

@@ -1,5 +1,3 @@
-//! Messages held back on throttled queue pairs, so that the host goes on with others.
-
 mod places;
 #[cfg(test)]
 mod tests;
@@ -9,80 +7,65 @@ use silvan_core::{HostId, Sl, Time, Vl};
 
 use places::Places;
 
-/// Most queue pairs that one source holds messages back on; with so many throttled, it draws no
-/// uniform messages until one is released. Bounds the memory of a source to some 8 KB.
+/// Most queue pairs with held messages; beyond, no uniform messages are drawn. Bounds a source to some 8 KB.
 const MAX_QUEUES: usize = 256;
 
-/// Class of a message within its source. The two classes are independent, with separate queue pairs.
+/// The two classes of a source have separate queue pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Messages to a destination drawn from all other hosts.
     Uniform,
-    /// Messages to the hotspot.
     Hot,
 }
 
-/// A message, or what is left of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) dst: HostId,
-    /// Payload bytes still to send; 0: there is no message.
+    /// Unsent payload; 0 without a message.
     pub(crate) left: u32,
     pub(crate) kind: Kind,
 }
 
-/// Result of [`Parking::append`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Append {
-    /// Nothing is held back on its queue pair, the message neither.
     NoQueue,
-    /// Held back behind the others.
     Held,
-    /// The queue pair holds as many as it may.
     Full,
 }
 
-/// A throttled queue pair.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    /// Earliest instant at which congestion control may let it send, as it last said, if the queue is [timed](Held::timed).
+    /// Congestion control's last answer, if the queue is [timed](Held::timed).
     release: Time,
-    /// Time until which congestion control's answer is known without a query.
+    /// Congestion control's answer is known until then.
     known: Time,
-    /// Rest of a message that has started, in bytes; it goes first.
+    /// Rest of a started message in bytes; it goes first.
     started: u32,
-    /// Whole messages behind it.
     whole: u16,
-    /// The lane for whose credits it waits, if it takes no other one.
+    /// The lane for whose credits it waits, if it takes no other.
     lane: Option<Vl>,
 }
 
-/// The throttled queue pairs of one source that hold messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Parking {
-    /// No queue is released before this instant.
+    /// Lower bound of all releases.
     next_release: Time,
-    /// Bit `dst` modulo 64 is set for every queue: a clear bit answers the common question at once.
+    /// Bit `dst` modulo 64 is set for every queue: a clear bit answers most queries.
     filter: u64,
     held: Box<Held>,
 }
 
-/// Throttled queues, in the order of their throttling. A source may have hundreds of them and be polled for each
-/// packet. So a poll checks sets, and only queues whose answer may have changed. Each place is in one of the first
-/// three sets.
+/// Throttled queues, by time: a source may have hundreds and be polled for each packet, so a poll checks sets. Each
+/// place is in one of the first three.
 #[derive(Clone, Debug, Default)]
 struct Held {
-    /// Queues to query again.
     again: Places,
-    /// Queues that may be released at a known instant.
+    /// Queues with a known release.
     timed: Places,
     /// Queues that wait for an event: their release is [`Time::MAX`].
     asleep: Places,
-    /// By lane, those whose `lane` it is.
     waiting: Vec<(Vl, Places)>,
     /// Queues that wait for a lane without credits, in a poll.
     dry: Places,
-    /// Destination and kind of each; see [`key`].
     keys: Vec<u32>,
     queues: Vec<Queue>,
 }
@@ -130,7 +113,7 @@ impl Held {
         }
     }
 
-    /// Returns true if a queue may send now. Queries congestion control if the answer may have changed.
+    /// Queries congestion control if the answer may have changed.
     fn may_go<G: Gate>(&mut self, place: usize, now: Time, sl: Sl, gate: &mut G) -> bool {
         let queue = &self.queues[place];
         if queue.known > now {
@@ -152,8 +135,6 @@ impl Held {
         false
     }
 
-    /// Returns the first queue to query again that may send now. Earlier queues have been queried, or wait for a lane
-    /// without credits.
     fn next_again<G: Gate>(&mut self, now: Time, sl: Sl, gate: &mut G) -> Option<usize> {
         let mut dry = std::mem::take(&mut self.dry);
         dry.clear();
@@ -177,7 +158,7 @@ impl Held {
         found
     }
 
-    /// The release of the queue that is released first, and its place: the first one of several.
+    /// Release and place; the first of several.
     fn earliest(&self) -> Option<(Time, usize)> {
         if let Some(first) = self.again.next(0) {
             return Some((Time::ZERO, first));
@@ -236,7 +217,6 @@ impl Held {
         self.asleep.clear();
     }
 
-    /// Knows nothing of a queue any more.
     fn invalidate(&mut self, place: usize) {
         self.queues[place].known = Time::ZERO;
         self.set_lane(place, None);
@@ -252,7 +232,7 @@ impl Parking {
         }
     }
 
-    /// The earliest instant at which a queue may be released, [`Time::MAX`] if none is known.
+    /// [`Time::MAX`] if none is known.
     #[inline]
     pub(crate) fn next_release(&self) -> Time {
         self.next_release
@@ -261,11 +241,10 @@ impl Parking {
     /// Returns true if no further queue pair should be throttled.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        // The set is at hand, the number of queues a line of memory away.
+        // The set is at hand; the number of queues is a line of memory away.
         self.filter != 0 && self.held.queues.len() >= MAX_QUEUES
     }
 
-    /// Holds a whole message to `dst` back if others to it are held already, at most `limit`.
     #[inline]
     pub(crate) fn append(&mut self, dst: HostId, limit: u16) -> Append {
         let Some(place) = self.place_of(dst, Kind::Uniform) else {
@@ -279,7 +258,7 @@ impl Parking {
         Append::Held
     }
 
-    /// Returns the end of the throttling of the queue pair to `dst`, if messages are held back on it.
+    /// End of the throttling, if messages are held.
     #[inline]
     pub(crate) fn release_of(&self, dst: HostId, kind: Kind) -> Option<Time> {
         let place = self.place_of(dst, kind)?;
@@ -294,12 +273,11 @@ impl Parking {
         self.held.find(dst, kind)
     }
 
-    /// Holds the first message to `dst`, a whole one, back until `release`.
     pub(crate) fn hold(&mut self, dst: HostId, release: Time) {
         self.insert(key(dst, Kind::Uniform), release, 0, 1);
     }
 
-    /// Holds the rest of a started message back until `release`, before all others of its queue.
+    /// Holds the rest of a started message, before all others of its queue.
     pub(crate) fn hold_started(&mut self, message: Message, release: Time) {
         let Some(place) = self.place_of(message.dst, message.kind) else {
             self.insert(key(message.dst, message.kind), release, message.left, 0);
@@ -312,8 +290,8 @@ impl Parking {
         self.next_release = self.next_release.min(release);
     }
 
-    /// Takes the next message of the queue that was released first, `whole_bytes` long if it has
-    /// not started. All are on one service level.
+    /// Next message of the queue that was released first, `whole_bytes` long unless started. All are on one service
+    /// level.
     pub(crate) fn take_released<G: Gate>(
         &mut self,
         now: Time,
@@ -338,7 +316,6 @@ impl Parking {
         }
     }
 
-    /// Takes the next message of a queue, and removes a queue that has no other.
     fn take(&mut self, place: usize, whole_bytes: u32) -> Message {
         let (dst, kind) = (
             destination(self.held.keys[place]),
@@ -372,7 +349,6 @@ impl Parking {
         self.held.insert(key, release, started, whole);
     }
 
-    /// Forgets all known instants; every queue is queried again.
     pub(crate) fn invalidate_releases(&mut self) {
         for place in 0..self.held.queues.len() {
             self.held.invalidate(place);
@@ -380,7 +356,7 @@ impl Parking {
         self.reconsider_all();
     }
 
-    /// Forgets what is remembered of queues to a destination.
+    /// Queues to one destination are queried again.
     pub(crate) fn invalidate_releases_to(&mut self, dst: HostId) {
         for kind in [Kind::Uniform, Kind::Hot] {
             if let Some(place) = self.place_of(dst, kind) {
@@ -390,12 +366,11 @@ impl Parking {
         self.reconsider_all();
     }
 
-    /// Lanes may have got credits: queues that wait for them are looked at again.
+    /// Queues that wait for credits are checked again.
     pub(crate) fn invalidate_lanes(&mut self) {
         self.reconsider_all();
     }
 
-    /// Lets all queues take part in the next choice, whose order is that in which they were throttled.
     fn reconsider_all(&mut self) {
         if !self.held.queues.is_empty() {
             self.held.reconsider_all();
@@ -404,7 +379,6 @@ impl Parking {
     }
 }
 
-/// A destination and a kind in one number, for searches.
 #[inline]
 fn key(dst: HostId, kind: Kind) -> u32 {
     (dst.index() as u32) << 1 | u32::from(kind == Kind::Hot)

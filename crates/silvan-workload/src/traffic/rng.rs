@@ -1,7 +1,4 @@
-//! Streams of random numbers: one for each source of each host, derived from the seed alone.
-//!
-//! Hosts share no stream, so a host's draws never depend on the polls of other hosts. All arithmetic is on integers, so
-//! a seed gives the same traffic on every machine.
+//! Streams of random numbers per source and host, in integers: a seed gives equal traffic on every machine.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro128PlusPlus;
@@ -11,8 +8,7 @@ use silvan_core::{Bytes, HostId, Rate, Span};
 /// A stream; 16 bytes of state.
 pub type Stream = Xoshiro128PlusPlus;
 
-/// Purpose of a stream. Entries of one kind are counted from 0, so adding an entry does not change the streams of
-/// others.
+/// Purpose of a stream; entries count per kind, so that a new entry leaves other kinds' streams.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
     /// Placement of V, C and B nodes.
@@ -48,7 +44,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// A number of its own for every purpose: the kind in the upper half, the entry in the lower.
+    /// Kind in the upper half, entry in the lower.
     fn key(self) -> u64 {
         let (kind, entry) = match self {
             Self::Roles => (1, 0),
@@ -71,7 +67,7 @@ impl Purpose {
     }
 }
 
-/// A number for a name, beyond those of the other purposes: the hash FNV-1a with the highest bit set.
+/// FNV-1a with the highest bit set, beyond other purposes.
 const fn named(name: &str) -> u64 {
     let mut hash: u32 = 0x811c_9dc5;
     let (bytes, mut place) = (name.as_bytes(), 0);
@@ -91,20 +87,15 @@ pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Stream {
     Stream::from_seed(state)
 }
 
-/// Returns the start of a saturating host, counted from the start of its entry.
-///
-/// It is random within the time of one of its messages. If all hosts started at one instant, they would inject in
-/// lockstep permanently, as no real hosts do.
+/// The start of a saturating host after its entry's, random within a message's time: hosts must not inject in lockstep.
 pub fn start_offset(seed: u64, host: HostId, message: Bytes, injection: Rate) -> Span {
     let time = injection.span_for(message).as_ps();
     let draw = stream(seed, Purpose::StartOffset, host.index() as u64).next_u32();
     Span::from_ps(((u128::from(time) * u128::from(draw)) >> 32) as u64)
 }
 
-/// The odd integer nearest to 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Runs one step of SplitMix64: a bijection that scatters bits.
 pub(crate) fn mix(value: u64) -> u64 {
     SplitMix64::nth(value, 0)
 }
@@ -122,10 +113,7 @@ pub fn below(stream: &mut Stream, bound: u32) -> u32 {
     (product >> 32) as u32
 }
 
-/// An exponentially distributed number of mean 1, in units of 2^-32.
-///
-/// Von Neumann's method (1951): it only compares uniform numbers, so no logarithm of the platform's
-/// mathematics library can make results differ between machines.
+/// Exponential with mean 1, in units of 2^-32, by von Neumann's method (1951): no platform's logarithm.
 pub fn exponential(stream: &mut Stream) -> u64 {
     let mut whole = 0;
     loop {

@@ -1,5 +1,3 @@
-//! Assignment of V, C and B nodes, and of contributors to hotspots.
-
 use silvan_core::HostId;
 
 use crate::traffic::rng::{Purpose, shuffle, stream};
@@ -18,9 +16,8 @@ pub enum Role {
     B,
 }
 
-/// Returns the number of `hosts` hosts for each of the `fractions`: the whole part of fraction *
-/// hosts. Remaining hosts go one by one to the largest remainders, on a tie to the earlier
-/// fraction. The counts sum to `hosts` if the fractions sum to 1.
+/// Whole parts of fraction * hosts, then the largest remainders, ties to the earlier; sums to `hosts` if fractions sum
+/// to 1.
 pub(crate) fn largest_remainder<const N: usize>(fractions: [f64; N], hosts: usize) -> [usize; N] {
     let quotas = fractions.map(|fraction| fraction * hosts as f64);
     let mut counts = quotas.map(|quota| quota.floor() as usize);
@@ -36,18 +33,14 @@ pub(crate) fn largest_remainder<const N: usize>(fractions: [f64; N], hosts: usiz
     counts
 }
 
-/// All hosts in random order: the first are the V nodes, the next the C nodes, then the B nodes. So
-/// the V nodes of a seed are the same hosts whether or not C nodes are there.
+/// Random order: V nodes, then C, then B, so a seed's V nodes do not depend on C nodes.
 pub(crate) fn placement_order(hosts: usize, placement_seed: u64) -> Vec<HostId> {
     let mut order: Vec<HostId> = (0..hosts).map(HostId::new).collect();
     shuffle(&mut stream(placement_seed, Purpose::Roles, 0), &mut order);
     order
 }
 
-/// Deals `members` out to as many subsets as there are hotspots, so that the sizes differ by one at
-/// most; `members[i]` ends up in subset i modulo their number. A hotspot in its own subset changes
-/// places with a member of the next subset. It stays only if there is a single hotspot or a single
-/// member.
+/// `members[i]` is in subset i modulo the hotspots; a hotspot in its own changes places with a member of the next.
 pub(crate) fn deal(members: &mut [HostId], hotspots: &[u32]) {
     let subsets = hotspots.len();
     if subsets < 2 || members.len() < 2 {
@@ -59,7 +52,7 @@ pub(crate) fn deal(members: &mut [HostId], hotspots: &[u32]) {
             continue;
         }
         let next = (place + 1) % members.len();
-        // Around the end of the list the next place may be of the same subset.
+        // Past the end of the list the next place may be in the same subset.
         let other = if next % subsets == subset { 1 } else { next };
         members.swap(place, other);
     }

@@ -1,12 +1,6 @@
-//! Sources whose destination changes from message to message: V, C and B nodes and uniform
-//! entries.
+//! Sources with changing destinations: V, C and B nodes and uniform entries.
 //!
-//! A poll goes through three steps and takes the first packet it finds:
-//!
-//! 1. the message in progress, unless its queue pair got throttled: then its rest is held back;
-//! 2. messages held back on queue pairs that are released;
-//! 3. a new message. A drawn destination that is throttled takes the message into its queue,
-//!    and another is drawn.
+//! A poll takes the message in progress unless throttled, a released one, or a new one, drawn until unthrottled.
 
 use silvan_cc::workload::{Gate, Offer};
 use silvan_core::{HostId, Sl, Time};
@@ -17,35 +11,29 @@ use crate::traffic::parking::Kind;
 use crate::traffic::spec::Window;
 use crate::traffic::supply::{Spread, Supply};
 
-/// Common parameters of an entry's sources.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
-    /// Number of hosts of the fabric.
     pub(crate) hosts: u32,
-    /// True if the own host is among the destinations.
+    /// The own host is a destination.
     pub(crate) loopback: bool,
-    /// Payload bytes of a message.
     pub(crate) message: u32,
-    /// Largest payload of a packet in bytes.
     pub(crate) mtu: u32,
     pub(crate) sl: Sl,
-    /// Messages that one throttled queue pair holds.
+    /// Messages per throttled queue pair.
     pub(crate) backlog: u16,
     pub(crate) window: Window,
 }
 
-/// The statistics classes of a source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Classes {
     pub(crate) uniform: u16,
     pub(crate) hot: u16,
 }
 
-/// A source of a host with random destinations.
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
     classes: Classes,
-    /// Index of the [`Common`] of its entry.
+    /// Index of the entry's [`Common`].
     common: u32,
     /// No message is drawn before.
     start: Time,
@@ -54,7 +42,6 @@ pub(crate) struct Scatter {
 }
 
 impl Scatter {
-    /// Returns the common parameters of its entry's sources.
     pub(crate) fn common<'a>(&self, commons: &'a [Common]) -> &'a Common {
         &commons[self.common as usize]
     }
@@ -75,8 +62,7 @@ impl Scatter {
         }
     }
 
-    /// Returns `Ok` if [`emit`](Self::emit) has a packet to start now, else the earliest instant at
-    /// which it may have a packet. `commons` are those of all entries.
+    /// `Ok` if [`emit`](Self::emit) has a packet now, else its earliest instant; `commons` are of all entries.
     #[inline]
     pub(crate) fn ready<G: Gate>(
         &mut self,
@@ -104,12 +90,11 @@ impl Scatter {
                 return lane_open(message.left, common, gate);
             }
         }
-        // Before a destination is drawn, so that want of credits does not fill the queues.
+        // Before a draw, so that lack of credits does not fill the queues.
         lane_open(common.message, common, gate)?;
         self.draw(now, common, hotspots, gate)
     }
 
-    /// The next packet of the current message. Only after [`ready`](Self::ready) said so.
     #[inline]
     pub(crate) fn emit(&mut self, commons: &[Common]) -> Offer {
         let common = &commons[self.common as usize];
@@ -129,13 +114,10 @@ impl Scatter {
         }
     }
 
-    /// Returns true if the source has messages of the statistics class.
     pub(crate) fn has_class(&self, class: u16) -> bool {
         self.classes.uniform == class || self.classes.hot == class
     }
 
-    /// Returns the arrivals in a time, see
-    /// [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
     pub(crate) fn arrivals(&self, commons: &[Common], from: Time, to: Time) -> Option<Arrivals> {
         let common = &commons[self.common as usize];
         let to = to.min(common.window.end.unwrap_or(Time::MAX));
@@ -148,14 +130,13 @@ impl Scatter {
         }
     }
 
-    /// Goes on after a stop: messages that would have come meanwhile do not.
     pub(crate) fn resume(&mut self, now: Time) {
         if let Supply::Paced(pace) = &mut self.supply {
             pace.skip_to(now);
         }
     }
 
-    /// Congestion control may let some flow send earlier than it said.
+    /// Congestion control may allow earlier sends.
     pub(crate) fn invalidate_releases(&mut self) {
         self.spread.parking.invalidate_releases();
     }
@@ -164,13 +145,12 @@ impl Scatter {
         self.spread.parking.invalidate_releases_to(dst);
     }
 
-    /// Lanes may have got credits for flows that waited for them.
+    /// Lanes may have credits for waiting flows.
     pub(crate) fn invalidate_lanes(&mut self) {
         self.spread.parking.invalidate_lanes();
     }
 
-    /// Makes a new message that can start now the current one, or gives the earliest instant at
-    /// which there may be a packet.
+    /// Makes a new message that can start now, or returns the earliest instant of a packet.
     #[inline]
     fn draw<G: Gate>(
         &mut self,
@@ -196,8 +176,7 @@ impl Scatter {
     }
 }
 
-/// Returns `Ok` if there are credits for the next packet of a message with `left` bytes to send;
-/// the engine polls again when credits come.
+/// Credits for the next packet of a message with `left` bytes; the engine polls again when credits come.
 #[inline]
 fn lane_open<G: Gate>(left: u32, common: &Common, gate: &mut G) -> Result<(), Time> {
     if gate.lane_open(common.sl, left.min(common.mtu)) {

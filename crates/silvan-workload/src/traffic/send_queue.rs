@@ -1,22 +1,18 @@
-//! A queue per host, which messages leave in the order in which they were made.
-
 use silvan_cc::workload::{Gate, Offer, Poll};
 use silvan_core::{HostId, Sl, Time};
 
-/// The message at the head of a host's queue, if there is one. Messages behind it are made when it
-/// has left.
+/// The first message of a host's queue; later ones are made when it has left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SendQueue(Option<Message>);
 
 #[derive(Clone, Copy, Debug)]
 struct Message {
-    /// First packet of the message; no other packet is larger.
+    /// No other packet is larger.
     first: Offer,
-    /// Bytes still to send.
     left: u64,
 }
 
-/// Lets every message through, so that sources make messages even if they will be held back later.
+/// Allows every message, because the queue holds them back later.
 pub(crate) struct OpenGate<'a, G> {
     pub(crate) gate: &'a mut G,
     pub(crate) now: Time,
@@ -41,13 +37,12 @@ impl SendQueue {
         self.0.is_none()
     }
 
-    /// Appends a message of `bytes` bytes to an empty queue.
+    /// The queue must be empty.
     pub(crate) fn push(&mut self, first: Offer, bytes: u64) {
         self.0 = Some(Message { first, left: bytes });
     }
 
-    /// Sends the next packet of the message at the head. A message that is held back holds back the
-    /// host.
+    /// A held message blocks the host.
     pub(crate) fn poll<G: Gate>(&mut self, now: Time, gate: &mut G) -> Poll {
         let Some(Message { first, left }) = &mut self.0 else {
             return Poll::Idle;

@@ -1,37 +1,27 @@
-//! The cap of a B node's class by its share of elapsed time (gran2012, Frame I).
+//! The cap of a B node's class by its share of elapsed time (gran2012, Frame I: "a maximum of p% of the traffic").
 //!
-//! Frame I: "after a given time, t, a maximum of p% of the traffic has been sent to the hotspot,
-//! while a maximum of (1-p)% has been sent to the non-hotspots", relative to t times the link
-//! capacity. A cap is a token bucket: the class earns its share of all time that passes and pays
-//! for each message the time that the message takes at the injection rate.
-//!
-//! - It may start a message while it is in debt by no more than the *run-ahead*. A run-ahead of
-//!   zero would make the order of messages deterministic: with two classes whose shares sum to one
-//!   and a busy link, exactly one class would be allowed at a time.
-//! - It keeps at most the time earned within the *catch-up*, or all of it.
-//!
-//! So at every instant t: bytes sent <= share * t * rate + run-ahead * rate + one message.
+//! A token bucket earns the share of time and pays each message's time at the injection rate. A message may start in
+//! debt up to the *run-ahead*, without which the order would be deterministic; it keeps what was earned within the
+//! *catch-up*. Bytes sent <= share * t * rate + run-ahead * rate + one message.
 
 use silvan_core::{Span, Time};
 
 /// A share of 1. Shares are integers so that the two of a B node sum to 1 exactly.
 pub(crate) const WHOLE: u64 = 1 << 32;
 
-/// The share that `fraction` (0 to 1) amounts to.
 pub(crate) fn share_of(fraction: f64) -> u64 {
     (fraction * WHOLE as f64).round() as u64
 }
 
-/// Common limits of the caps of a B node's two classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CapLimits {
-    /// Debt with which a message may still start [ps of injection time].
+    /// Debt with which a message may start [ps of injection time].
     pub(crate) run_ahead: Span,
     /// Age at which unused claims expire; `None`: never.
     pub(crate) catch_up: Option<Span>,
 }
 
-/// The cap of one class of one host. Amounts are ps of injection time, times [`WHOLE`].
+/// Amounts are ps of injection time, times [`WHOLE`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShareCap {
     share: u64,
@@ -39,25 +29,22 @@ pub(crate) struct ShareCap {
 }
 
 impl ShareCap {
-    /// A class that gets `share` of the time; `share` must not be 0.
     pub(crate) fn new(share: u64) -> Self {
         Self { share, spent: 0 }
     }
 
-    /// Returns true if a message may start now.
     #[inline]
     pub(crate) fn ready(&self, now: Time, limits: &CapLimits) -> bool {
         self.spent <= self.earned(now) + whole(limits.run_ahead)
     }
 
-    /// The first instant at which a message may start.
+    /// First instant at which a message may start.
     pub(crate) fn due(&self, limits: &CapLimits) -> Time {
         let debt = self.spent.saturating_sub(whole(limits.run_ahead));
         let ps = debt.div_ceil(u128::from(self.share));
         Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// Pays for a message that takes `time` at the injection rate.
     #[inline]
     pub(crate) fn charge(&mut self, now: Time, time: Span, limits: &CapLimits) {
         if let Some(catch_up) = limits.catch_up {

@@ -1,7 +1,3 @@
-//! Distributions of the sizes of flows.
-//!
-//! Sizes are drawn with integers, or with functions of the crate `libm`: the same on every machine.
-
 mod cdf;
 mod mixes;
 
@@ -21,7 +17,7 @@ use crate::traffic::rng::Stream;
 use cdf::Cdf;
 pub use cdf::{CdfError, read_cdf};
 
-/// Largest flow: 1 TiB.
+/// 1 TiB.
 const LARGEST: u64 = 1 << 40;
 
 /// A size, and the part of flows that are at most as large, in percent.
@@ -136,7 +132,6 @@ impl SizeFile {
 }
 
 impl<'de> Deserialize<'de> for SizeFile {
-    /// A path, or a table.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct FileVisitor;
 
@@ -170,7 +165,6 @@ impl Serialize for SizeMix {
 }
 
 impl<'de> Deserialize<'de> for SizeMix {
-    /// A name, or a table with one key.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct MixVisitor;
 
@@ -218,7 +212,6 @@ pub(crate) enum Sizes {
     Cdf(Arc<Cdf>),
 }
 
-/// A Pareto distribution between two sizes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pareto {
     shape: f64,
@@ -229,7 +222,6 @@ pub(crate) struct Pareto {
 }
 
 impl SizeMix {
-    /// Returns the distribution to draw from.
     pub(crate) fn sizes(&self) -> Result<Sizes, Reason> {
         Ok(match self {
             Self::WebSearch => Sizes::cdf(&mixes::points(mixes::WEB_SEARCH))?,
@@ -283,7 +275,6 @@ impl Sizes {
             .map_err(|error| Reason::Cdf(Box::new(error)))
     }
 
-    /// The mean [bytes].
     pub(crate) fn mean(&self) -> f64 {
         match self {
             Self::Fixed(bytes) => *bytes as f64,
@@ -293,7 +284,6 @@ impl Sizes {
         }
     }
 
-    /// Draws a size [bytes].
     pub(crate) fn draw(&self, stream: &mut Stream) -> u64 {
         match self {
             Self::Fixed(bytes) => *bytes,
@@ -309,7 +299,7 @@ impl Sizes {
 
 /// The logarithm of a size, in units of `from`, has an exponential density up to `range`.
 impl Pareto {
-    /// The integral of x f(x) between the two sizes.
+    /// Integral of x f(x) between the two sizes.
     fn mean(&self) -> f64 {
         self.from * decay(self.shape - 1.0, self.range) / decay(self.shape, self.range)
     }
@@ -322,10 +312,10 @@ impl Pareto {
     }
 }
 
-/// Below this, an exponent times its range changes no digit of the integral.
+/// Below this, an exponent times its range does not change the integral.
 const NEGLIGIBLE: f64 = f64::EPSILON / 8.0;
 
-/// The integral of `exp(-rate t)` from 0 to `end`.
+/// Integral of `exp(-rate t)` from 0 to `end`.
 fn decay(rate: f64, end: f64) -> f64 {
     let exponent = rate * end;
     match exponent.abs() < NEGLIGIBLE {
@@ -334,7 +324,7 @@ fn decay(rate: f64, end: f64) -> f64 {
     }
 }
 
-/// The end of such an integral.
+/// Inverse of [`decay`].
 fn decay_end(rate: f64, area: f64) -> f64 {
     let part = rate * area;
     match part.abs() < NEGLIGIBLE {

@@ -1,5 +1,3 @@
-//! Inputs of the traffic from fabric and run.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,11 +7,7 @@ use silvan_core::{Bytes, HostId, Rate, Time};
 
 /// Finds hosts by their names.
 pub trait HostNames: fmt::Debug + Send + Sync {
-    /// The host of this name.
-    ///
-    /// # Errors
-    ///
-    /// There is none.
+    /// The host of this name. Errors: There is none.
     fn host(&self, name: &str) -> Result<HostId, UnknownHost>;
 }
 
@@ -41,8 +35,7 @@ pub enum SendQueue {
 /// Inputs of the traffic from the fabric and the run.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// Payload rate at which each host can inject, by [`HostId`]: the smaller of its injection
-    /// rate and of what its link leaves after headers. Shares and load fractions refer to it.
+    /// Payload rate of each host by [`HostId`]: its injection rate, or its link's after headers. Shares refer to it.
     pub injection: Vec<Rate>,
     /// Largest payload of a packet.
     pub mtu: Bytes,
@@ -79,11 +72,10 @@ impl HostNames for NoNames {
     }
 }
 
-/// Time in which an entry makes messages. Messages made before the end are sent to their last byte.
+/// Messages made before the end are sent completely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// The first instant.
     pub(crate) start: Time,
-    /// No message is made at or after this instant; `None`: no end.
+    /// Exclusive; `None`: no end.
     pub(crate) end: Option<Time>,
 }

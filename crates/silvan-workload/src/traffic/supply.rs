@@ -1,9 +1,7 @@
 //! Supply of messages of V, C and B nodes and uniform entries.
 //!
-//! Hotspot traffic is never made ahead: its destination is known, so a message is made at the
-//! instant at which it can start, and follows a moving hotspot. Only a started message still goes
-//! to the old hotspot. Uniform traffic is drawn first and held back if necessary, so throttled
-//! destinations get the same share of the messages as all others.
+//! Hotspot messages are made when they can start, to follow moves; uniform ones are drawn and held back, so that
+//! throttled destinations get equal shares.
 
 use rand_core::RngCore;
 use silvan_cc::workload::Gate;
@@ -16,12 +14,11 @@ use crate::traffic::rng::{Stream, below};
 use crate::traffic::scatter::Common;
 use crate::traffic::share::{CapLimits, ShareCap, WHOLE};
 
-/// Most uniform destinations drawn in one poll. With all of them throttled, the host waits for the
-/// earliest release: with 8 hotspots among 648 hosts that is once in 10^15 polls.
+/// Draws per poll. With all destinations throttled, the host waits for the earliest release: with 8 hotspots among 648
+/// hosts, once in 10^15 polls.
 const MAX_DRAWS: u32 = 8;
 
-/// The host's place among the destinations, its random stream, its message in progress and its
-/// throttled queue pairs.
+/// Own place among the destinations, random stream, message in progress and throttled queue pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     host: HostId,
@@ -30,14 +27,13 @@ pub(crate) struct Spread {
     pub(crate) parking: Parking,
 }
 
-/// Result of drawing a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drawn {
     /// The message can start and is the current one.
     Start,
-    /// The destination is throttled, the message is held back.
+    /// The message is held back.
     Held,
-    /// The destination is throttled and its queue is full; there is no message.
+    /// The queue is full; there is no message.
     Refused,
 }
 
@@ -55,7 +51,6 @@ impl Spread {
         }
     }
 
-    /// Makes a message to a host drawn from all others.
     #[inline]
     fn draw<G: Gate>(&mut self, now: Time, common: &Common, gate: &mut G) -> Drawn {
         if self.parking.is_full() {
@@ -63,7 +58,7 @@ impl Spread {
         }
         let own = u32::from(!common.loopback);
         let drawn = below(&mut self.stream, common.hosts - own) as usize;
-        // Without the own host, higher hosts move down by one to close its gap.
+        // Without the own host, higher hosts move down by one.
         let above = !common.loopback && drawn >= self.host.index();
         let dst = HostId::new(drawn + usize::from(above));
         match self.parking.append(dst, common.backlog) {
@@ -80,7 +75,7 @@ impl Spread {
         Drawn::Held
     }
 
-    /// Makes a message to a hotspot the current one, or says until when that is throttled.
+    /// Makes a message to a hotspot the current one, or returns the end of its throttling.
     fn start_hot<G: Gate>(
         &mut self,
         hotspot: HostId,
@@ -107,22 +102,20 @@ impl Spread {
     }
 }
 
-/// Supply of a source's messages.
 #[derive(Clone, Debug)]
 pub(crate) enum Supply {
-    /// Always a message to a random host (V node).
+    /// V node.
     Uniform,
-    /// Always a message to the hotspot of the subset (C node).
+    /// C node.
     Hot { subset: u32 },
-    /// Both (B node).
+    /// B node.
     Mixed(Box<Mixed>),
-    /// A message to a random host whenever one arrives.
+    /// A message to a random host at each arrival.
     Paced(Box<Pace>),
 }
 
 impl Supply {
-    /// Makes a new message that can start now the current message of `spread`. Otherwise returns
-    /// the earliest instant of a new message, without the queues of `spread`.
+    /// Makes a new message the current one, or returns the earliest instant of one, without the queues of `spread`.
     #[inline]
     pub(crate) fn draw<G: Gate>(
         &mut self,
@@ -170,13 +163,11 @@ impl Supply {
     }
 }
 
-/// The state of a B node (gran2012, Frame I).
 #[derive(Clone, Debug)]
 pub(crate) struct Mixed {
     subset: u32,
-    /// Probability that a message is for the hotspot, in units of 1 / [`WHOLE`].
+    /// Probability of a hotspot message, in units of 1 / [`WHOLE`].
     probability: u64,
-    /// Time that a message takes at the host's injection rate.
     message_time: Span,
     limits: CapLimits,
     hot: ShareCap,
@@ -201,8 +192,7 @@ impl Mixed {
         }
     }
 
-    /// A message of the class that chance chooses among those within their share of time; of the
-    /// other one if the chosen one is throttled.
+    /// A message of a random class within its share of time; of the other class if that is throttled.
     fn draw<G: Gate>(
         &mut self,
         spread: &mut Spread,

@@ -1,7 +1,3 @@
-//! Values of several kinds of traffic that may have more than one type.
-//!
-//! Examples are a list of hosts or their number, and a load as a fraction or as a rate.
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -286,7 +282,6 @@ pub enum SeedSource {
 }
 
 impl SeedSource {
-    /// The seed, where that of the run is `run`.
     pub(crate) fn or(self, run: u64) -> u64 {
         match self {
             Self::Run => run,

@@ -229,6 +229,7 @@ fn a_plan_deals_ranks_to_hosts_of_adapters() {
         },
         background: false,
         sl: silvan_core::Sl::ZERO,
+        stragglers: Vec::new(),
     };
     let hosts = |placement| {
         let ranks = plan(placement).rank_hosts();

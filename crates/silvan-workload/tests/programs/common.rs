@@ -81,6 +81,7 @@ pub fn job(ranks: Vec<(usize, Script)>) -> JobSpec {
             .map(|(host, script)| (HostId::new(host), script))
             .collect(),
         rails: Vec::new(),
+        stragglers: Vec::new(),
         labels: vec!["time".to_owned()],
     }
 }

@@ -1,7 +1,7 @@
 //! Times of single messages in closed form: LogP's o + L + o, with L from the fabric.
 
 use silvan_core::{Bytes, Span, Time};
-use silvan_workload::programs::{Messaging, Op};
+use silvan_workload::programs::{Messaging, Op, Straggler};
 
 use crate::common::{job, messaging, run, scheduled, sequence, wire};
 
@@ -273,5 +273,49 @@ fn eager_messages_are_bounded() {
         let outcome = run(2, vec![job(ranks)], m);
         let sender = outcome.ends[0].unwrap().since(Time::ZERO);
         assert_eq!(sender > late, blocks, "{count} messages: {sender}");
+    }
+}
+
+/// The receiver's message waits for a slow sender: its later start, and its longer computation to the picosecond. The
+/// computation without a factor, and the rank that no entry lists, keep their times.
+#[test]
+fn slow_ranks_start_later_and_compute_longer() {
+    let o = messaging().overhead;
+    let (calc, delay) = (Span::from_ns(1000), Span::from_ns(123));
+    let as_sequence = || {
+        job(vec![
+            (0, sequence(&[Op::Compute(calc), send(1, 8), Op::Wait])),
+            (1, sequence(&[receive(0, 8), Op::Wait])),
+        ])
+    };
+    let as_schedule = || {
+        scheduled(
+            "num_ranks 2
+            rank 0 {
+            l1: calc 1000
+            l2: send 8b to 1 tag 0
+            l2 requires l1
+            }
+            rank 1 {
+            recv 8b from 0 tag 0
+            }",
+        )
+    };
+    for (compute_factor, takes) in [(1.0, 1000), (1.5, 1500), (0.25, 250)] {
+        for mut spec in [as_sequence(), as_schedule()] {
+            spec.stragglers = vec![Straggler {
+                rank: 0,
+                delay,
+                compute_factor,
+            }];
+            let outcome = run(2, vec![spec], messaging());
+            assert_eq!((outcome.fault, outcome.finished), (None, true));
+            let takes = Span::from_ns(takes);
+            let ends: Vec<Span> = (outcome.ends.iter())
+                .map(|end| end.unwrap().since(Time::ZERO))
+                .collect();
+            let sent = delay + takes + o;
+            assert_eq!(ends, [sent, sent + wire(8) + o], "{compute_factor}");
+        }
     }
 }

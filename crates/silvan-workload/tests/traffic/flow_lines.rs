@@ -12,6 +12,7 @@ fn traffic(list: String, hosts: usize) -> Traffic {
         name: None,
         file: None,
         list: Some(list),
+        read_from: None,
         format: FlowFormat::Csv,
         first_host: 0,
         origin: silvan_core::Span::ZERO,

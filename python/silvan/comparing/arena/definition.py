@@ -28,35 +28,19 @@ _OF_ARENA = {
     "run.threads": ("each run of an arena has one thread", "--workers N makes N runs at once"),
     "control.scheme": ("an arena runs all schemes", "--schemes NAME,NAME chooses some"),
 }
-"""Keys of scenarios that would have no effect: why, and what to do instead."""
+"""Keys without effect: reason, and advice."""
 
 _GUIDE = 'the guide\'s page "Schemes side by side" has an arena with all keys'
 
 LINKS = ("credits", "pfc")
-"""Kinds of links, as ``link.flow-control`` names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """A fabric with its traffic.
 
-    Attributes
-    ----------
-    name : str
-        Its name in commands and tables. Of a case that is run on links of several kinds, those
-        with PFC end in ``-pfc``.
-    title : str
-        Description of the traffic.
-    group : str
-        Cases whose links are alike. Settings are tuned once for each group.
-    scenario : Scenario
-        Fabric and traffic.
-    objective : Objective
-        Objective of the case; settings are tuned for it, and schemes are ranked by it.
-    is_tuned : bool
-        True if the settings of the group are tuned on this case.
-    note : str
-        Note for readers of the case's numbers, or an empty text.
+    Names of cases with PFC end in ``-pfc`` if a case runs on several kinds of links. Settings are
+    tuned once per group, whose links are alike, on cases with ``is_tuned``.
     """
 
     name: str
@@ -75,20 +59,10 @@ class Case:
     def objectives(
         self, measured: Sequence[Measured], off: Sequence[Measured]
     ) -> list[float] | None:
-        """Compute the objective for each seed.
+        """Compute the objective for each seed: infinite if an event did not occur.
 
-        Parameters
-        ----------
-        measured : sequence of Measured
-            The runs of a scheme, one for each seed.
-        off : sequence of Measured
-            The runs without control; their numbers begin with ``off.`` in the objective.
-
-        Returns
-        -------
-        list of float, optional
-            Infinite where something did not come about in the run. None if a run failed, or has no
-            such number.
+        None if a run failed or lacks a quantity. Numbers of runs without control begin with
+        ``off.``.
         """
         values = []
         for one, without in zip(measured, off, strict=False):
@@ -101,26 +75,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """A set of cases, and how often each is run.
+    """A set of cases, and how often each runs.
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    cases : tuple of Case
-        The cases.
-    seeds : tuple of int
-        Seeds that schemes are judged with.
-    tuning_seeds : tuple of int
-        Other seeds, that settings are tuned with.
-    trials : int
-        Settings of each scheme and group that are tried, the published ones included; 1 leaves
-        them as they are published.
-    given : Mapping
-        Values that :meth:`override` has set in all scenarios, by dotted key.
-    tuned_elsewhere : Mapping
-        Names of cases that :meth:`only` or :meth:`on_links` has left out, and on which the settings
-        of a group are tuned, by the group.
+    ``trials`` settings of each scheme and group are tried, the published ones included. ``given``
+    are values of :meth:`override`, by dotted key. ``tuned_elsewhere`` are, by group, omitted cases
+    on which its settings are tuned.
     """
 
     name: str
@@ -134,18 +93,7 @@ class Arena:
     def only(self, names: Sequence[str], kinds: Sequence[str] = ()) -> Arena:
         """Return an arena with some of the cases, in their order.
 
-        Parameters
-        ----------
-        names : sequence of str
-            Names of cases.
-        kinds : sequence of str
-            Kinds of links; with them, the name of a case on links with credits is also that of the
-            same case with PFC.
-
-        Raises
-        ------
-        SilvanError
-            There is no such kind, or no case of some name.
+        With ``kinds``, a name also selects the case with PFC.
         """
         of_kind = self.on_links(kinds) if kinds else self
         kept: set[str] = set()
@@ -164,13 +112,7 @@ class Arena:
         return _keep(of_kind, [one for one in of_kind.cases if one.name in kept])
 
     def on_links(self, kinds: Sequence[str]) -> Arena:
-        """Return an arena with the cases on links of some kinds, in their order.
-
-        Raises
-        ------
-        SilvanError
-            There is no such kind, or no case on such links.
-        """
+        """Return an arena with the cases on links of some kinds, in their order."""
         for kind in kinds:
             if kind not in LINKS:
                 raise SilvanError(f"there are no links {kind!r}", f"links: {', '.join(LINKS)}")
@@ -183,18 +125,7 @@ class Arena:
         return _keep(self, kept)
 
     def override(self, overrides: Mapping[str, TomlValue]) -> Arena:
-        """Return an arena whose scenarios have other values of keys.
-
-        Parameters
-        ----------
-        overrides : Mapping
-            Values for keys of all scenarios, by dotted key.
-
-        Raises
-        ------
-        ScenarioError
-            A scenario cannot have such a value, or the arena states the key itself.
-        """
+        """Return an arena whose scenarios have other values of keys."""
         for key, (why, hint) in _OF_ARENA.items():
             # A scheme in a Python file takes part as its scenario names it.
             if key in overrides and overrides[key] != "python":
@@ -257,19 +188,9 @@ def _keep(arena: Arena, kept: Sequence[Case]) -> Arena:
 
 
 def read_arena(path: Path | None = None, *, quick: bool = False) -> Arena:
-    """Read what an arena consists of.
+    """Read an arena from a TOML file, by default the installed one.
 
-    Parameters
-    ----------
-    path : Path, optional
-        A file in TOML; by default the arena that is installed with silvan.
-    quick : bool
-        True if cases are reduced as their key ``quick`` says, with one seed and published settings.
-
-    Raises
-    ------
-    ScenarioError
-        The file or a scenario cannot be read, or something in it is wrong.
+    ``quick`` reduces cases by their key, to one seed and published settings.
     """
     if path is None:
         folder = Path(str(files("silvan.comparing.arena")))
@@ -331,7 +252,6 @@ def _cases(
     *,
     quick: bool,
 ) -> Iterator[Case]:
-    """Read a case, once for each kind of links."""
     nameless = f"{source}: case {number}"
     _require_keys(entry, _CASE, "case.", nameless)
     assert isinstance(entry, dict)
@@ -344,7 +264,7 @@ def _cases(
         raise ScenarioError("tune is neither true nor false", where, hint="write tune = true")
     title = _text({"title": name, **entry}, "title", where)
     group = _text({"group": name, **entry}, "group", where)
-    # The note is about the numbers of the whole case.
+    # The note is about the full case's numbers.
     note = _text(entry, "note", where) if "note" in entry and not quick else ""
     reduced = _table(entry, "quick", where)
     reduction = reduced if quick else {}
@@ -380,7 +300,6 @@ def _scenario(path: Path, where: str) -> Scenario:
 
 
 def _require_folder_name(name: str, source: str) -> None:
-    """Make sure that the name of an arena names a folder, as that of a scenario does."""
     try:
         Scenario(name=name)
     except ScenarioError as error:

@@ -19,11 +19,9 @@ _CAPTION = (
 )
 _OF_TUNED = "; tuned: published settings if no trial was better"
 _LEAST_IN = 4.5
-"""Width in inches, so that the title fits."""
 _LETTERS_PER_IN = 16
-"""Letters of the caption in an inch."""
 _WHITE_BELOW = 0.55
-"""Share of the best below which a cell is so dark that its text is white."""
+"""Share below which a cell is dark and has white text."""
 
 
 def draw_arena(
@@ -34,26 +32,9 @@ def draw_arena(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw what part of the best each scheme reaches in each case, the best schemes first.
+    """Draw the share of the best (0 to 1) of each scheme in each case, best schemes first.
 
-    Parameters
-    ----------
-    rows : sequence of tuple of str and Mapping
-        Scheme with settings, and its share of the best by case, 0 to 1; a case that it took no part
-        in is missing.
-    cases : sequence of str
-        Names of the cases, in the order of the columns.
-    title : str
-        Title.
-    folder : Path
-        A folder that exists.
-    stem : str
-        Name of the files, without suffix.
-
-    Returns
-    -------
-    list of Path
-        The PNG and the SVG.
+    Cases without a scheme are missing in its row. Writes a PNG and an SVG.
     """
     common = common_cases([of for _, of in rows])
     ordered = sorted(rows, key=lambda row: -mean_share(row[1], common))

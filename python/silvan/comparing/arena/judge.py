@@ -18,10 +18,9 @@ from silvan.comparing.comparison import Sampled
 from silvan.results.measures import CLEARED, MEASURES
 
 BEST = 0.95
-"""Share of the best from which on a scheme counts as one of the best."""
 
-# Two-sided 95 % quantiles of Student's t with 1, 2, ... degrees of freedom; of the normal
-# distribution beyond them.
+# Two-sided 95 % quantiles of Student's t with 1, 2, ... degrees of freedom; then of the normal
+# distribution.
 _T95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
     2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
@@ -32,41 +31,12 @@ _NORMAL95 = 1.960
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Result of a scheme in a case with some settings.
+    """Result of a scheme in a case with ``"published"`` or ``"tuned"`` settings.
 
-    Attributes
-    ----------
-    case : str
-        Name of the case.
-    link : str
-        Kind of its links, ``"credits"`` or ``"pfc"``.
-    baseline : Baseline
-        The scheme.
-    settings : str
-        ``"published"`` or ``"tuned"``.
-    numbers : Mapping
-        Mean over the seeds of each quantity, by its name: not a number where there is no such
-        thing, infinite where something did not come about within some run.
-    intervals : Mapping
-        Half of the 95 % confidence interval of each mean, by Student's t: not a number with one
-        seed, or where a seed has no finite value.
-    objective : float
-        Mean of what is to be reached in the case: infinite if something did not come about in a
-        run, not a number if one failed or has no such number.
-    objective_interval : float
-        Half of its 95 % confidence interval.
-    share : float
-        The objective as a part of the best of all entries of the case, up to 1: the ratio of their
-        amounts. 0 where it is infinite or not a number, or on the other side of 0 than the best.
-    seeds : int
-        Number of runs.
-    runs : tuple of Run
-        The runs.
-    hops_per_s : float
-        Packet-hops per second of processor time, in the mean of the runs; acknowledgements are not
-        counted.
-    failure : str
-        Reason for a run without result; empty if all have one.
+    Numbers are means over the seeds: not a number if missing, infinite if an event did not occur.
+    Intervals are half of the 95 % confidence interval by Student's t. ``share`` is the ratio to the
+    case's best objective, 0 if that is not finite or has the other sign. ``hops_per_s`` are
+    packet-hops per second of processor time, without acknowledgements.
     """
 
     case: str
@@ -117,22 +87,7 @@ def judge(
     schemes: Sequence[Baseline],
     runs: Mapping[tuple[str, str, str], Sequence[tuple[Run, Measured]]],
 ) -> list[Entry]:
-    """Compare the schemes in one case.
-
-    Parameters
-    ----------
-    case : Case
-        The case.
-    schemes : sequence of Baseline
-        The schemes, no control first.
-    runs : Mapping
-        By case, scheme and settings the runs, one for each seed.
-
-    Returns
-    -------
-    list of Entry
-        One for each scheme and settings.
-    """
+    """Compare the schemes in one case, no control first; ``runs`` by case, scheme and settings."""
     own = [
         (one, key[2], of_key)
         for one in schemes
@@ -196,7 +151,7 @@ def _entry(
 
 
 def _numbers(read: Mapping[str, Any], without: Mapping[str, Any] | None) -> dict[str, float]:
-    """Return all measures of a run; a run without control that failed leaves out some."""
+    """Return all measures of a run; a failed run without control omits some."""
     nothing = Sampled(np.empty(0), np.empty(0), {})
     return as_sampled(read).numbers(nothing if without is None else as_sampled(without))
 

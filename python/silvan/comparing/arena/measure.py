@@ -12,24 +12,12 @@ from silvan.results.measures import MEASURES
 from silvan.results.result import Result
 
 MEASURE = "silvan.comparing.arena.measure:numbers"
-"""Names :func:`numbers`, for workers."""
 
 _SERIES = ("times_ms", "tree_ports")
 
 
 def numbers(result: Result) -> dict[str, Any]:
-    """Measure a run as plain values, for JSON.
-
-    Parameters
-    ----------
-    result : Result
-        The run of a scenario that is :func:`silvan.comparing.comparison.with_probes`.
-
-    Returns
-    -------
-    dict
-        All measures by name, and in ``series`` the samples of the congestion trees.
-    """
+    """Return all measures of a run by name, and the trees' samples in ``series``, for JSON."""
     sampled = Sampled.at(result)
     return {
         **sampled.own,

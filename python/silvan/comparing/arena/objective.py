@@ -13,7 +13,7 @@ from silvan.results.measures import CLEARED, MEASURES, require_measure
 _WITHOUT = "off."
 
 NAMES = (*MEASURES, CLEARED.name)
-"""Names that an objective may have; those of the run without control begin with ``off.``."""
+"""Names in objectives; those of the run without control begin with ``off.``."""
 
 _FORMULA = (
     "write maximize or minimize, and a formula with + - * /, min and max, such as maximize "
@@ -22,20 +22,7 @@ _FORMULA = (
 
 
 def read_objective(text: str, where: str) -> Objective:
-    """Read an objective of a case.
-
-    Parameters
-    ----------
-    text : str
-        ``maximize`` or ``minimize``, and a formula.
-    where : str
-        Place of the case, for errors.
-
-    Raises
-    ------
-    ScenarioError
-        It is no objective, or names what is not measured.
-    """
+    """Read an objective: ``maximize`` or ``minimize``, and a formula."""
     try:
         objective = Objective.parse(text)
     except ScenarioError as error:
@@ -47,20 +34,9 @@ def read_objective(text: str, where: str) -> Objective:
 
 
 def reached(objective: Objective, run: Measured, without: Measured) -> float | None:
-    """Compute what a run has reached.
+    """Compute the objective of a run, and of the run without control with the same seed.
 
-    Parameters
-    ----------
-    objective : Objective
-        The objective.
-    run, without : Measured
-        The run, and that without control with the same seed.
-
-    Returns
-    -------
-    float, optional
-        Infinite if something did not come about in the run. None if the run failed, or has no such
-        number.
+    Infinite if an event did not occur. None if the run failed or lacks a quantity.
     """
     own, off = _quantities(run, without), _quantities(without, without)
     known = {**own, **{f"{_WITHOUT}{name}": value for name, value in off.items()}}
@@ -68,22 +44,7 @@ def reached(objective: Objective, run: Measured, without: Measured) -> float | N
 
 
 def require_quantities(case: str, objective: Objective, off: Measured) -> None:
-    """Refuse an objective of quantities that the runs of a case do not have.
-
-    Parameters
-    ----------
-    case : str
-        Name of the case.
-    objective : Objective
-        Objective of the case.
-    off : Measured
-        A run without control; nothing is refused if it failed.
-
-    Raises
-    ------
-    ScenarioError
-        The run has no such quantity, whatever its scheme.
-    """
+    """Refuse an objective of quantities that a run without control lacks; not if it failed."""
     if off.numbers is None:
         return
     has = _quantities(off, off)
@@ -96,7 +57,7 @@ def require_quantities(case: str, objective: Objective, off: Measured) -> None:
 
 
 def _quantities(run: Measured, without: Measured) -> dict[str, float]:
-    """Return the measures of a run; infinite is an event that did not occur."""
+    """Infinite for an event that did not occur."""
     if run.numbers is None:
         return {}
     sampled = as_sampled(run.numbers)

@@ -31,19 +31,8 @@ from silvan.sweeping.sweep import require_scheduler, scheduler_of
 class Estimate:
     """Cost of a scheme in a case.
 
-    Attributes
-    ----------
-    case, link, scheme : str
-        The case, the kind of its links, and the scheme.
-    published, tuned, trials : int
-        Runs with published settings and with tuned ones, and runs that search these.
-    run_s : float
-        Processor time of one run, in seconds.
-    hops_per_s : float
-        Packet-hops of the measured runs per second of processor time.
-    is_measured : bool
-        True if the time is that of runs of the full case. Otherwise it is that of the reduced case,
-        times what the full case takes of the reduced one without control.
+    ``run_s`` is processor time: measured on the full case, or on the reduced case and scaled by the
+    runs without control.
     """
 
     case: str
@@ -79,31 +68,10 @@ def plan_arena(
     run_timeout_s: float | None = None,
     report: Callable[[ArenaProgress], object] = lambda _progress: None,
 ) -> list[Estimate]:
-    """Estimate what an arena costs, by runs of its reduced form and those that are finished.
+    """Estimate the cost of an arena from runs of its reduced form and finished runs.
 
-    Parameters
-    ----------
-    arena : Arena
-        The arena.
-    reduced : Arena
-        Its reduced form, with the same cases. All its runs are made, and one of each full case
-        without control.
-    root : Path
-        Folder of finished runs, as for :func:`silvan.comparing.arena.run_arena`.
-    schemes : sequence of str
-        Names of baselines; by default all that suit a case.
-    added, scheduler, workers, run_timeout_s, report
-        As for :func:`silvan.comparing.arena.run_arena`.
-
-    Returns
-    -------
-    list of Estimate
-        One for each case and scheme.
-
-    Raises
-    ------
-    SilvanError
-        As for :func:`silvan.comparing.arena.run_arena`.
+    All runs of the reduced form are made, and one of each full case without control. Other
+    arguments as for :func:`silvan.comparing.arena.run_arena`.
     """
     require_scheduler(scheduler)
     sides = {one.name: taking_part(one, schemes, added).sides for one in arena.cases}
@@ -163,7 +131,6 @@ def _estimate(
 def _counts(
     arena: Arena, case: Case, baseline: Baseline, without: Baseline
 ) -> tuple[int, int, int]:
-    """Count runs with published settings, with tuned ones, and trials."""
     seeds = len(arena.seeds)
     if arena.trials <= 1:
         return seeds, 0, 0
@@ -171,7 +138,7 @@ def _counts(
     chosen = None if tuned_on is None else tuned_on.scenario.override(baseline.overrides)
     searched = chosen is not None and search_of(chosen) is not None
     of_trial = len(arena.tuning_seeds)
-    # Without control the trials are judged by runs on the same seeds.
+    # Without control, trials are judged by runs on the same seeds.
     trials = arena.trials * of_trial if searched else of_trial * (baseline.name == without.name)
     return seeds, seeds if searched else 0, trials if case.is_tuned else 0
 
@@ -182,18 +149,7 @@ def arena_runs(
     *,
     added: Mapping[str, TomlValue] | None = None,
 ) -> list[tuple[Scenario, int]]:
-    """List the runs of an arena before any starts.
-
-    Parameters
-    ----------
-    arena, schemes, added
-        As for :func:`silvan.comparing.arena.run_arena`.
-
-    Returns
-    -------
-    list of tuple
-        A scenario of each case, and the number of its runs with all schemes, trials included.
-    """
+    """List a scenario of each case, and its number of runs with all schemes and trials."""
     found = []
     for case in arena.cases:
         sides = taking_part(case, schemes, added).sides

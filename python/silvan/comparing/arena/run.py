@@ -30,27 +30,16 @@ from silvan.sweeping.sweep import SCHEME_LIMIT_S, outcomes, require_scheduler, s
 from silvan.sweeping.work import Task
 
 PUBLISHED, TUNED = "published", "tuned"
-"""Names of settings."""
 
 BATCH = 8
-"""Trials that are drawn before the results of any of them are known."""
+"""Trials drawn before their results are known."""
 
 SAMPLER_SEED = 1
-"""Seed of the sampler of every search."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArenaProgress:
-    """Progress of an arena.
-
-    Attributes
-    ----------
-    step : str
-        Current activity.
-    done, total : int
-        Runs of this step that are finished, those of an earlier call included, and all of them.
-        While runs are prepared, schemes with their settings in each case.
-    """
+    """Progress of an arena: finished runs of the step, or prepared schemes."""
 
     step: str
     done: int
@@ -61,21 +50,8 @@ class ArenaProgress:
 class ArenaResult:
     """Result of an arena.
 
-    Attributes
-    ----------
-    arena : Arena
-        The arena.
-    entries : tuple of Entry
-        Result of each scheme in each case, with each settings.
-    settings : dict
-        By group and scheme the tuned settings as people read them, where tuning has found better
-        ones than the published.
-    absent : dict
-        By case and scheme why links or fabric of the case leave the scheme out.
-    made : int
-        Runs that were made, and not kept from an earlier call.
-    wall_s : float
-        Time that all took, in seconds.
+    ``settings`` by group and scheme are tuned ones that beat the published. ``absent`` are reasons
+    by case and scheme. ``made`` excludes runs of earlier calls.
     """
 
     arena: Arena
@@ -111,7 +87,7 @@ class Runner:
                 tables=False,
                 limit_s=self.limit_s,
                 measure=MEASURE,
-                # Threads wait for each other, which would count as processor time of the scheme.
+                # Threads wait for each other, which would count as processor time.
                 threads=1,
             )
             for run in todo
@@ -141,39 +117,11 @@ def run_arena(
     run_timeout_s: float | None = None,
     report: Callable[[ArenaProgress], object] = lambda _progress: None,
 ) -> ArenaResult:
-    """Run every scheme in every case, with published settings and with tuned ones.
+    """Run every scheme in every case, with published and with tuned settings.
 
-    Parameters
-    ----------
-    arena : Arena
-        The cases.
-    root : Path
-        Folder of finished runs. Finished runs are not repeated, so that an arena that was
-        stopped or killed continues there.
-    schemes : sequence of str
-        Names of baselines; by default all that suit a case. No control is always among them.
-    added : Mapping, optional
-        Keys of a scheme in a Python file that takes part in all cases. The scenarios of the other
-        schemes do not have them.
-    scheduler, workers
-        As for :func:`silvan.sweep`.
-    run_timeout_s : float, optional
-        Seconds on the wall clock that a run may take, the start of its process included; by default
-        any time.
-    report : callable
-        Called with the progress.
-
-    Returns
-    -------
-    ArenaResult
-        The results of the schemes.
-
-    Raises
-    ------
-    SilvanError
-        A scheme does not exist, one in a Python file cannot be made, a scenario is impossible, the
-        folder cannot be written or is in use, or the scheduler does not answer. Finished runs
-        stay.
+    Finished runs in ``root`` are not repeated. No control always takes part. ``added`` are keys of
+    a scheme in a Python file, which other schemes' scenarios lack. ``run_timeout_s`` includes the
+    start of a run's process.
     """
     begun = time.monotonic()
     require_scheduler(scheduler)
@@ -215,22 +163,9 @@ def run_arena(
 def require_python_scheme(
     arena: Arena, sides: Mapping[str, Sequence[Baseline]], run_timeout_s: float | None
 ) -> None:
-    """Make the scheme in a Python file in the first case that has one, before anything runs.
+    """Build the scheme in a Python file in its first case, before anything runs.
 
-    Parameters
-    ----------
-    arena : Arena
-        The cases.
-    sides : Mapping
-        The schemes of each case by its name.
-    run_timeout_s : float, optional
-        Seconds that a run may take. A file that takes too long may do so in this case only, so it
-        is no error.
-
-    Raises
-    ------
-    SchemeError
-        The file is no Python, fails, ends its process, or its function does not give a scheme.
+    A timeout is no error, because it may concern this case only.
     """
     limit_s = min(SCHEME_LIMIT_S, run_timeout_s or SCHEME_LIMIT_S)
     for case in arena.cases:
@@ -243,13 +178,7 @@ def require_python_scheme(
 
 
 def check_objectives(runner: Runner, arena: Arena, sides: Mapping[str, Sequence[Baseline]]) -> None:
-    """Make a run of each case without control, and refuse objectives of what it does not have.
-
-    Raises
-    ------
-    ScenarioError
-        The runs of a case do not have a quantity of its objective.
-    """
+    """Run each case once without control, and refuse objectives of missing quantities."""
     runs = [
         run
         for case in arena.cases
@@ -261,15 +190,7 @@ def check_objectives(runner: Runner, arena: Arena, sides: Mapping[str, Sequence[
 
 @dataclass(frozen=True, slots=True)
 class TakingPart:
-    """The schemes of a case.
-
-    Attributes
-    ----------
-    sides : list of Baseline
-        Schemes that take part, no control first.
-    absent : dict of str to str
-        Reasons of the schemes that take no part, by their names.
-    """
+    """The schemes of a case, no control first, and reasons of absent schemes by name."""
 
     sides: list[Baseline]
     absent: dict[str, str]
@@ -278,16 +199,10 @@ class TakingPart:
 def taking_part(
     case: Case, schemes: Sequence[str], added: Mapping[str, TomlValue] | None = None
 ) -> TakingPart:
-    """Choose the schemes of a case: those named, or all, without those that do not suit it.
-
-    Raises
-    ------
-    SilvanError
-        There is no such scheme.
-    """
+    """Choose the named schemes, or all, that suit a case."""
     fits = fitting(case.scenario, added)
     named = [name for name in schemes if name not in fits.unsuited]
-    # Without any that could take part, no control is alone.
+    # Without a scheme that takes part, no control runs alone.
     chosen = named or (["none"] if schemes else [])
     has_python = bool(added) or case.scenario.has_python_scheme
     return TakingPart(
@@ -313,10 +228,10 @@ def _measure(
 
 
 def prepared(case: Case, overrides: Mapping[str, TomlValue], seeds: Sequence[int]) -> list[Run]:
-    """Prepare one run for each seed, which also places programs whose hosts are drawn at random.
+    """Prepare one run for each seed, with programs on drawn hosts placed.
 
-    A scenario is checked once for all seeds where nothing but the seed differs: the proof that the
-    routes of a dragonfly cannot deadlock takes a third of a second.
+    A scenario is checked once if only the seed differs: proving that a dragonfly cannot deadlock
+    takes a third of a second.
     """
     programs = case.scenario.to_dict()["traffic"].get("program", [])
     drawn = [place for place, one in enumerate(programs) if one.get("placement") == "random"]
@@ -339,7 +254,6 @@ def _placed(programs: Sequence[int], seed: int) -> dict[str, TomlValue]:
 def _tune(
     runner: Runner, arena: Arena, sides: Mapping[str, Sequence[Baseline]]
 ) -> dict[str, dict[str, tuple[dict[str, TomlValue], dict[str, TomlValue]]]]:
-    """Find settings that are better than the published ones, by group and scheme."""
     found: dict[str, dict[str, tuple[dict[str, TomlValue], dict[str, TomlValue]]]] = {}
     for case in arena.cases:
         if not case.is_tuned:
@@ -354,7 +268,7 @@ def _tune(
 def _tune_one(
     runner: Runner, arena: Arena, case: Case, baseline: Baseline, without: Baseline
 ) -> tuple[dict[str, TomlValue], dict[str, TomlValue]] | None:
-    """Search for one scheme's settings; return them in words and as overrides, or None."""
+    """Return one scheme's settings in words and as overrides, or None."""
     wanted = search_of(case.scenario.override(baseline.overrides))
     if wanted is None:
         return None

@@ -22,17 +22,7 @@ from silvan.results.measures import MEASURES
 class Run:
     """A scenario with a scheme's settings, and a seed.
 
-    It has the text alone: an arena holds thousands of them, and a scenario that is read takes a
-    hundred times the memory.
-
-    Attributes
-    ----------
-    text : str
-        The scenario in TOML.
-    hash : str
-        Hash of the scenario.
-    seed : int
-        The seed.
+    It holds the text alone, because a scenario takes a hundred times the memory.
     """
 
     text: str
@@ -57,17 +47,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Result of a run.
-
-    Attributes
-    ----------
-    numbers : dict, optional
-        Measures, as :func:`silvan.comparing.arena.measure.numbers` returns them.
-    processor_s : float
-        Processor time that the run took with all around it, in seconds.
-    failure : str
-        Reason for no result; empty if there is a result.
-    """
+    """Result of a run, or the reason for none. Processor time includes all around it."""
 
     numbers: dict[str, Any] | None
     processor_s: float
@@ -75,18 +55,7 @@ class Measured:
 
 
 class Store:
-    """A folder of finished runs of this build of silvan.
-
-    Parameters
-    ----------
-    root : Path
-        The folder. Runs of other builds may be in it, and are not read.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be written.
-    """
+    """A folder of finished runs of this build of silvan; runs of others stay unread."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / build_id()
@@ -101,13 +70,7 @@ class Store:
         return found
 
     def keep(self, run: Run, measured: Measured) -> None:
-        """Keep what came of a run. One that failed is remembered, and tried again by another call.
-
-        Raises
-        ------
-        OutputError
-            It cannot be written; what was finished before is kept.
-        """
+        """Store the result of a run. A failed run is tried again by another call."""
         self._known[run.key] = measured
         if measured.numbers is not None:
             written = _without_infinity(measured.numbers)
@@ -122,13 +85,7 @@ class Store:
             write_text(self._file(run), text + "\n")
 
     def missing(self, runs: Sequence[Run]) -> list[Run]:
-        """List the runs that are still to be made, each once.
-
-        Raises
-        ------
-        OutputError
-            Files of some runs are damaged; it names all of them.
-        """
+        """List the runs to be made, each once."""
         unique = {run.key: run for run in runs}
         missing = []
         damaged: dict[Path, OutputError] = {}
@@ -154,13 +111,6 @@ class Store:
 
 
 def _read(path: Path) -> Measured | None:
-    """Read the file of a run, if there is one.
-
-    Raises
-    ------
-    OutputError
-        It cannot be read, or holds something else.
-    """
     try:
         return _measured(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -173,13 +123,6 @@ def _read(path: Path) -> Measured | None:
 
 
 def _measured(read: object) -> Measured:
-    """Take what a file holds, and make sure that it is what :meth:`Store.keep` writes.
-
-    Raises
-    ------
-    ValueError
-        It is something else.
-    """
     match read:
         case {
             "numbers": {

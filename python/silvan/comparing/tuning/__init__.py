@@ -1,5 +1,5 @@
-"""Searches over parameters: settings that serve an objective, and parameters fitted to numbers.
+"""Searches over parameters: settings for an objective, and parameters fitted to numbers.
 
-Every run is a point of a sweep's folder. A search is a function of its seed and of these points, so
-one that was stopped is repeated from the points on disk and goes on where it was.
+Every run is a point of a sweep's folder. A search is a function of its seed and these points, so a
+stopped search continues.
 """

@@ -24,15 +24,7 @@ _HINT = "write numbers, measures such as other_receivers_gbps, + - * /, min and 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A formula of named numbers.
-
-    Attributes
-    ----------
-    text : str
-        The formula.
-    names : tuple of str
-        The names in it, in their order, such as ``off.hotspots_gbps``.
-    """
+    """A formula of named numbers."""
 
     text: str
     names: tuple[str, ...]
@@ -41,11 +33,6 @@ class Expression:
     @classmethod
     def parse(cls, text: str, source: str) -> Expression:
         """Read a formula.
-
-        Raises
-        ------
-        ScenarioError
-            It is none; ``source`` names where it is from.
 
         Examples
         --------
@@ -66,10 +53,7 @@ class Expression:
         return cls(text, tuple(names), tree)
 
     def value(self, numbers: Mapping[str, float | None], *, infinite: bool = False) -> float | None:
-        """Compute the formula; None where a number is unknown or the result is not finite.
-
-        With ``infinite``, an infinite result is one.
-        """
+        """Compute the formula; None if a number is unknown or, without ``infinite``, not finite."""
         if any(numbers.get(name) is None for name in self.names):
             return None
         try:
@@ -116,7 +100,6 @@ def _collect(node: ast.expr, names: dict[str, None], text: str, source: str) -> 
 
 
 def _is_zero(constant: ast.expr) -> bool:
-    """Tell whether numbers alone come to 0."""
     try:
         return _value(constant, {}) == 0
     except (ZeroDivisionError, OverflowError):

@@ -16,31 +16,19 @@ from silvan.errors import SilvanError
 from silvan.inputs.toml_text import TomlValue
 
 IDENTIFIED = 0.5
-"""Largest part of its range that a parameter may have with a fit as good, to be identified."""
+"""Largest part of the range with an equally good fit of an identified parameter."""
 
 ENOUGH = 30
-"""Trials per parameter below which nothing is said: too little of the range was tried."""
+"""Trials per parameter that a statement needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Information of the targets on one parameter.
 
-    Attributes
-    ----------
-    key : str
-        The parameter.
-    start, fitted : TomlValue
-        Its default, and its value in the best trial.
-    lowest, highest : TomlValue
-        Ends of the interval in which some trial fits as well: its sum of squared errors, in
-        tolerances, is at most 1 above the best trial's.
-    part : float
-        That interval as a part of the range.
-    importance : float, optional
-        Its share in the variance of the errors over all trials.
-    is_identified : bool, optional
-        True if the targets pin the parameter down; None after too few trials to say so.
+    ``lowest`` to ``highest`` is the interval in which some trial has a sum of squared errors, in
+    tolerances, of at most 1 above the best, and ``part`` its part of the range. ``importance`` is
+    the share in the variance of the errors.
     """
 
     key: str
@@ -55,20 +43,10 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class FitRow:
-    """A target with the numbers of the default and of the fitted parameters.
+    """A target with the numbers of the default and the fitted parameters.
 
-    Attributes
-    ----------
-    id : str
-        The target.
-    value, tol : float
-        The number, and the relative difference that is within the tolerance.
-    held_out : bool
-        True if the search did not see it.
-    start, fitted : float, optional
-        Means over the search's seeds.
-    start_elsewhere, fitted_elsewhere : float, optional
-        Means over seeds that the search did not use, if there are any.
+    ``tol`` is a relative difference. Numbers are means over the search's seeds, and ``elsewhere``
+    over others.
     """
 
     id: str
@@ -89,23 +67,8 @@ class FitRow:
 class FitResult:
     """Result of a fit.
 
-    Attributes
-    ----------
-    name : str
-        The scenario's name.
-    found : Found
-        The trials.
-    losses : dict
-        Mean squared error in tolerances of each trial that has one, by its number.
-    front : list of dict
-        Trials that no other beats in the root-mean-square errors of all groups: number, values,
-        errors.
-    profiles : tuple of Profile
-        Knowledge about each parameter.
-    rows : tuple of FitRow
-        The targets.
-    runs : int
-        Runs that were made, and not read from the folder.
+    Losses are mean squared errors in tolerances by trial. The front has trials that no other beats
+    in the root-mean-square errors of all groups. ``runs`` excludes the folder's.
     """
 
     name: str
@@ -146,42 +109,10 @@ def fit(
     overwrite: bool = False,
     report: Callable[[str], object] = lambda _text: None,
 ) -> FitResult:
-    """Fit parameters to numbers.
+    """Fit parameters to numbers; a stopped fit continues in its folder.
 
-    Parameters
-    ----------
-    problem : FitProblem
-        Parameters, cases and targets.
-    out : Path
-        Folder of the runs; a fit that was stopped goes on there.
-    trials : int
-        Values to try, the defaults included.
-    seeds : int
-        Seeds of each case, from the scenario's on.
-    check_seeds : int
-        Further seeds, which place hosts and hotspots otherwise, that only the default and the
-        best values are run with, after the search.
-    seed : int
-        Seed of the sampler.
-    batch : int
-        Trials drawn at once.
-    timeout_s : float, optional
-        Time after which no further batch begins.
-    scheduler, workers, overwrite
-        As for :func:`silvan.sweep`.
-    report : callable
-        Called with lines on the progress.
-
-    Returns
-    -------
-    FitResult
-        Best values, Pareto front, profiles, and all targets.
-
-    Raises
-    ------
-    SilvanError
-        Something in the problem is impossible, the folder holds another search, or all trials
-        failed.
+    ``check_seeds`` are further seeds, with other placements, for the default and the best values.
+    No batch begins after ``timeout_s``.
     """
     about = {
         "fit": problem.name,
@@ -276,7 +207,6 @@ def _measured(
     targets: Sequence[FitTarget],
     seeds: Sequence[int],
 ) -> list[list[float | None]]:
-    """Measure targets for several values at once: the mean over the seeds of each."""
     cases = cases_of(targets)
     wanted = {name for target in targets for name in target.measure.names}
     jobs = [(place, case, seed) for place in range(len(drawn)) for case in cases for seed in seeds]
@@ -312,7 +242,6 @@ def _rows(
 def _front(
     problem: FitProblem, found: Found, errors: Mapping[int, Sequence[float]]
 ) -> list[dict[str, Any]]:
-    """List the trials that no other beats in all groups."""
     groups = list(dict.fromkeys(one.group for one in problem.fitted))
     scores = {
         number: [

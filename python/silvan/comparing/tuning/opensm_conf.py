@@ -13,11 +13,10 @@ from silvan.inputs.toml_text import TomlValue
 from silvan.planning.changes import FabricLists
 
 MOST_ENTRIES = 128
-"""Entries of a Congestion Control Table that OpenSM reads."""
 
 _SERVICE_LEVELS = 16
 _ALL_PORTS = 2**255 - 2
-# Victim_Mask; Threshold and Packet_Size; Marking_Rate. Credit starvation stays as it is.
+# Victim_Mask; Threshold and Packet_Size; Marking_Rate.
 _SWITCH_CONTROL_MAP = 0b10101
 
 
@@ -25,18 +24,7 @@ _SWITCH_CONTROL_MAP = 0b10101
 class OpensmSettings:
     """Settings of OpenSM in all switches, and in all adapters.
 
-    Attributes
-    ----------
-    victim_mask : int
-        Bit p is set if port p is in the Victim_Mask of every switch.
-    threshold, packet_size, marking_rate : int
-        SwitchCongestionSetting.
-    by_service_level : bool
-        True if adapters throttle service levels, and not queue pairs.
-    ccti_timer, ccti_increase, ccti_min, trigger_threshold : int
-        CACongestionSetting, for all service levels.
-    entries : tuple
-        Shift and multiplier of each entry of the Congestion Control Table.
+    Bit p of ``victim_mask`` is set if port p is in the mask of every switch.
     """
 
     victim_mask: int
@@ -52,13 +40,7 @@ class OpensmSettings:
 
     @classmethod
     def of(cls, scenario: Scenario) -> OpensmSettings:
-        """Read the settings of a scenario.
-
-        Raises
-        ------
-        ScenarioError
-            OpenSM cannot set them: the table is too long.
-        """
+        """Read the settings of a scenario."""
         control = scenario.to_dict()["control"]["ib-cc"]
         switch, adapter = control["switch"], control["adapter"]
         mask = {"none": 0, "all": _ALL_PORTS}.get(switch["victim-mask"])
@@ -129,15 +111,9 @@ def host_ports(lists: FabricLists) -> list[int]:
 
 
 def as_opensm_sets(scenario: Scenario) -> dict[str, TomlValue]:
-    """Give the changes of a scenario with which OpenSM can set equal values.
+    """Return changes of a scenario with which OpenSM can set equal values, by dotted key.
 
-    OpenSM sets one Victim_Mask in all switches. If ports of these numbers lead to switches
-    elsewhere, they are in the mask as well.
-
-    Returns
-    -------
-    dict
-        Values by dotted key; empty if OpenSM can set the scenario's own.
+    OpenSM sets one Victim_Mask in all switches, also at ports that lead to switches elsewhere.
     """
     control = scenario.to_dict()["control"]["ib-cc"]
     if control["switch"]["victim-mask"] != "hosts":
@@ -154,13 +130,7 @@ def as_opensm_sets(scenario: Scenario) -> dict[str, TomlValue]:
 
 
 def require_default_ports(scenario: Scenario) -> None:
-    """Make sure that no port has separate settings, which OpenSM does not set.
-
-    Raises
-    ------
-    ScenarioError
-        One has.
-    """
+    """Make sure that no port has separate settings, which OpenSM does not set."""
     control = scenario.to_dict()["control"]["ib-cc"]
     named: Sequence[str] = [key for key in ("port", "change") if control.get(key)]
     if named:

@@ -28,22 +28,9 @@ _TARGET = {"id", "measure", "value", "tol", "group", "held-out"}
 
 @dataclass(frozen=True, slots=True)
 class FitTarget:
-    """A measured number, and the formula that gives it from the runs.
+    """A measured number, and the formula for it.
 
-    Attributes
-    ----------
-    id : str
-        Its name.
-    measure : Expression
-        The formula.
-    value : float
-        The number.
-    tol : float
-        Relative difference that is within the tolerance.
-    group : str
-        Numbers of one figure or table.
-    held_out : bool
-        True if the search does not see it.
+    ``tol`` is a relative difference, ``group`` a figure or table; the search ignores ``held_out``.
     """
 
     id: str
@@ -65,23 +52,7 @@ class FitTarget:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitProblem:
-    """Problem of a fit.
-
-    Attributes
-    ----------
-    name : str
-        For people.
-    scenario : Scenario
-        Scenario that the cases change.
-    space : Space
-        The parameters.
-    start : dict
-        The values that the scenario has by default; of choices, the place.
-    cases : dict
-        Keys that each case sets, by its name.
-    targets : tuple of FitTarget
-        The numbers.
-    """
+    """Problem of a fit. Of choices, ``start`` has the index."""
 
     name: str
     scenario: Scenario
@@ -96,10 +67,9 @@ class FitProblem:
         return [one for one in self.targets if not one.held_out]
 
     def values(self, case: str, drawn: Mapping[str, float]) -> dict[str, TomlValue]:
-        """Give what a case sets with some values of the parameters.
+        """Return the keys of a case for some values of the parameters.
 
-        Without congestion control its parameters have no effect, and are left out: such runs are
-        shared.
+        Without congestion control its parameters are omitted, so that runs are shared.
         """
         own = self.cases[case]
         values = self.space.overrides(drawn)
@@ -123,18 +93,7 @@ class FitProblem:
 
 
 def read_problem(source: str | Path) -> FitProblem:
-    """Read a fit from a file, or the one that comes with a paper.
-
-    Parameters
-    ----------
-    source : str or Path
-        A TOML file, or the name of a paper.
-
-    Raises
-    ------
-    ScenarioError
-        The file cannot be read, or something in it is wrong.
-    """
+    """Read a fit from a file, or the one that comes with a paper."""
     name = str(source)
     if not name.endswith(".toml") and not Path(name).is_file():
         try:
@@ -153,13 +112,7 @@ def read_problem(source: str | Path) -> FitProblem:
 
 
 def parse_problem(text: str, source: str, folder: Path) -> FitProblem:
-    """Read a fit from text; paths in it are relative to a folder.
-
-    Raises
-    ------
-    ScenarioError
-        Something in it is wrong.
-    """
+    """Read a fit from text; paths in it are relative to a folder."""
 
     def wrong(message: str, hint: str = _GUIDE) -> ScenarioError:
         return ScenarioError(message, source, hint=hint)
@@ -201,7 +154,6 @@ def parse_problem(text: str, source: str, folder: Path) -> FitProblem:
 
 @contextmanager
 def _of_file(source: str) -> Iterator[None]:
-    """Name the file in errors that do not."""
     try:
         yield
     except ScenarioError as error:
@@ -267,7 +219,7 @@ def _space(entries: object, scenario: Scenario, source: str) -> tuple[Space, dic
 
 
 def _require_key(scenario: Scenario, one: Parameter, start: float, source: str) -> None:
-    """Refuse a key that no scenario has. Values may be possible in the cases only."""
+    """Refuse a key that no scenario has; some values are possible in cases only."""
     if one.key in (SLOPE, POWER):
         return
     try:

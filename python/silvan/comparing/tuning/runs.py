@@ -21,25 +21,15 @@ from silvan.sweeping.table import SweepRow
 from silvan.sweeping.work import Task
 
 Measures = Mapping[str, float | None]
-"""Measures of a run, by name with unit."""
+"""By name with unit."""
 
 STUDY = "study.json"
-"""File that says what a folder's search is about."""
 
 OFF: Mapping[str, TomlValue] = {"control.scheme": "none"}
-"""Keys that turn congestion control off."""
 
 
 class Runs:
-    """Runs on some scheduler, each kept in a folder and never run again.
-
-    Made by :func:`open_runs`.
-
-    Attributes
-    ----------
-    done : int
-        Runs that were made, and not read from the folder.
-    """
+    """Runs on a scheduler, each kept in a folder and never repeated. Made by :func:`open_runs`."""
 
     def __init__(
         self,
@@ -59,25 +49,13 @@ class Runs:
         self.done = 0
 
     def point(self, values: Mapping[str, TomlValue], seed: int) -> Point:
-        """Build one run.
-
-        Raises
-        ------
-        ScenarioError
-            The values are impossible together.
-        """
+        """Build one run."""
         # As literals, so that a table replaces the scenario's whole table.
         one = self._scenario.at({key: literal(value) for key, value in values.items()})
         return Point(dict(values), seed, one.single_run(seed).hash, one.to_toml())
 
     def measure(self, points: Sequence[Point]) -> list[Measures | None]:
-        """Make those runs that are not in the folder, and give what all of them measured.
-
-        Returns
-        -------
-        list
-            One entry for each point, None where the run failed.
-        """
+        """Make missing runs, and return all measures; None for a failed run."""
         unique = {point.hash: point for point in points}
         todo = [one for one in unique.values() if not self._folder.is_finished(one)]
         tasks = [Task(one.text, one.seed, tables=False, limit_s=self._limit_s) for one in todo]
@@ -110,34 +88,9 @@ def open_runs(
     overwrite: bool = False,
     on_failure: Callable[[str], object] = lambda _text: None,
 ) -> Iterator[Runs]:
-    """Open the folder of a search, new or stopped before.
+    """Open the folder of a new or stopped search.
 
-    Parameters
-    ----------
-    path : Path
-        The folder.
-    scenario : Scenario
-        Scenario that the runs change.
-    keys : sequence of str
-        The keys that they change.
-    study : Mapping
-        Facts of the search, unchanged when it continues.
-    scheduler, workers, limit_s, overwrite
-        As for :func:`silvan.sweep`.
-    on_failure : callable
-        Called with a line for each run that fails.
-
-    Yields
-    ------
-    Runs
-        To make runs with.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be written, or holds another search.
-    SchedulerError
-        The scheduler does not answer.
+    ``keys`` are those that the runs change; ``study`` must be unchanged when a search continues.
     """
     require_scheduler(scheduler)
     base = scenario.override({"sweep": {}})
@@ -159,14 +112,13 @@ def open_runs(
         try:
             yield Runs(folder, base, address, workers, limit_s, on_failure)
         except ScenarioError:
-            # The search is impossible as it was asked for; one that is corrected may use the runs.
+            # The search is impossible; a corrected one may use the runs.
             if is_new:
                 file.unlink(missing_ok=True)
             raise
 
 
 def _difference(file: Path, study: Mapping[str, Any]) -> str:
-    """Say in which keys the search of a file differs."""
     try:
         there = dict(json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
@@ -176,13 +128,7 @@ def _difference(file: Path, study: Mapping[str, Any]) -> str:
 
 
 def require_valid(runs: Runs, values: Mapping[str, TomlValue], seed: int, source: str) -> None:
-    """Make sure that values can be simulated, before a search begins.
-
-    Raises
-    ------
-    ScenarioError
-        They cannot.
-    """
+    """Make sure that values can be simulated, before a search begins."""
     try:
         runs.point(values, seed)
     except ScenarioError as error:

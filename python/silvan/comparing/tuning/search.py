@@ -16,28 +16,18 @@ if TYPE_CHECKING:
     import optuna
 
 BATCH = 4
-"""Trials that are drawn before the results of any of them are known."""
+"""Trials drawn before their results are known."""
 
 STARTUP = 12
-"""Trials drawn at random before the sampler models anything, the start values included."""
+"""Random trials before the sampler models anything, including the start."""
 
 Evaluate = Callable[[Sequence[Mapping[str, float]]], Sequence[Sequence[float] | None]]
-"""Gives the objectives of several drawn values, None for those whose runs failed."""
+"""Maps drawn values to objectives, None for failed runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Values that a search has tried.
-
-    Attributes
-    ----------
-    number : int
-        Place in the search, from 0 on.
-    drawn : dict
-        Value of each parameter; of choices, the place.
-    objectives : tuple of float
-        Values of the objectives, empty if the runs failed.
-    """
+    """Values that a search has tried; of choices, the index. No objectives after a failure."""
 
     number: int
     drawn: dict[str, float]
@@ -48,16 +38,8 @@ class Trial:
 class Found:
     """Result of a search.
 
-    Attributes
-    ----------
-    trials : tuple of Trial
-        All of them in order; the first one has the start values.
-    front : tuple of int
-        Numbers of the trials that no other beats in all objectives; of a single objective, the
-        best.
-    importance : dict
-        Share of each parameter in the variance of the first objective, by PED-ANOVA; empty if there
-        are too few trials.
+    The front are trials that no other beats in all objectives. ``importance`` is the share in the
+    variance of the first objective, by PED-ANOVA; empty after too few trials.
     """
 
     trials: tuple[Trial, ...]
@@ -84,40 +66,8 @@ def search(
 ) -> Found:
     """Search for the best values of some parameters.
 
-    One objective is searched by TPE (tree-structured Parzen estimators), several by NSGA-II.
-    Equal seeds and batches, and an evaluation that gives equal numbers, give equal trials; more
-    trials begin with the same ones.
-
-    Parameters
-    ----------
-    space : Space
-        The parameters.
-    evaluate : callable
-        Gives the objectives of a batch of drawn values.
-    directions : sequence of str
-        ``"maximize"`` or ``"minimize"`` for each objective.
-    start : Mapping
-        The values of the first trial.
-    trials : int
-        Number of trials.
-    seed : int
-        Seed of the sampler.
-    batch : int
-        Trials drawn at once.
-    timeout_s : float, optional
-        Time on the wall clock after which no further batch begins.
-    report : callable, optional
-        Called with the trials of each batch.
-
-    Returns
-    -------
-    Found
-        The trials.
-
-    Raises
-    ------
-    MissingExtraError
-        Optuna is not installed.
+    One objective is searched by TPE (tree-structured Parzen estimators), several by NSGA-II. Equal
+    seeds, batches and evaluations give equal trials; more trials begin with the same ones.
     """
     require_extra("tune", "searches")
     import optuna
@@ -187,7 +137,7 @@ def _importance(study: optuna.Study) -> dict[str, float]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Optuna's log and its warnings about what is experimental to itself."""
+    """Silence Optuna's log and warnings about experimental features."""
     import optuna
 
     level = optuna.logging.get_verbosity()

@@ -13,22 +13,15 @@ from silvan.inputs.scenario import Scenario
 from silvan.inputs.toml_text import TomlValue
 
 _SCALE = 8.0
-"""Sizes, times and rates are searched from an eighth of the scenario's value to eight times."""
+"""Amounts are searched from an eighth of the scenario's value to eight times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
     """Search of one scheme.
 
-    Attributes
-    ----------
-    space : Space
-        The parameters.
-    start : dict
-        The scenario's own settings, as drawn values.
-    fixed : dict
-        Keys that are needed beside the parameters: a table in a scenario has either all of its keys
-        from a default or none.
+    ``fixed`` are keys needed beside the parameters: a table has all of its keys from a default, or
+    none.
     """
 
     space: Space
@@ -37,17 +30,7 @@ class Search:
 
 
 def search_of(scenario: Scenario) -> Search | None:
-    """Set up the search for the settings of the scheme in force.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        The fabric, the scheme and the settings to start from.
-
-    Returns
-    -------
-    Search, optional
-        Parameters with their ranges, and where to start. None if the scheme declares none.
+    """Set up the search for the scheme in force; None if it declares no parameters.
 
     Examples
     --------
@@ -85,11 +68,6 @@ def search_of(scenario: Scenario) -> Search | None:
 def amount_in(value: Quantity, unit: str) -> float:
     """Give a size, a time or a rate in another unit.
 
-    Raises
-    ------
-    ScenarioError
-        One of both is of another kind.
-
     Examples
     --------
     >>> amount_in(Quantity("55 us"), "ns")
@@ -102,7 +80,6 @@ def amount_in(value: Quantity, unit: str) -> float:
 
 
 def _containing(one: Parameter, value: float) -> Parameter:
-    """Widen a range so that a value is in it."""
     return replace(one, low=min(one.low, value), high=max(one.high, value))
 
 
@@ -112,7 +89,6 @@ def _scaled(key: str, published: str) -> Parameter:
 
 
 def _in_base_unit(value: Quantity) -> tuple[int, str]:
-    """Give a size in bytes, a time in picoseconds, or a rate in bit/s, and the unit."""
     readers: Sequence[tuple[Callable[[Quantity], Any], str]] = (
         (lambda one: one.bytes, "B"),
         (lambda one: one.ps, "ps"),

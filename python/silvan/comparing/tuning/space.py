@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     import optuna
 
 SLOPE = "cct-slope"
-"""Parameter: delay of the last entry of the Congestion Control Table (CCT), per step of the index,
-in packet times."""
+"""Parameter: delay of the CCT's last entry, per step of the index, in packet times."""
 
 POWER = "cct-power"
-"""Parameter: the power of the index that the delays of the CCT grow by; 1 is a straight line."""
+"""Parameter: power by which the delays of the CCT grow; 1 is a straight line."""
 
 _CCT = "control.ib-cc.adapter.cct"
 _RANGE = re.compile(r"(-?[0-9.eE+-]+?)\.\.(-?[0-9.eE+-]+)(?:\s+(?!log\b)(\S.*?))?(?:\s+(log))?")
@@ -30,23 +29,10 @@ _MOST_SHIFT, _MOST_MULTIPLIER = 3, 16383
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a search.
+    """A parameter of a search: a key of the scenario, :data:`SLOPE` or :data:`POWER`.
 
-    Attributes
-    ----------
-    key : str
-        A key of the scenario, or :data:`SLOPE` or :data:`POWER`.
-    low, high : float
-        Ends of the range, both included.
-    unit : str
-        Unit after the number in the scenario, such as ``"us"`` or, for packets of 2112 B,
-        ``"x 2112 B"``; empty for plain numbers.
-    log : bool
-        True if the search is over the logarithm.
-    whole : bool
-        True if values are whole numbers.
-    choices : tuple
-        Values in their order, in place of a range.
+    ``unit`` follows the number, such as ``"us"`` or, for packets of 2112 B, ``"x 2112 B"``.
+    ``choices`` replace the range.
     """
 
     key: str
@@ -60,11 +46,6 @@ class Parameter:
     @classmethod
     def parse(cls, key: str, text: str, source: str) -> Parameter:
         """Read a range, ``LOW..HIGH [UNIT] [log]``, or choices, ``V1,V2,...``.
-
-        Raises
-        ------
-        ScenarioError
-            It is neither, or the range is empty.
 
         Examples
         --------
@@ -136,17 +117,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A parameter of a scheme that searches draw values of, as the scheme declares it.
+    """A parameter of a scheme for searches.
 
-    Attributes
-    ----------
-    key : str
-        Its key in a scenario.
-    parameter : Parameter, optional
-        Its range or choices. None if multiples of the published value are searched.
-    beside : str, optional
-        A key that a scenario must have beside it: a table has either all of its keys from a default
-        or none.
+    ``parameter`` is None if multiples of the published value are searched. ``beside`` is a key that
+    a scenario needs, too: a table has all of its keys from a default, or none.
     """
 
     key: str
@@ -198,37 +172,19 @@ def cct_entry(packet_times: float) -> list[int]:
 
 
 def cct_entries(slope: float, power: float, limit: int) -> list[list[int]]:
-    """Give a Congestion Control Table: entry i delays by slope · limit · (i / limit)^power.
+    """Return a Congestion Control Table: entry i delays by slope · limit · (i / limit)^power.
 
-    Parameters
-    ----------
-    slope : float
-        Delay of the last entry divided by its index, in packet times.
-    power : float
-        1 for a straight line; less rises first, more rises late.
-    limit : int
-        Largest index.
-
-    Returns
-    -------
-    list of list of int
-        Shift and multiplier of each entry.
+    ``slope`` is the delay of the last entry divided by its index, in packet times. Powers below 1
+    rise first. Entries are shift and multiplier.
     """
     return [cct_entry(slope * limit * (index / limit) ** power) for index in range(limit + 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The parameters of a search, and what they set.
+    """The parameters of a search, and their effect.
 
-    Attributes
-    ----------
-    parameters : tuple of Parameter
-        The parameters.
-    limit : int
-        Largest index of the Congestion Control Table.
-    fixed : dict
-        Drawn values of :data:`SLOPE` and :data:`POWER`, where one alone is searched.
+    ``fixed`` are values of :data:`SLOPE` and :data:`POWER` if one alone is searched.
     """
 
     parameters: tuple[Parameter, ...]
@@ -264,13 +220,7 @@ class Space:
 
 
 def require_inside(parameters: Sequence[Parameter], start: Mapping[str, float]) -> None:
-    """Make sure that the values that a search starts from are in its ranges.
-
-    Raises
-    ------
-    ScenarioError
-        One is not.
-    """
+    """Make sure that the values that a search starts from are in its ranges."""
     for one in parameters:
         if one.key not in start:
             raise ScenarioError(f"no start value for {one.key}", hint="give it one")

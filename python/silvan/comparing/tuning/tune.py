@@ -29,22 +29,19 @@ from silvan.planning.changes import stated
 from silvan.results.measures import MEASURES, require_measure
 
 OPENSM = "ib-cc"
-"""The scheme whose settings OpenSM makes, and the one that is tuned where a scenario has none."""
+"""Scheme of OpenSM, and default scheme for tuning."""
 
 _TABLE = "control.ib-cc.adapter.cct"
 
 OBJECTIVE = "maximize other_receivers_gbps * min(1, hotspots_gbps / (0.95 * off.hotspots_gbps))"
-"""The default: the rate of receivers that are no hotspots, less in proportion where hotspots get
-less than 95 % of what they get without congestion control."""
+"""Default: the rate of other receivers, reduced if hotspots get less than 95 % of uncontrolled."""
 
 CONF, TUNED, RESULT = "opensm.conf", "tuned.toml", "tune.json"
-"""Files of the settings that were found."""
 
 REFERENCES: Mapping[str, str] = {
     "start": "the settings before",
     "off": "congestion control off",
 }
-"""References of tuned settings, in words."""
 
 _COMPARED = {
     "better": "better than",
@@ -56,28 +53,14 @@ _COMPARED = {
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Measure to maximize or minimize.
-
-    Attributes
-    ----------
-    direction : str
-        ``"maximize"`` or ``"minimize"``.
-    formula : Expression
-        A formula of measures; those of the run without congestion control begin with ``off.``.
-    """
+    """Measure to maximize or minimize; formulas of runs without control begin with ``off.``."""
 
     direction: str
     formula: Expression
 
     @classmethod
     def parse(cls, text: str) -> Objective:
-        """Read an objective, such as ``maximize other_receivers_gbps``.
-
-        Raises
-        ------
-        ScenarioError
-            It does not begin with maximize or minimize, or no formula follows.
-        """
+        """Read an objective, such as ``maximize other_receivers_gbps``."""
         direction, _, formula = text.strip().partition(" ")
         if direction not in ("maximize", "minimize"):
             raise ScenarioError(
@@ -93,15 +76,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Objectives and measures of some settings, as means over seeds.
-
-    Attributes
-    ----------
-    objectives : tuple of float
-        The objectives; not a number where a run failed.
-    measures : dict
-        Measures by name; None where a run failed, or has none or an infinite one.
-    """
+    """Mean objectives and measures over seeds; not a number or None after a failure."""
 
     objectives: tuple[float | None, ...]
     measures: dict[str, float | None]
@@ -111,35 +86,11 @@ class Score:
 class TuneResult:
     """Result of tuning.
 
-    Attributes
-    ----------
-    found : Found
-        The trials.
-    picked : Trial
-        The trial whose settings were chosen.
-    settings : dict
-        Its values by key, as people read them.
-    searched, held_out : dict
-        Scores on the seeds of the search, and on others: of congestion control ``"off"``, of the
-        scenario's own settings (``"start"``), and of the ``"tuned"`` ones.
-    seeds_place : bool
-        True if the seed places hosts, so that other seeds are other placements. Otherwise it only
-        shifts when hosts start.
-    verdicts : dict
-        Comparison of the tuned settings with the ``"start"`` and with congestion control ``"off"``:
-        for each objective ``"better"``, ``"equal"``, ``"worse"``, or ``"unknown"`` if a run failed.
-        On the seeds held out, if there are any.
-    comparisons : tuple of str
-        The verdicts in words; of settings that are worse they begin with "warning: ".
-    is_better : bool
-        True if the tuned settings are better than the start in some objective and worse in none,
-        and better in some than congestion control off. Otherwise they are not written.
-    front : list of dict
-        Trials that no other beats in all objectives: number, values, objectives.
-    runs : int
-        Runs that were made, and not read from the folder.
-    files : tuple of Path
-        Files with the settings.
+    Scores are of ``"off"``, ``"start"`` and ``"tuned"``, on the seeds of the search and on held-out
+    seeds. ``seeds_place`` is true if seeds place hosts. Verdicts compare the tuned settings with
+    ``"start"`` and ``"off"`` by objective: ``"better"``, ``"equal"``, ``"worse"`` or ``"unknown"``.
+    Settings are written only if ``is_better``: better than the start in some objective and worse in
+    none, and better in some than control off. ``runs`` excludes those read from the folder.
     """
 
     found: Found
@@ -173,13 +124,7 @@ class TuneResult:
 
 
 def start_of(scenario: Scenario, parameters: Sequence[Parameter]) -> dict[str, float]:
-    """Give the scenario's own values of some parameters; of choices, the place.
-
-    Raises
-    ------
-    ScenarioError
-        One is no number, or outside of its range.
-    """
+    """Give the scenario's own values of some parameters; of choices, the place."""
     tables = scenario.settings()
     cct = tables["control"]["ib-cc"]["adapter"]["cct"]
     start: dict[str, float] = {SLOPE: float(cct.get("slope", 1.0)), POWER: 1.0}
@@ -213,7 +158,6 @@ def start_of(scenario: Scenario, parameters: Sequence[Parameter]) -> dict[str, f
 
 
 def _amount(one: Parameter, value: str) -> float:
-    """Give the scenario's own size, time or rate in the unit of a range."""
     try:
         return amount_in(Quantity(value), one.unit.removeprefix("x ").strip())
     except ScenarioError as error:
@@ -225,13 +169,7 @@ def _amount(one: Parameter, value: str) -> float:
 
 
 def _require_effect(scenario: Scenario, parameters: Sequence[Parameter]) -> None:
-    """Refuse settings of schemes that are not in force.
-
-    Raises
-    ------
-    ScenarioError
-        One has no effect.
-    """
+    """Refuse settings of schemes that are not in force."""
     scheme = str(scenario.control.scheme)
     others = {name for name, _ in schemes()} - set(scheme_tables(scheme))
     for one in parameters:
@@ -245,7 +183,6 @@ def _require_effect(scenario: Scenario, parameters: Sequence[Parameter]) -> None
 
 
 def _search(scenario: Scenario, parameters: Sequence[Parameter] | None) -> Search:
-    """Set up the search: of the parameters given, or of those that the scheme declares."""
     scheme = str(scenario.control.scheme)
     is_opensm = scheme_tables(scheme) == [OPENSM]
     limit = len(OpensmSettings.of(scenario).entries) - 1 if is_opensm else 0
@@ -433,7 +370,7 @@ def tune(
 
 
 class _Judge:
-    """Scores settings by their runs and those without congestion control."""
+    """Scores settings by their runs and those without control."""
 
     def __init__(self, runs: Runs, objectives: Sequence[Objective]) -> None:
         self._runs = runs
@@ -442,7 +379,6 @@ class _Judge:
     def scores(
         self, settings: Sequence[Mapping[str, TomlValue]], seeds: Sequence[int]
     ) -> list[Score]:
-        """Score several settings at once, as means over seeds."""
         every = [dict(OFF), *settings]
         points = [self._runs.point(one, seed) for one in every for seed in seeds]
         measured = self._runs.measure(points)
@@ -469,7 +405,7 @@ class _Judge:
 
 
 def _require_known(objectives: Sequence[Objective]) -> None:
-    """Refuse names that no run measures, before anything runs or is written."""
+    """Refuse unknown names before anything runs or is written."""
     known = (*MEASURES, *(f"off.{name}" for name in MEASURES))
     for objective in objectives:
         for name in objective.formula.names:
@@ -487,7 +423,6 @@ def _complete(values: Sequence[float | None]) -> tuple[float, ...] | None:
 
 
 def _places(scenario: Scenario) -> bool:
-    """Tell whether the seed of a run places hosts."""
     tables = stated(scenario)
     return "nodes" in tables.get("traffic", {}) or "programs" in tables
 
@@ -534,7 +469,6 @@ def _comparisons(
     *,
     is_held_out: bool,
 ) -> tuple[str, ...]:
-    """Put the verdicts into words."""
     where = "on the seeds held out" if is_held_out else "on the seeds of the search"
     several = len(objectives) > 1
     lines = []
@@ -555,7 +489,6 @@ def _comparisons(
 def _write(
     out: Path, chosen: Scenario, remarks: Sequence[str], *, is_better: bool
 ) -> tuple[Path, ...]:
-    """Write the settings, or remove those of a shorter search that no longer hold."""
     is_opensm = scheme_tables(str(chosen.control.scheme)) == [OPENSM]
     files = (out / TUNED, *([out / CONF] if is_opensm else []))
     if not is_better:

@@ -40,19 +40,19 @@ _BARS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 72
 
 STARTS_S: Mapping[str, float] = {"B-D": 0.0, "X-Y": 2.0, "C-D": 5.0, "A-D": 7.0}
-"""Start of each flow (section 4.3), in seconds."""
+"""In seconds (section 4.3)."""
 
 VICTIM = "X-Y"
-"""The flow that only shares the cable between the switches with one of the others."""
+"""The flow that only shares the cable between the switches."""
 
 ENDS_S: Mapping[str, float] = {VICTIM: 20.0, "A-D": 21.0}
-"""End of each flow that crosses the cable between the switches, in seconds."""
+"""Ends of flows across the cable, in seconds."""
 
 LASTS_S = 26.0
-"""End of the study, in seconds."""
+"""In seconds."""
 
 INTERVAL_S = 1.25
-"""Time from one sweep to the next, as in the study of figures 5 and 6."""
+"""As in the study of figures 5 and 6."""
 
 _SAMPLE_S = 0.25
 _PATIENCE_S = 300
@@ -65,17 +65,7 @@ _WORDS_PER_S = 250_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The fabric at an instant.
-
-    Attributes
-    ----------
-    time_s : float
-        Seconds since the first flow started.
-    flows_gbps : Mapping
-        Payload received, in Gbit/s, by the flow's name; only of flows that run.
-    is_low : bool
-        True if the Marking_Rate of (S2, 23) is low.
-    """
+    """The fabric at a time in seconds since the first flow; rates in Gbit/s of running flows."""
 
     time_s: float
     flows_gbps: Mapping[str, float]
@@ -84,15 +74,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that the manager has said.
-
-    Attributes
-    ----------
-    time_s : float
-        Seconds since the first flow started.
-    event : dict
-        What, as in the manager's log.
-    """
+    """An event of the manager's log, in seconds since the first flow."""
 
     time_s: float
     event: Mapping[str, Any]
@@ -100,15 +82,7 @@ class Remark:
 
 @dataclass(slots=True)
 class Course:
-    """Events so far.
-
-    Attributes
-    ----------
-    samples : list of Sample
-        The fabric over time.
-    remarks : list of Remark
-        Events of the manager, without sweeps.
-    """
+    """Samples, and events of the manager without sweeps."""
 
     samples: list[Sample] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
@@ -160,15 +134,7 @@ def testbed() -> Scenario:
 
 
 def configuration(time_scale: float, low_s: float) -> str:
-    """Write the manager's configuration for a fabric that runs at this speed.
-
-    Parameters
-    ----------
-    time_scale : float
-        Simulated seconds per second. A tick takes as much longer as the fabric is slower.
-    low_s : float
-        Longest time for which the Marking_Rate is kept low, in seconds.
-    """
+    """Write the manager's configuration for a fabric that runs at this speed."""
     tick_ns = _EMULATED_TICK_NS / time_scale
     ticks = INTERVAL_S * 1e9 / tick_ns
     words = 0.1 * _WORDS_PER_S * INTERVAL_S * time_scale
@@ -192,7 +158,6 @@ folder = "state"
 def _manager(
     emulation: Emulation, folder: Path, config: str
 ) -> Iterator[SimpleQueue[dict[str, Any]]]:
-    """Let the manager run, and pass on what it says."""
     (folder / "dcms.toml").write_text(config)
     words = [sys.executable, "-m", "silvan", "dcms", "dcms.toml", "--act", "--log", "json"]
     said: SimpleQueue[dict[str, Any]] = SimpleQueue()
@@ -217,29 +182,7 @@ def _manager(
 def run(
     *, time_scale: float = 0.1, low_s: float = 15.0, on_change: Callable[[Course], object]
 ) -> Course:
-    """Run the experiment in real time.
-
-    Parameters
-    ----------
-    time_scale : float
-        Simulated seconds per second; lower it if the processor cannot keep up.
-    low_s : float
-        Longest time for which the Marking_Rate is kept low, in seconds (T_I).
-    on_change : callable
-        Called with all that has happened so far, some times per second.
-
-    Returns
-    -------
-    Course
-        Course of the experiment.
-
-    Raises
-    ------
-    EmulationError
-        If OpenSM is not installed, or OpenSM does not bring up the fabric.
-    ManagerError
-        If the manager could not restore everything.
-    """
+    """Run the experiment in real time."""
     course = Course()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
@@ -362,7 +305,6 @@ def draw(course: Course, *, folder: Path, stem: str) -> list[Path]:
 
 
 def _show(time_scale: float, low_s: float) -> Course:
-    """Run it with a live view on a terminal, and with remarks elsewhere."""
     if not sys.stderr.isatty():
         told = 0
 
@@ -382,7 +324,6 @@ def _show(time_scale: float, low_s: float) -> Course:
 
 
 def _view(course: Course) -> RenderableType:
-    """Draw what has happened so far: a line of bars per flow, then what the manager said."""
     per_column = LASTS_S / _COLUMNS
     flows = Table.grid(padding=(0, 1))
     samples = {int(sample.time_s / per_column): sample for sample in course.samples}
@@ -410,7 +351,6 @@ def _view(course: Course) -> RenderableType:
 
 
 def _words(event: Mapping[str, Any]) -> str:
-    """Say an event of the manager's log in a few words."""
     kind = event["event"]
     port = event.get("port")
     where = f"{port['switch']}:{port['port']}" if isinstance(port, dict) else ""

@@ -12,18 +12,10 @@ from silvan.inputs.exports.names import computer, plain_names
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A switch of a logical tree, which has computers or other switches.
+    """A switch of a logical tree with computers or other switches.
 
-    Attributes
-    ----------
-    name : str
-        Its name, in letters, digits, dots, hyphens and underscores.
-    switches : int
-        Number of switches that it stands for.
-    computers : list of str
-        Names of the computers at it.
-    children : list of Branch
-        Switches below it.
+    Names have letters, digits, dots, hyphens and underscores; ``switches`` is the number that it
+    represents.
     """
 
     name: str
@@ -36,11 +28,6 @@ def leaves(fabric: Cabling) -> list[Branch]:
     """Return a branch for each switch that has computers.
 
     A computer with adapters at several switches is at the first of them.
-
-    Raises
-    ------
-    SilvanError
-        The fabric has no hosts, a host has no switch, or two switches have the same plain name.
     """
     fabric.require_cabled("a workload manager")
     names = plain_names(fabric.switches)
@@ -58,13 +45,7 @@ def leaves(fabric: Cabling) -> list[Branch]:
 
 
 def trunk(fabric: Cabling) -> Branch:
-    """Return the top of the tree; branches without computers are left out.
-
-    Raises
-    ------
-    SilvanError
-        The fabric is no tree, or see :func:`leaves`.
-    """
+    """Return the top of the tree; branches without computers are left out."""
     names = plain_names(fabric.switches)
     held = {leaf.name: leaf for leaf in leaves(fabric)}
     made = _branch(tree(fabric), names, held)
@@ -73,7 +54,7 @@ def trunk(fabric: Cabling) -> Branch:
 
 
 def _branch(group: Group, names: dict[str, str], leaves: dict[str, Branch]) -> Branch | None:
-    """Make a branch of a group; computers at inner switches are at a leaf of their own."""
+    """Make a branch; computers at inner switches get a separate leaf."""
     made = (_branch(child, names, leaves) for child in group.children)
     children = [child for child in made if child is not None]
     held = [leaves[names[switch]] for switch in group.switches if names[switch] in leaves]

@@ -15,17 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """A cable between two nodes.
-
-    Attributes
-    ----------
-    ends : tuple of str
-        Names of the two nodes.
-    ports : tuple of int
-        Number of the port at each.
-    kind : dict
-        The keys of a cable in a scenario: width, speed, length, and rate and latency if given.
-    """
+    """A cable between two nodes; ``kind`` has its keys of a scenario."""
 
     ends: tuple[str, str]
     ports: tuple[int, int]
@@ -41,15 +31,7 @@ class Cable:
 class Cabling:
     """Switches, hosts and cables of a fabric, in the order of the scenario.
 
-    Attributes
-    ----------
-    switches, hosts : dict
-        Attributes of each switch and host, by name: ``guid``, and where they differ from the usual
-        ``port-guid`` and ``adapter-port``; of a switch also ``ports``.
-    cables : list of Cable
-        The cables.
-    table : dict
-        The table ``fabric`` of the effective scenario.
+    Nodes have ``guid``, and where unusual ``port-guid`` and ``adapter-port``; switches ``ports``.
     """
 
     switches: dict[str, dict[str, Any]]
@@ -110,20 +92,14 @@ class Cabling:
 
         key = json.dumps(cable.kind, sort_keys=True)
         if key not in self._rates:
-            # The compiled reader alone knows the rate of a width and speed: ask it for such a pair.
+            # Only the compiled reader knows the rate of a width and speed.
             pair = Scenario(fabric={"generator": "single-switch", "hosts": 2}, link=cable.kind)
             buffers = pair.describe()["input_buffers"][0]
             self._rates[key] = (buffers["rate_bits_per_s"], buffers["propagation_ps"])
         return self._rates[key]
 
     def require_cabled(self, what: str) -> None:
-        """Make sure that a switch holds each host, as ``what`` expects.
-
-        Raises
-        ------
-        SilvanError
-            A host has no cable to a switch.
-        """
+        """Check that each host has a cable to a switch."""
         alone = [host for host in self.hosts if host not in self.switch_of]
         if alone:
             raise SilvanError(

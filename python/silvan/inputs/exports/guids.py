@@ -21,7 +21,6 @@ def cn_guids(fabric: Cabling) -> str:
 
 
 def _at_leaves(fabric: Cabling) -> list[str]:
-    """List the hosts at switches with no switch below them."""
     rank = ranks(fabric)
     inner = {
         name
@@ -32,7 +31,6 @@ def _at_leaves(fabric: Cabling) -> list[str]:
 
 
 def _port_guid(fabric: Cabling, name: str) -> str:
-    """Return the GUID of a host's port: by default its node GUID plus its number."""
     host = fabric.hosts[name]
     usual = int(host["guid"], 16) + host.get("adapter-port", 1)
     return str(host.get("port-guid", f"{usual % 2**64:#018x}"))

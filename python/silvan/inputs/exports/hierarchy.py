@@ -1,7 +1,7 @@
 """A fabric as a tree of groups of switches, as workload managers describe networks.
 
-Switches of one level that share a group below belong to one group: the 18 spines of a fat tree are
-one. So each group has one parent, and two hosts are as near as in the fabric.
+Switches of one level that share a group below form one group, such as the 18 spines of a fat tree.
+So each group has one parent, and two hosts are as near as in the fabric.
 """
 
 from __future__ import annotations
@@ -16,15 +16,7 @@ from silvan.inputs.exports.cabling import Cabling
 
 @dataclass(slots=True)
 class Group:
-    """Switches of one level that have the same switches below them.
-
-    Attributes
-    ----------
-    switches : list of str
-        Their names.
-    children : list of Group
-        Groups one level below.
-    """
+    """Switches of one level with the same switches below them."""
 
     switches: list[str]
     children: list[Group] = field(default_factory=list)
@@ -36,16 +28,10 @@ class Group:
 
 
 def roots(fabric: Cabling) -> list[str]:
-    """List the switches at the top of a tree.
+    """List the switches at the top of a tree: those that the scenario names.
 
-    Those that the scenario names; by default switches without hosts none of whose neighbours is
-    farther from hosts; in a tree whose every switch has hosts, the switch from which the farthest
-    is nearest.
-
-    Raises
-    ------
-    SilvanError
-        The fabric has no top, because its switches form rings and all have hosts.
+    By default they are switches without hosts that are farthest from hosts; if every switch has
+    hosts, the switch whose farthest switch is nearest.
     """
     if named := fabric.table.get("roots"):
         return list(named)
@@ -70,13 +56,7 @@ def roots(fabric: Cabling) -> list[str]:
 
 
 def ranks(fabric: Cabling) -> dict[str, int]:
-    """Return the level of each switch, 0 for the roots.
-
-    Raises
-    ------
-    SilvanError
-        A cable connects two switches of one level, or a switch is cabled to no root.
-    """
+    """Return the level of each switch, 0 for the roots; cables must connect different levels."""
     rank = _distances(fabric, roots(fabric))
     for name, cables in fabric.neighbours.items():
         if name not in rank:
@@ -96,13 +76,7 @@ def ranks(fabric: Cabling) -> dict[str, int]:
 
 
 def tree(fabric: Cabling) -> Group:
-    """Return the top group of the tree.
-
-    Raises
-    ------
-    SilvanError
-        The fabric is no tree, see :func:`ranks`.
-    """
+    """Return the top group of the tree."""
     rank = ranks(fabric)
     by_rank: dict[int, list[str]] = {}
     for name in fabric.switches:
@@ -121,7 +95,6 @@ def tree(fabric: Cabling) -> Group:
 
 
 def _joined(fabric: Cabling, names: Sequence[str], below: Sequence[Group]) -> list[Group]:
-    """Group the switches of one level that share a group of the level below."""
     child_of = {switch: number for number, group in enumerate(below) for switch in group.switches}
     children: dict[str, set[int]] = {}
     parents: dict[int, list[str]] = {number: [] for number in range(len(below))}
@@ -148,7 +121,6 @@ def _joined(fabric: Cabling, names: Sequence[str], below: Sequence[Group]) -> li
 
 
 def _distances(fabric: Cabling, starts: Iterable[str]) -> dict[str, int]:
-    """Return the number of cables from the nearest start to each switch that is reached."""
     found = dict.fromkeys(starts, 0)
     waiting = deque(found)
     while waiting:

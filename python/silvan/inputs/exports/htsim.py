@@ -14,13 +14,7 @@ _HINT = "ns-3's format takes any cabling"
 
 
 def htsim(fabric: Cabling) -> str:
-    """Write the tiers, from the switches with hosts to the top.
-
-    Raises
-    ------
-    SilvanError
-        The fabric is no tree that htsim's parameters describe.
-    """
+    """Write the tiers, from the switches with hosts to the top."""
     fabric.require_cabled("htsim")
     rank = ranks(fabric)
     height = max(rank.values()) + 1
@@ -68,7 +62,6 @@ def _irregular(reason: str) -> SilvanError:
 
 
 def _alike(what: str, values: Iterable[Hashable]) -> int:
-    """Return the value that all have."""
     found = set(values)
     if len(found) != 1:
         low, high = min(found, key=str), max(found, key=str)
@@ -79,20 +72,18 @@ def _alike(what: str, values: Iterable[Hashable]) -> int:
 
 
 def _to(fabric: Cabling, name: str, held: set[str]) -> Counter[str]:
-    """Count the cables of a switch to each of some others."""
     ends = (cable.other(name) for cable in fabric.neighbours[name])
     return Counter(end for end in ends if end in held)
 
 
 def _bundle(fabric: Cabling, tiers: Sequence[Sequence[str]], tier: int) -> int:
-    """Return the number of parallel cables from a tier to the one below."""
     below = set(tiers[tier - 1])
     counts = (count for name in tiers[tier] for count in _to(fabric, name, below).values())
     return _alike("parallel cables", counts)
 
 
 def _cables(fabric: Cabling, tiers: Sequence[Sequence[str]], tier: int) -> tuple[int, int]:
-    """Return the rate in Gbit/s and the latency in ns of the cables below a tier."""
+    """In Gbit/s and ns."""
     lower = set(tiers[tier - 1]) if tier else set(fabric.hosts)
     upper = set(tiers[tier])
 
@@ -113,13 +104,12 @@ def _cables(fabric: Cabling, tiers: Sequence[Sequence[str]], tier: int) -> tuple
 
 
 def _hosts(fabric: Cabling, group: Group) -> int:
-    """Count the hosts at a group and below."""
     held = sum(len(fabric.hosts_at[name]) for name in group.switches)
     return held + sum(_hosts(fabric, child) for child in group.children)
 
 
 def _require_pods(fabric: Cabling, pods: Sequence[Group], cores: Sequence[str]) -> None:
-    """Make sure that cables are where htsim puts them."""
+    """Check that cables are where htsim puts them."""
     for pod in pods:
         leaves = {name for child in pod.children for name in child.switches}
         for name in pod.switches:
@@ -127,7 +117,7 @@ def _require_pods(fabric: Cabling, pods: Sequence[Group], cores: Sequence[str]) 
                 raise _irregular(f"switch {shown(name)} is not cabled to all leaves below it")
     if len(pods) == 1:
         return
-    # The cores at one switch of a pod are at one switch of each other pod, too.
+    # Cores at one switch of a pod are at one switch of each other pod.
     planes = set()
     for pod in pods:
         planes.add(
@@ -141,7 +131,7 @@ def _require_pods(fabric: Cabling, pods: Sequence[Group], cores: Sequence[str]) 
 
 
 def _numbers(fabric: Cabling, pods: Sequence[Group]) -> list[str]:
-    """List the hosts in comments if htsim numbers them in another order, leaf by leaf."""
+    """Comment if htsim numbers hosts in another order, leaf by leaf."""
     leaves = [name for pod in pods for child in pod.children for name in child.switches]
     hosts = [host for leaf in leaves for host in fabric.hosts_at[leaf]]
     if hosts == list(fabric.hosts):

@@ -35,13 +35,7 @@ def computer(name: str) -> str:
 
 
 def plain_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the plain name of each switch.
-
-    Raises
-    ------
-    SilvanError
-        Two names are the same without their other characters.
-    """
+    """Return the plain name of each switch."""
     taken: dict[str, str] = {}
     for name in names:
         first = taken.setdefault(plain(name), name)

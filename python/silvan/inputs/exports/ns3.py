@@ -23,7 +23,7 @@ def ns3(fabric: Cabling) -> str:
 
 
 def _decimal(value: int, unit: int) -> str:
-    """Write a multiple of a unit of powers of ten without loss."""
+    """Write a multiple of a power of ten exactly."""
     whole, part = divmod(Fraction(value, unit), 1)
     digits = f"{int(part * unit):0{len(str(unit)) - 1}}".rstrip("0")
     return f"{whole}.{digits}" if digits else str(whole)

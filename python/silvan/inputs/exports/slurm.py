@@ -37,7 +37,6 @@ def hostlist(names: Sequence[str]) -> str:
 
 
 def _ranged(prefix: str, width: int, numbers: Sequence[int]) -> str:
-    """Write numbered names of one prefix and width."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][1] + 1:
@@ -59,7 +58,6 @@ def slurm_tree(fabric: Cabling) -> str:
 
 
 def _lines(branch: Branch) -> Iterator[str]:
-    """Write a branch below its children."""
     if branch.computers:
         yield f"SwitchName={branch.name} Nodes={hostlist(branch.computers)}"
         return
@@ -73,7 +71,7 @@ def _lines(branch: Branch) -> Iterator[str]:
 def slurm_block(fabric: Cabling) -> str:
     """Write the file for topology/block: a block for each switch with computers.
 
-    The base size is that of the smallest block; further sizes double it, up to all blocks.
+    The base size is that of the smallest block; further sizes double it.
     """
     blocks = leaves(fabric)
     base = min(len(block.computers) for block in blocks)

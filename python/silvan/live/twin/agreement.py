@@ -11,19 +11,14 @@ from silvan.live.twin.paths import Values
 from silvan.results.result import Result
 
 LOADED = 0.002
-"""Ports with less than this part of their link are not compared."""
+"""Ports below this part of their link are not compared."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Errors of a twin's counters, over the loaded ports of the subnet.
+    """Errors of a twin's counters over loaded ports.
 
-    Attributes
-    ----------
-    median, p95 : float
-        Median and 95th percentile of the relative error of the load.
-    wait : float
-        Mean difference of the parts of the time waiting.
+    Median and 95th percentile are relative errors of the load, ``wait`` a mean difference.
     """
 
     median: float

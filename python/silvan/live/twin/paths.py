@@ -20,18 +20,9 @@ _NO_PEER = 2**32 - 1
 
 @dataclass(frozen=True)
 class Paths:
-    """Paths of pairs of hosts.
+    """Paths of pairs of hosts: rows of hosts, and in ``steps`` rows of output ports.
 
-    Attributes
-    ----------
-    sources, destinations : array
-        Rows of the hosts, by pair.
-    starts : array
-        Index of the first port of each pair in ``steps``, and the length of ``steps`` at the end.
-    steps : array
-        Rows of the ports that packets leave by, pair after pair.
-    ports : int
-        Number of ports of the subnet.
+    ``starts`` has the first step of each pair, and the length at the end.
     """
 
     sources: Rows
@@ -74,18 +65,7 @@ class Paths:
 
 
 class Router:
-    """Follows the forwarding tables of a subnet.
-
-    Parameters
-    ----------
-    subnet : Subnet
-        The subnet.
-
-    Raises
-    ------
-    DiagnosisError
-        The forwarding tables are not known.
-    """
+    """Follows the forwarding tables of a subnet."""
 
     def __init__(self, subnet: Subnet) -> None:
         if not subnet.routes:
@@ -111,18 +91,7 @@ class Router:
         self.host_ports[owners[of_hosts]] = of_hosts
 
     def paths(self, sources: Rows, destinations: Rows) -> tuple[Paths, int]:
-        """Follow packets of pairs of hosts.
-
-        Parameters
-        ----------
-        sources, destinations : array
-            Rows of the hosts, by pair.
-
-        Returns
-        -------
-        tuple of Paths and int
-            The paths, and how many pairs were left out because their packets do not arrive.
-        """
+        """Follow packets of pairs of hosts; also return the number of pairs that do not arrive."""
         count = len(sources)
         rows = np.full((count, 8), _NO_ROW, np.int32)
         rows[:, 0] = self.host_ports[sources]

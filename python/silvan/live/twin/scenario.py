@@ -21,10 +21,10 @@ from silvan.live.twin.paths import Values
 from silvan.live.twin.traffic import IDLE, Traffic, infer_traffic
 
 RECORD = ".twin.json"
-"""Suffix of the record's name, in place of the scenario's suffix."""
+"""Replaces the scenario's suffix."""
 
 BACKLOGGED = 0.9
-"""A host that sends or waits for at least this part of the time always has packets to send."""
+"""A host that sends or waits for this part of the time always has packets."""
 
 _PAYLOAD = 4096 / 4122
 _MOST_FLOWS = 50_000
@@ -60,18 +60,7 @@ _RATES = {
 
 @dataclass(frozen=True)
 class Twin:
-    """A scenario that behaves as a subnet does, and a record of how it was made.
-
-    Attributes
-    ----------
-    scenario : Scenario
-        The scenario.
-    traffic : Traffic
-        The traffic that explains the counters.
-    record : dict
-        The record: measured loads and waits, flows with bounds, roots, victims, jobs, missing
-        facts.
-    """
+    """A scenario that behaves as a subnet does, and the record of its inputs and assumptions."""
 
     scenario: Scenario
     traffic: Traffic
@@ -112,13 +101,7 @@ def record_path(scenario: Path) -> Path:
 
 
 def read_record(scenario: Path) -> dict[str, Any] | None:
-    """Read the record next to a scenario; ``None`` if there is none.
-
-    Raises
-    ------
-    DiagnosisError
-        The record is damaged, or of another version.
-    """
+    """Read the record next to a scenario; ``None`` if there is none."""
     path = record_path(scenario)
     if not path.is_file():
         return None
@@ -148,27 +131,7 @@ def make_twin(
 ) -> Twin:
     """Make a scenario that behaves as a subnet does.
 
-    Parameters
-    ----------
-    moment : Moment
-        The subnet, and two sweeps of its counters compared.
-    jobs : Mapping, optional
-        Jobs by host.
-    history : sequence of Moment
-        Other moments of the subnet: what a host sent when nothing held it back is its demand.
-    name : str
-        Name of the scenario.
-
-    Returns
-    -------
-    Twin
-        The scenario and its record.
-
-    Raises
-    ------
-    DiagnosisError
-        Forwarding tables or all loads are missing, no host sends anything, or the subnet is no
-        fabric that can be simulated.
+    ``history`` are other moments: a host's rate when nothing held it back is its demand.
     """
     found = infer_traffic(moment)
     if not found:
@@ -186,11 +149,6 @@ def make_twin(
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A scenario with the traffic that it was made for.
-
-    ``demand`` is the load of each flow in Gbit/s of payload, infinite where it saturates.
-    """
-
     traffic: Traffic
     demand: Values
     scenario: Scenario
@@ -214,9 +172,9 @@ class _Fitting:
         self._measured = (moment.loads[0].astype(np.float64), moment.loads[1].astype(np.float64))
 
     def best(self, found: Sequence[Traffic]) -> _Fitted:
-        """Choose the traffic whose simulated counters agree best with those of the subnet.
+        """Choose the traffic whose simulated counters agree best with the subnet's.
 
-        Flows that get through more than they did in the subnet have less demand.
+        Flows that get more than in the subnet have less demand.
         """
         fitted = [
             self._tried(traffic, _demand(self._moment, traffic, self._free)) for traffic in found
@@ -250,7 +208,7 @@ class _Fitting:
 
 
 def _corrected(fitted: _Fitted) -> Values | None:
-    """Lower the demand of flows that get through too much; ``None`` if there are none."""
+    """Lower the demand of flows that get too much; ``None`` if there are none."""
     if fitted.delivered is None or len(fitted.delivered) != len(fitted.demand):
         return None
     rates = fitted.traffic.rates * _PAYLOAD
@@ -261,7 +219,6 @@ def _corrected(fitted: _Fitted) -> Values | None:
 
 
 def _packets(moment: Moment, scenario: Scenario) -> float:
-    """Estimate the packets over cables in a run."""
     gbps = np.nan_to_num(moment.loads[0].astype(float)) * moment.subnet.ports[:, 3]
     return float(gbps.sum()) * scenario.duration_ps / 1e3 / 8 / 4122
 
@@ -269,7 +226,6 @@ def _packets(moment: Moment, scenario: Scenario) -> float:
 def _twin(
     moment: Moment, traffic: Traffic, demand: Values, fabric: dict[str, Any], name: str
 ) -> tuple[Scenario, list[str]]:
-    """Write the scenario with this traffic; list what it does not have, or assumes."""
     subnet, report = moment.subnet, moment.report
     missing = list(traffic.notes)
     tables: dict[str, Any] = {
@@ -305,7 +261,6 @@ def _twin(
 
 
 def _fabric(subnet: Subnet) -> dict[str, Any]:
-    """List nodes, cables and forwarding tables."""
     hosts = subnet.hosts
     nodes = subnet.nodes
     described = json.loads(subnet.text)
@@ -355,7 +310,6 @@ def _fabric(subnet: Subnet) -> dict[str, Any]:
 
 
 def _link(gbps: float, stated: Sequence[Any] | None) -> tuple[str, str, str | None]:
-    """Return width, speed, and the rate where it is not that of both."""
     if stated is not None:
         return str(stated[0]), str(stated[1]), None
     for (width, speed), rate in _RATES.items():
@@ -365,7 +319,7 @@ def _link(gbps: float, stated: Sequence[Any] | None) -> tuple[str, str, str | No
 
 
 def _tables(subnet: Subnet) -> dict[str, str]:
-    """Write the forwarding tables by LID, as a switch has them.
+    """Write the forwarding tables by LID.
 
     Routes to switches carry management only, and are the shortest.
     """
@@ -384,7 +338,7 @@ def _tables(subnet: Subnet) -> dict[str, str]:
 
 
 def _switch_routes(subnet: Subnet) -> npt.NDArray[np.uint8]:
-    """Return the port of each switch towards each other switch, 255 if there is none."""
+    """Port of each switch towards each other switch, 255 if there is none."""
     hosts, count = subnet.hosts, len(subnet.nodes) - subnet.hosts
     ports = subnet.ports
     owners = ports[:, 0].astype(int)
@@ -411,7 +365,6 @@ def _switch_routes(subnet: Subnet) -> npt.NDArray[np.uint8]:
 
 
 def _flows(moment: Moment, traffic: Traffic, demand: Values, missing: list[str]) -> list[TomlInput]:
-    """Write the flows."""
     paths = traffic.paths
     names = [str(node["name"]) for node in moment.subnet.nodes]
     links = moment.subnet.ports[paths.steps[paths.starts[:-1]], 3]
@@ -443,10 +396,9 @@ def _flows(moment: Moment, traffic: Traffic, demand: Values, missing: list[str])
 def _demand(moment: Moment, traffic: Traffic, free: Values) -> Values:
     """Estimate the demand of each flow, in Gbit/s of payload; infinite for more than the link.
 
-    A host that sends or waits all the time always has packets. It serves its flows in turn, so that
-    the largest ones have more demand than they get, and smaller ones have what they get. A host
-    that notifications throttle has more to send through the roots. ``free`` has what hosts sent at
-    other times, when nothing held them back.
+    A host that sends or waits all the time always has packets and serves its flows in turn: the
+    largest have more demand than they get. A throttled host has more to send through the roots.
+    ``free`` are unthrottled rates of other times.
     """
     paths = traffic.paths
     own = paths.steps[paths.starts[:-1]]
@@ -464,7 +416,7 @@ def _demand(moment: Moment, traffic: Traffic, free: Values) -> Values:
         saturates |= is_throttled[paths.sources] & (paths.most(roots) > 0)
     demand = np.where(saturates, np.inf, traffic.rates * _PAYLOAD)
     sent = np.bincount(paths.sources, traffic.rates, moment.subnet.hosts)
-    # The flows that were held back have the rest of what the host sends at other times.
+    # Throttled flows have the rest of the host's unthrottled rate.
     held = np.bincount(paths.sources, np.where(saturates, traffic.rates, 0), moment.subnet.hosts)
     rest = free - sent + held
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -475,7 +427,7 @@ def _demand(moment: Moment, traffic: Traffic, free: Values) -> Values:
 
 
 def _free_rates(moment: Moment, history: Sequence[Moment]) -> Values:
-    """Return the most that each host sent without being held back; NaN where that is not known."""
+    """Largest unthrottled rate by host; NaN if unknown."""
     rows = moment.subnet.rows
     names = [f"{node['name']}:1" for node in moment.subnet.nodes[: moment.subnet.hosts]]
     free = np.full(len(names), np.nan)
@@ -491,7 +443,6 @@ def _free_rates(moment: Moment, history: Sequence[Moment]) -> Values:
 
 
 def _throttled(report: Report) -> set[str]:
-    """Name the hosts that notifications throttle: those that react to them."""
     control = report.get("control")
     if not control:
         return set()
@@ -502,7 +453,6 @@ def _throttled(report: Report) -> set[str]:
 
 
 def _control(report: Report, missing: list[str]) -> dict[str, Any]:
-    """Write the settings of congestion control that most nodes have."""
     control = report.get("control")
     if not control:
         missing.append("settings of congestion control: none, because they were not read")
@@ -542,7 +492,6 @@ def _control(report: Report, missing: list[str]) -> dict[str, Any]:
 
 
 def _slow_hosts(moment: Moment) -> list[TomlInput]:
-    """Write the receivers that take less than their links carry."""
     rows = moment.subnet.rows
     faults: list[TomlInput] = []
     for tree in moment.report["trees"]:
@@ -556,14 +505,12 @@ def _slow_hosts(moment: Moment) -> list[TomlInput]:
 
 
 def _duration_ms(subnet: Subnet) -> float:
-    """Choose a duration in which a link carries some thousand packets."""
     rates = subnet.ports[:, 3]
     slowest = float(rates[rates > 0].min())
     return max(_LEAST_DURATION_MS, float(np.ceil(_PACKETS * 4122 * 8 / slowest / 1e6)))
 
 
 def _roles(moment: Moment, traffic: Traffic) -> list[str]:
-    """Tell of each flow whether it contributes to a tree, is a victim's, or neither."""
     paths = traffic.paths
     rows = moment.subnet.rows
     roots, branches = np.zeros(paths.ports), np.zeros(paths.ports)
@@ -582,7 +529,6 @@ def _roles(moment: Moment, traffic: Traffic) -> list[str]:
 def _record(
     moment: Moment, traffic: Traffic, jobs: Mapping[str, Sequence[str]], missing: list[str]
 ) -> dict[str, Any]:
-    """Collect what a later comparison needs."""
     subnet, report = moment.subnet, moment.report
     names = [str(node["name"]) for node in subnet.nodes]
     loads = moment.loads

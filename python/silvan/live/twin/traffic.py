@@ -1,15 +1,14 @@
 """Traffic that explains the counters of a subnet: flows between hosts, with bounds.
 
-The load of a port is the sum of the flows through it. Few flows that explain all loads are searched
-for first: by linear programmes whose weights follow the flows found before (Candes, Wakin and Boyd,
-"Enhancing Sparsity by Reweighted l1 Minimization", Journal of Fourier Analysis and Applications 14,
-2008), and, where there are too many pairs of hosts, by matching residuals. Without few, the flows
-are those of largest entropy (Vardi, "Network Tomography", JASA 91(433), 1996), by simultaneous
-multiplicative iterations from the product of what hosts send and receive.
+The load of a port is the sum of its flows. Few flows are searched first: by linear programmes with
+weights from earlier solutions (Candes, Wakin and Boyd, "Enhancing Sparsity by Reweighted l1
+Minimization", Journal of Fourier Analysis and Applications 14, 2008), or with too many pairs by
+matching residuals. Otherwise the flows are those of largest entropy (Vardi, "Network Tomography",
+JASA 91(433), 1996), by simultaneous multiplicative iterations from the product of what hosts send
+and receive.
 
-Bounds hold for each set of flows that has the loads. Those of the largest flows are the optima of
-linear programmes. Those of all others are propagated: no flow is larger than a port on its path
-leaves room for, or smaller than what other flows cannot account for.
+Bounds hold for each set of flows with these loads: for the largest flows, optima of linear
+programmes; for others, propagated from the rest of the ports on their path.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ IDLE = 0.002
 """Loads below this part of a link count as none."""
 
 DECIDED = 0.2
-"""A flow is decided by the counters if its bounds are at most this part of its rate away."""
+"""Counters decide a flow if its bounds are within this part of its rate."""
 
 MOST_PAIRS = 4_000_000
-"""Pairs of hosts that are considered."""
+"""Most pairs of hosts."""
 
 _TOLERANCE = 0.004
 _LEAST_TOLERANCE = 0.0005
@@ -63,28 +62,11 @@ _REASON = 0.25
 
 @dataclass(frozen=True)
 class Traffic:
-    """Flows that explain the loads.
+    """Flows that explain the loads, in Gbit/s on the wire.
 
-    Attributes
-    ----------
-    paths : Paths
-        Paths of the flows.
-    rates : array
-        Gbit/s on the wire, by flow.
-    lowest, highest : array
-        Bounds of the rates.
-    pairs : int
-        Pairs of hosts that may send to each other.
-    equations : int
-        Ports with a known load on their paths.
-    rank : int, optional
-        Independent equations among them; ``None`` if there are more than 4,096 ports.
-    unexplained : float
-        Part of all loads that the flows do not explain, or exceed.
-    is_sparse : bool
-        True if few flows explain the loads. If not, the flows are those of largest entropy.
-    notes : tuple of str
-        Facts that are missing.
+    ``equations`` are ports with a known load, ``rank`` the independent ones (``None`` above 4,096).
+    ``unexplained`` is the part of loads that the flows miss or exceed. Unless ``is_sparse``, the
+    flows are those of largest entropy.
     """
 
     paths: Paths
@@ -105,26 +87,7 @@ class Traffic:
 
 
 def infer_traffic(moment: Moment, seed: int = 1) -> list[Traffic]:
-    """Infer the traffic of a subnet.
-
-    Parameters
-    ----------
-    moment : Moment
-        Two sweeps compared.
-    seed : int
-        Seed of the choice among flows that explain the loads equally well.
-
-    Returns
-    -------
-    list of Traffic
-        Sets of flows that explain the loads about equally well, the smallest first; none if nothing
-        is sent.
-
-    Raises
-    ------
-    DiagnosisError
-        Forwarding tables or all loads are missing.
-    """
+    """Infer sets of flows that explain the loads about equally well, the smallest first."""
     require_extra("twin", "twins")
     subnet = moment.subnet
     links = subnet.ports[:, 3]
@@ -136,7 +99,7 @@ def infer_traffic(moment: Moment, seed: int = 1) -> list[Traffic]:
         )
     router = Router(subnet)
     rates = np.where(loads < IDLE, 0.0, loads * links)
-    # Packets in buffers have been counted before them, and not behind them.
+    # Packets in buffers have been counted before them, not behind them.
     stored_gbps = _STORED_BYTES * 8 / 1e9 / max(float(moment.report["interval_s"]), 1e-9)
     tolerance = np.maximum(_TOLERANCE * rates, _LEAST_TOLERANCE * links) + stored_gbps
     paths, notes = _candidates(moment, router, rates, seed)
@@ -188,7 +151,6 @@ def infer_traffic(moment: Moment, seed: int = 1) -> list[Traffic]:
 def _candidates(
     moment: Moment, router: Router, rates: Values, seed: int
 ) -> tuple[Paths, list[str]]:
-    """List the pairs of hosts of which no port on the path is idle."""
     ports = moment.subnet.ports
     notes = []
     own = router.host_ports
@@ -220,8 +182,6 @@ def _candidates(
 
 
 class _Evidence:
-    """Facts of the diagnosis about flows."""
-
     def __init__(self, moment: Moment, paths: Paths, rates: Values) -> None:
         hosts = {node["name"]: row for row, node in enumerate(moment.subnet.nodes)}
         rows = moment.subnet.rows
@@ -232,7 +192,7 @@ class _Evidence:
             )
         }
         self.known: dict[int, float] = {}
-        # Notifications name these.
+        # Named by notifications.
         self.named: list[int] = []
         self.likely = np.zeros(len(paths), bool)
         congested = np.zeros(len(rates), bool)
@@ -244,7 +204,7 @@ class _Evidence:
                     congested[rows[branch["port"]]] = True
             peer = str(tree["peer"]).rpartition(":")[0]
             for one in tree["contributors"]:
-                # Without a stated receiver, the one at the root.
+                # Without a stated receiver, the host at the root.
                 receiver = one.get("to") or peer
                 flow = pairs.get((hosts.get(one["host"], -1), hosts.get(receiver, -1)))
                 if flow is not None and tree["confidence"] == "high":
@@ -257,7 +217,7 @@ class _Evidence:
                 through[rows[tree["root"]]] = 1.0
                 victims = [hosts[one["host"]] for one in tree["victims"] if one["host"] in hosts]
                 self.likely |= np.isin(paths.sources, victims) & (paths.most(through) == 0)
-        # A host that waits sends through a port of a tree.
+        # A waiting host sends through a port of a tree.
         own = paths.steps[paths.starts[:-1]]
         inside = np.where(congested, 1.0, 0.0)
         inside[own] = 0.0
@@ -287,7 +247,6 @@ def _bounds(paths: Paths, rates: Values, tolerance: Values) -> tuple[Values, Val
 
 
 def _rank(paths: Paths, used: npt.NDArray[np.bool_]) -> int | None:
-    """Count the independent equations."""
     from scipy.linalg import lapack
 
     count = int(used.sum())
@@ -305,7 +264,7 @@ def _rank(paths: Paths, used: npt.NDArray[np.bool_]) -> int | None:
             both = (columns[:, one] >= 0) & (columns[:, other] >= 0)
             places = columns[both, one] * count + columns[both, other]
             gram += np.bincount(places, minlength=count * count)
-    # Cholesky with pivoting stops where no independent equation is left.
+    # Cholesky with pivoting stops without another independent equation.
     largest = max(float(gram.max(initial=0.0)), 1.0)
     matrix = gram.reshape(count, count)
     return int(lapack.dpstrf(matrix, tol=_INDEPENDENT * largest)[2]) if count else 0
@@ -318,8 +277,6 @@ def _unexplained(paths: Paths, rates: Values, found: Values) -> float:
 
 
 class _Programme:
-    """Linear programmes over the flows whose sums are the loads."""
-
     def __init__(
         self, paths: Paths, rates: Values, tolerance: Values, used: npt.NDArray[np.bool_]
     ) -> None:
@@ -400,7 +357,6 @@ def _matched(
     highest: Values,
     random: np.random.Generator,
 ) -> Values:
-    """Take flows that explain most ports exactly, until nothing is left."""
     found = np.where(highest - lowest <= 2 * _TOLERANCE * highest, lowest, 0.0)
     residual = np.where(np.isfinite(rates), rates, np.inf)
     residual = np.maximum(residual - paths.loads(found), 0.0)
@@ -457,7 +413,6 @@ def _matched(
 def _entropy(
     paths: Paths, rates: Values, evidence: _Evidence, lowest: Values, highest: Values
 ) -> Values:
-    """Find the flows of largest entropy that have the loads."""
     known = np.isfinite(rates)
     typical = float(np.median(rates[known & (rates > 0)])) if (rates[known] > 0).any() else 1.0
     filled = np.where(known, rates, typical)
@@ -473,7 +428,6 @@ def _entropy(
 
 
 def _scaled(paths: Paths, rates: Values, found: Values, lowest: Values, highest: Values) -> Values:
-    """Scale flows until their sums are the loads."""
     known = np.isfinite(rates)
     total = max(float(rates[known].sum()), 1e-9)
     for _ in range(_SCALINGS):

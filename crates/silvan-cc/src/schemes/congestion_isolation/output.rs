@@ -1,5 +1,3 @@
-//! State of an output: packets that wait on its lanes, and flows that congest it.
-
 use std::collections::BTreeMap;
 
 use silvan_core::{PortId, Span, Time};
@@ -9,10 +7,9 @@ use super::{CONGESTING, LANES, MONITORED};
 use crate::hooks::Flow;
 use crate::schemes::SwitchPort;
 
-/// Entries of an output from which on additions remove entries that are over.
+/// Entries from which on additions remove expired entries.
 const FIRST_SWEEP: usize = 16;
 
-/// The outputs of all ports, without flows.
 pub(super) fn outputs(ports: &[Option<SwitchPort>]) -> Vec<Output> {
     let mut inputs = BTreeMap::new();
     for port in ports.iter().flatten() {
@@ -31,30 +28,23 @@ pub(super) fn outputs(ports: &[Option<SwitchPort>]) -> Vec<Output> {
     ports.iter().map(output).collect()
 }
 
-/// An output of a switch or a host.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    /// True if the cable leads to a host.
     pub to_host: bool,
-    /// The place of its port among those of the switch, from 0.
     pub number: u8,
     pub lanes: [Lane; LANES],
-    /// The output at the other end of the cable that leads into this port.
     pub upstream: Option<PortId>,
     pub expected: Expected,
-    /// Period in which flows that congest another output, behind this one, are on the congesting lane, by messages.
+    /// Period in which flows of a root behind this output are on the congesting lane, by messages.
     pub root_is_behind: Period,
-    /// Flows that congest this output, or one behind it.
     pub flows: BTreeMap<Flow, Congesting>,
 }
 
-/// Packets that wait for an output on a lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
     pub bytes: u32,
-    /// True if the link had credits for the lane at the last event.
     pub has_credit: bool,
-    /// By input: packets that have come to wait, and those of them that do no longer. Empty at a host.
+    /// By input: packets that joined, and packets that left. Empty at a host.
     pub joined: Vec<u64>,
     pub left: Vec<u64>,
 }
@@ -70,7 +60,6 @@ impl Lane {
     }
 }
 
-/// A time that begins when it is known, and is extended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Period {
     pub from: Time,
@@ -91,35 +80,30 @@ impl Period {
     }
 }
 
-/// A flow at an output.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Congesting {
-    /// True if the flow's packets take the congesting lane.
     pub isolated: bool,
-    /// True if a neighbour has sent a message; false if only this output has found the congestion.
+    /// True if a neighbour has sent a message; false if this output has found the congestion.
     pub by_message: bool,
     /// Period in which the flow counts as congesting.
     pub counts: Period,
-    /// The earliest time of the next message upstream.
     pub message_at: Time,
-    /// The input by which it came when it changed its lane last, and the packets that had joined the other lane from there.
+    /// Input at the flow's last change of lane, and packets that had joined the other lane from there.
     pub input: u8,
     pub joined: u64,
 }
 
 impl Congesting {
-    /// Returns true if the flow's packets wait in one lane alone.
     pub fn has_settled(&self, lanes: &[Lane; LANES]) -> bool {
         let other = if self.isolated { MONITORED } else { CONGESTING };
         lanes[other].has_left(self.input, self.joined)
     }
 
-    /// Returns true if the entry is not needed any more.
     pub fn is_over(&self, now: Time, lanes: &[Lane; LANES]) -> bool {
         if now < self.counts.until {
             return false;
         }
-        // A host ends it with its last packet on the congesting lane.
+        // At a host, the last packet on the congesting lane ends it.
         let is_at_host = lanes[MONITORED].joined.is_empty();
         !is_at_host
             && self.has_settled(lanes)
@@ -145,7 +129,6 @@ impl Output {
         }
     }
 
-    /// Takes in the messages that have arrived by `now`: flows count as congesting from then on, for `hold`.
     pub fn receive(&mut self, now: Time, hold: Span) {
         while let Some(message) = self.expected.receive(now) {
             let until = message.arrives.saturating_add(hold);
@@ -156,10 +139,7 @@ impl Output {
         }
     }
 
-    /// Returns true if the lane holds at least the set point and the output is the root of the congestion.
-    ///
-    /// At a root the cable leads to a host or has credits, and no output behind it is congested. The congesting lane
-    /// serves one root.
+    /// True at the set point if the cable leads to a host or has credits, and no output behind it is congested.
     pub fn is_root(&self, now: Time, lane: usize, set_point: u32) -> bool {
         self.is_full(lane, set_point)
             && (self.to_host || self.lanes[lane].has_credit)
@@ -170,7 +150,6 @@ impl Output {
         self.lanes[lane].bytes >= set_point
     }
 
-    /// The entry of a flow, a new one if there is none.
     pub fn entry(&mut self, now: Time, flow: Flow) -> &mut Congesting {
         let Self { lanes, flows, .. } = self;
         if flows.len() >= FIRST_SWEEP && flows.len().is_power_of_two() {

@@ -1,16 +1,14 @@
-//! The design conditions of santos2003, section V, as checks of any response function.
+//! The design conditions of santos2003, section V: 1 and 2 prevent overshoot and drift, 3 asks for the fastest
+//! recovery.
 //!
-//! Conditions 1 and 2 prevent overshoot after a mark, and rates that drift apart. Condition 3 says that the function
-//! reclaims bandwidth as fast as the other two allow. A function without a closed form `Finc` is followed
-//! acknowledgement by acknowledgement, 1/r apart at rate r, and is assumed to rise evenly between them.
+//! A function without `Finc` is followed acknowledgement by acknowledgement, 1/r apart at rate r.
 
 use super::response::ResponseFunction;
 
 /// The design condition of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// `increase` never lowers and `decrease` never raises a rate, and both keep it within Rmin to
-    /// Rmax.
+    /// `increase` never lowers and `decrease` never raises a rate, and both keep it within Rmin to Rmax.
     Range,
     /// Condition 1, avoiding the congested state: `finc(fdec(r)) <= r`.
     CongestionAvoidance,
@@ -70,14 +68,13 @@ pub struct Diagnosis {
     pub bound: f64,
 }
 
-/// Relative difference that passes for equal where both sides are computed in closed form.
+/// Relative difference that counts as equal for closed forms.
 const EXACT: f64 = 1e-9;
-/// Tolerance for a curve that is followed in steps, between which it is unknown.
+/// Tolerance for a curve that is followed in steps.
 const STEPPED: f64 = 0.02;
-/// Rates checked, evenly spread over the logarithm of the range.
+/// Evenly spread over the logarithm of the range.
 const RATES: usize = 256;
-/// Acknowledgements after which a rate that has not recovered is taken never to: AIMD with m = 2 takes
-/// some 25,000 from Rmax/2.
+/// Acknowledgements after which a rate counts as never recovering: AIMD with m = 2 takes some 25,000 from Rmax/2.
 const MOST_STEPS: usize = 1 << 16;
 
 /// Puts a response function to every condition. Condition 1 to 3 and equation (2) concern rates from
@@ -106,7 +103,6 @@ pub fn check(function: &impl ResponseFunction) -> Vec<Diagnosis> {
     ]
 }
 
-/// Rates from the lowest that a mark does not lead below Rmin up to Rmax.
 struct Grid {
     rates: Vec<f64>,
 }
@@ -119,8 +115,7 @@ impl Grid {
         }
     }
 
-    /// Checks every rate; the closure gives value, bound and by how much the value is too far from
-    /// the bound.
+    /// Checks every rate; the closure gives value, bound and the excess.
     fn worst(&self, condition: Condition, at: impl Fn(f64) -> (f64, f64, f64)) -> Diagnosis {
         let mut diagnosis = Diagnosis {
             condition,
@@ -132,7 +127,7 @@ impl Grid {
         let mut most = f64::NEG_INFINITY;
         for &rate in &self.rates {
             let (value, bound, excess) = at(rate);
-            // A function that gives no number fails.
+            // A NaN fails.
             let excess = if excess.is_nan() {
                 f64::INFINITY
             } else {
@@ -153,7 +148,6 @@ impl Grid {
     }
 }
 
-/// [`RATES`] rates between two, the ends included, at equal ratios.
 fn spread(from: f64, to: f64) -> Vec<f64> {
     let ratio = libm::log(to / from) / (RATES - 1) as f64;
     let mut rates: Vec<f64> = (0..RATES)
@@ -164,7 +158,7 @@ fn spread(from: f64, to: f64) -> Vec<f64> {
     rates
 }
 
-/// The lowest rate from which one mark does not lead below Rmin: the largest r with `fdec(r) = Rmin`.
+/// The largest r with `fdec(r) = Rmin`.
 fn unclamped_from(function: &impl ResponseFunction) -> f64 {
     let min = function.min_rate();
     let is_clamped = |rate: f64| function.decrease(rate) <= min * (1.0 + EXACT);
@@ -202,7 +196,7 @@ fn range(function: &impl ResponseFunction) -> Diagnosis {
 }
 
 fn fairness<F: ResponseFunction>(rates: &Grid, recovery: &Recovery<F>) -> Diagnosis {
-    // The longest recovery time of the rates below this one.
+    // Longest recovery time of lower rates.
     let longest = std::cell::Cell::new(0.0_f64);
     rates.worst(Condition::FairnessConvergence, |rate| {
         let (value, bound) = (recovery.time(rate), longest.get());
@@ -211,10 +205,8 @@ fn fairness<F: ResponseFunction>(rates: &Grid, recovery: &Recovery<F>) -> Diagno
     })
 }
 
-/// Recovery of a rate from a mark.
 struct Recovery<'a, F> {
     function: &'a F,
-    /// Relative difference that passes for equal.
     tolerance: f64,
 }
 
@@ -228,7 +220,6 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
         }
     }
 
-    /// `Trec`: from the decrease of this rate to its recovery; infinite if it never recovers.
     fn time(&self, rate: f64) -> f64 {
         let lowered = self.function.decrease(rate);
         let closed = (self.function.time_to(lowered), self.function.time_to(rate));
@@ -243,7 +234,6 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
         })
     }
 
-    /// The rate a time after the decrease of this rate.
     fn rate_after(&self, rate: f64, elapsed: f64) -> f64 {
         let lowered = self.function.decrease(rate);
         if let Some(start) = self.function.time_to(lowered) {
@@ -262,8 +252,7 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
         reached
     }
 
-    /// Acknowledgement after acknowledgement without a mark, from a rate up to Rmax or to where the
-    /// rate rises no more.
+    /// Steps of unmarked acknowledgements up to Rmax or to a constant rate.
     fn steps(&self, from: f64) -> impl Iterator<Item = SampledStep> {
         let first = SampledStep {
             start: 0.0,
@@ -283,14 +272,11 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
     }
 }
 
-/// The step from one acknowledgement to the next.
 #[derive(Clone, Copy, Debug)]
 struct SampledStep {
-    /// Time of the first one, in packet times.
+    /// Start in packet times.
     start: f64,
-    /// The rate between them.
     from: f64,
-    /// The rate that the second one leads to.
     to: f64,
 }
 

@@ -1,5 +1,3 @@
-//! Parameters that the scheme cannot work with.
-
 use thiserror::Error;
 
 /// A parameter that has no meaning. Nothing has been built.

@@ -1,5 +1,3 @@
-//! Selection of packets to mark when an input buffer becomes full.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{PortId, Time, Vl};
@@ -46,19 +44,15 @@ enum Scheme {
     ResidentCounters(ResidentCounters),
 }
 
-/// A marking scheme at all switches of a fabric, with a count of departing marked packets.
-///
-/// The schemes share one type so that an engine is compiled once for all of them.
+/// A marking scheme at all switches, with a count of departing marked packets; one type for one compiled engine.
 #[derive(Clone, Debug)]
 pub struct EcnSwitch {
     scheme: Scheme,
-    /// Packets that left marked, by Port VL.
     marked: Vec<u64>,
 }
 
 impl EcnSwitch {
-    /// The scheme at a fabric of that many ports with that many data virtual lanes. Outputs that trigger marking do so when
-    /// `output_threshold` packets wait for them.
+    /// The scheme at that many ports and lanes; outputs trigger marking at `output_threshold` waiting packets.
     pub fn new(marking: Marking, output_threshold: u16, ports: usize, data_vls: u8) -> Self {
         let counters = || ProposedCounters::new(ports, data_vls);
         let by_output = || counters().with_output_trigger(u32::from(output_threshold));
@@ -119,7 +113,6 @@ impl SwitchControl for EcnSwitch {
         mark
     }
 
-    /// Packets that have left this Port VL marked, by this switch or one before it.
     fn marked(&self, output: PortVl) -> u64 {
         self.marked.get(output.0 as usize).copied().unwrap_or(0)
     }
@@ -142,7 +135,6 @@ impl SwitchControl for EcnSwitch {
     }
 }
 
-/// The schemes have nothing to set.
 impl Settings for EcnSwitch {
     fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         Err(UnknownSetting(change.clone()))

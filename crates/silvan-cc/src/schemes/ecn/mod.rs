@@ -1,18 +1,13 @@
-//! Explicit congestion notification for input-buffered switches, with rate control and a window limit at the source (J.
-//! R. Santos, Y. Turner and G. Janakiraman, "End-to-end congestion control for InfiniBand", INFOCOM 2003; *santos2003*
-//! below).
+//! Explicit congestion notification for input-buffered switches (J. R. Santos, Y. Turner and G. Janakiraman,
+//! "End-to-end congestion control for InfiniBand", INFOCOM 2003; *santos2003* below).
 //!
-//! 1. The switch marks packets when an input buffer becomes full ([`Marking`]). It marks either the packets in the full
-//!    buffer ([`NaiveMarking`]), or all packets for the outputs of these packets. It finds the latter by a scan
-//!    ([`ProposedScan`]) or with two counters per output ([`ProposedCounters`], and [`ResidentCounters`] by the letter of the
-//!    paper). Outputs can also trigger marking, by the number of packets that wait for them.
-//! 2. The destination returns the mark in the acknowledgement of the packet.
-//! 3. The source ([`EcnSource`]) raises the flow's rate at each unmarked acknowledgement and lowers it at each marked
-//!    one, by its [`Response`]. It never has more packets in progress than the flow's window.
+//! 1. A full input buffer marks its packets ([`NaiveMarking`]), or all packets for their outputs, by a scan
+//!    ([`ProposedScan`]) or counters ([`ProposedCounters`], [`ResidentCounters`]).
+//! 2. The destination returns the mark in the acknowledgement.
+//! 3. The source ([`EcnSource`]) raises or lowers the flow's rate by its [`Response`], within a window.
 //!
-//! Rates are fractions of Rmax, the rate of the host's link; times are packet times, that of one packet of MTU size at
-//! Rmax. In these units a flow at rate r sends a packet every 1/r, and the recovery time Trec = 1/Rmin of the paper is
-//! 256 for Rmin = Rmax/256.
+//! Rates are fractions of Rmax, the host link's; times are those of a packet of MTU size at Rmax. Trec = 1/Rmin is 256
+//! for Rmin = Rmax/256.
 //!
 //! [`conditions::check`] checks any response function against the paper's design conditions:
 //!

@@ -1,5 +1,3 @@
-//! Response of a source's rate to acknowledgements with and without a mark.
-
 mod aimd;
 mod fimd;
 mod lipd;
@@ -18,8 +16,7 @@ pub const MIN_RATE: f64 = 1.0 / 256.0;
 /// Largest factor of a multiplicative decrease, Rmax/Rmin.
 pub(super) const MOST_FACTOR: f64 = 256.0;
 
-/// A pair of an increase and a decrease function (santos2003, section V). Rates are fractions of
-/// Rmax, times are packet times at Rmax.
+/// An increase and a decrease function (santos2003, section V), in fractions of Rmax and packet times at Rmax.
 pub trait ResponseFunction {
     /// Rmin, the smallest rate.
     fn min_rate(&self) -> f64;
@@ -30,8 +27,7 @@ pub trait ResponseFunction {
     /// `fdec`: the rate after an acknowledgement with a mark.
     fn decrease(&self, rate: f64) -> f64;
 
-    /// `Finc`: the rate a time after it was Rmin, if no mark comes and the rate followed time
-    /// continuously. `None` if the function has no closed form; it then follows from `increase`.
+    /// `Finc`: the rate a time after Rmin without marks, in continuous time; `None` without a closed form.
     fn rate_after(&self, elapsed: f64) -> Option<f64> {
         let _ = elapsed;
         None

@@ -1,5 +1,3 @@
-//! The scheme `ecn`: marks by full input buffers, rates and windows at the sources.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::{KeyPath, Parameter, check_choice};
@@ -123,8 +121,7 @@ const OUTPUT_THRESHOLD: u16 = 8;
 /// Two counters of an output; the tables of 256 rates; rate, acknowledged packets, window, packets in progress.
 const COST: Cost = Cost::new(4, 1024, 7, "acknowledgements");
 
-/// Packets of a flow that are on their way in this time bound its window: a few round trips of a three-stage fabric with its
-/// acknowledgements.
+/// Time of packets in flight that bounds the window: a few round trips of a three-stage fabric.
 const WINDOW_S: f64 = 4e-6;
 
 impl Scheme for Ecn {
@@ -162,11 +159,10 @@ impl Scheme for Ecn {
         let name = if wanted { "given" } else { "this response" };
         let parameters = parameters.map(|(key, given)| Parameter { key, given, wanted });
         check_choice(&KeyPath::ROOT, name, &parameters)?;
-        // The response refuses its own values.
         if self.output_threshold == 0 {
             return self.check_bounds();
         }
-        // The packet size does not matter here.
+        // The packet size has no effect on the check.
         self.source(0).map(|_| ())
     }
 
@@ -187,7 +183,6 @@ impl Scheme for Ecn {
 }
 
 impl Ecn {
-    /// The sources, for packets of this payload.
     fn source(&self, mtu: u32) -> Result<SourceParameters, SchemeError> {
         let source = SourceParameters {
             rates: self.rates().map_err(|error| refused(&error))?,
@@ -230,7 +225,6 @@ impl Ecn {
     }
 }
 
-/// A parameter that the scheme refuses, at its key.
 fn refused(error: &EcnError) -> SchemeError {
     let (key, hint) = match error {
         EcnError::DecreaseFactor(_) => ("decrease-factor", "write e.g. 2"),

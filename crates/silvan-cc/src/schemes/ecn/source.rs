@@ -1,9 +1,7 @@
-//! The source's part: a rate limit and a window limit per flow.
+//! Rate limit and window limit of each flow at the source.
 //!
-//! A packet that starts at s at rate r lets the next packet of its flow start at s + T/r, where T is its time on the
-//! link. The next packet also needs fewer packets in progress than the window. The gap is fixed when the packet starts,
-//! like the inter-packet delay of a channel adapter, so a raised rate holds from the next packet on. The n-th
-//! acknowledgement then finds the flow on the curve `Finc` of its response function.
+//! A packet that starts at s at rate r lets the next one start at s + T/r, with T its time on the link. The gap is
+//! fixed at the start, as in an adapter.
 
 use silvan_core::{HostId, Span, Time};
 
@@ -23,11 +21,10 @@ pub enum RateModel {
     Discrete(RateTables),
 }
 
-/// Maximum number of packets of a flow in flight.
+/// Most packets of a flow in flight; the paper keeps one.
 ///
-/// The paper keeps one packet. With different bounds the window is adjusted together with the rate, as the paper's
-/// conclusion envisions. At full rate, each window of unmarked acknowledgements opens the window by one packet. A mark
-/// halves the window, and lowers the rate only at the smallest window.
+/// With different bounds, a full-rate window of unmarked acknowledgements adds a packet, and a mark halves it, or
+/// lowers the rate at the smallest window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowLimit {
     /// Smallest window, in packets; the first one.
@@ -45,19 +42,14 @@ pub struct SourceParameters {
     pub window: WindowLimit,
     /// First rate of a flow, as a fraction of Rmax; with discrete rates the next one not above it.
     pub initial_rate: f64,
-    /// True if a flow starts with the last rate of the previous flow between its two hosts on its service level,
-    /// instead of the first rate (santos2003, section VI-B.2).
+    /// True if a flow starts with the last rate between its hosts on its level (santos2003, section VI-B.2).
     pub persistent: bool,
-    /// Payload of a packet of MTU size: an acknowledgement of fewer bytes raises the rate by that
-    /// much less (santos2003, footnote 9).
+    /// Payload of an MTU packet: fewer acknowledged bytes raise the rate by less (santos2003, footnote 9).
     pub mtu: u32,
 }
 
 impl SourceParameters {
-    /// Checks what does not depend on the fabric.
-    ///
-    /// # Errors
-    /// [`EcnError::Window`], [`EcnError::InitialRate`].
+    /// Checks what does not depend on the fabric. Errors: [`EcnError::Window`], [`EcnError::InitialRate`].
     pub fn validate(&self) -> Result<(), EcnError> {
         let WindowLimit { min, max } = self.window;
         if min == 0 || max < min {
@@ -77,7 +69,7 @@ impl SourceParameters {
     }
 }
 
-/// The rate of a flow. Only the fields of the kind of rate in use mean anything.
+/// Only fields of the kind of rate in use are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct RateState {
     /// Continuous: fraction of Rmax.
@@ -94,12 +86,10 @@ struct FlowState {
     window: u16,
     /// Payload acknowledged without a mark at full rate since the window last changed.
     window_acknowledged: u64,
-    /// Packets in progress.
     under_way: u16,
-    /// Packets in progress of an earlier flow, whose acknowledgements are still to come and mean
-    /// nothing to this one.
+    /// Packets in progress of an earlier flow; their acknowledgements are ignored.
     stale: u16,
-    /// The rate limit lets the next packet start then.
+    /// Next start that the rate limit allows.
     next: Time,
 }
 
@@ -107,16 +97,13 @@ struct FlowState {
 #[derive(Clone, Debug)]
 pub struct EcnSource {
     parameters: SourceParameters,
-    /// The rate of a flow without state.
     first: RateState,
     flows: Vec<FlowTable<FlowState>>,
 }
 
 impl EcnSource {
-    /// Creates the sources of `hosts` hosts.
-    ///
-    /// # Errors
-    /// Errors of [`SourceParameters::validate`]; [`EcnError::TooManyHosts`].
+    /// Creates the sources of `hosts` hosts. Errors as [`SourceParameters::validate`];
+    /// [`EcnError::TooManyHosts`].
     pub fn new(parameters: SourceParameters, hosts: usize) -> Result<Self, EcnError> {
         parameters.validate()?;
         // A flow's key is its destination in the upper 28 bits and its SL in the lower 4.
@@ -124,7 +111,7 @@ impl EcnSource {
             return Err(EcnError::TooManyHosts(hosts));
         }
         let rate = parameters.initial_rate;
-        // 1e-9 for what the inverse of a rate such as 1/10 loses.
+        // 1e-9 covers rounding of the inverse of a rate such as 1/10.
         let ipd = (1.0 / rate - 1.0 - 1e-9).ceil().clamp(0.0, 255.0) as u8;
         Ok(Self {
             first: RateState {
@@ -170,7 +157,6 @@ impl EcnSource {
         }
     }
 
-    /// Returns the time from the start of a packet to the start that the rate limit allows for the next packet.
     #[inline]
     fn gap(&self, rate: &RateState, wire_time: Span) -> Span {
         match &self.parameters.rates {
@@ -199,7 +185,6 @@ impl SourceParameters {
         }
     }
 
-    /// An acknowledgement of this much payload without a mark.
     fn unmarked(&self, state: &mut FlowState, bytes: u32) {
         let rate = &mut state.rate;
         let mtu = u64::from(self.mtu);
@@ -288,14 +273,14 @@ impl SourceControl for EcnSource {
 
     #[inline]
     fn on_feedback(&mut self, _: Time, flow: Flow, feedback: Feedback) -> bool {
-        // Only acknowledgements tell of a packet that has arrived.
+        // Only acknowledgements report an arrived packet.
         let Feedback::Ack { bytes, becn } = feedback else {
             return false;
         };
         let Some(state) = self.flows[flow.source.index()].get_mut(key(flow)) else {
             return false;
         };
-        // Packets of a flow arrive in order, and so do their acknowledgements.
+        // Packets of a flow, and their acknowledgements, arrive in order.
         if state.stale > 0 {
             state.stale -= 1;
             return false;
@@ -311,7 +296,6 @@ impl SourceControl for EcnSource {
     }
 }
 
-/// The sources have nothing to set during a run.
 impl Settings for EcnSource {
     fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         Err(UnknownSetting(change.clone()))

@@ -1,15 +1,10 @@
 //! The source adapter's part: the delay between packets of a flow.
 //!
-//! A BECN raises the CCTI of its flow by CCTI_Increase, up to CCTI_Limit. Each expiry of the SL's CCTI_Timer lowers
-//! every CCTI by one, down to CCTI_Min. A packet that ends at `e` lets the next packet of its flow start at `e` plus
-//! the table's delay at the packet's CCTI (gran2012, section II.2). A BECN never changes a running delay.
+//! A BECN raises a flow's CCTI by CCTI_Increase, up to CCTI_Limit; CCTI_Timer lowers every CCTI by one, down to
+//! CCTI_Min. A packet that ends at `e` lets the next start at `e` plus the table's delay (gran2012, section II.2).
 //!
-//! Most flows are at CCTI 0 and have no state. Throttled flows are in a small table per host, behind a bitmap of the
-//! host's destinations, so a flow without state costs a bit test.
-//!
-//! The timer makes no events. It runs freely with a phase for each host and SL: it expires at `phase`, `phase + period`
-//! and so on. A flow stores the number of expiries at its last read, and catches up at the next read. An expiry affects
-//! events after its instant only.
+//! Flows at CCTI 0 have no state: a bitmap of destinations says so. The timer makes no events: flows catch up at their
+//! next read.
 
 use silvan_core::{HostId, Sl, Span, Time};
 
@@ -41,10 +36,7 @@ pub struct AdapterParameters {
 }
 
 impl AdapterParameters {
-    /// Checks the entries against the table.
-    ///
-    /// # Errors
-    /// [`ParameterError::MinAboveLimit`] for the first SL at fault.
+    /// Checks the entries against the table. Errors: [`ParameterError::MinAboveLimit`] for the first SL at fault.
     pub fn validate(&self) -> Result<(), ParameterError> {
         self.entries
             .iter()
@@ -52,7 +44,7 @@ impl AdapterParameters {
     }
 }
 
-/// The bits of a destination that tell flows apart.
+/// Bits of a destination that distinguish flows.
 const fn destination_mask(level: ControlLevel) -> u32 {
     match level {
         ControlLevel::QueuePair => u32::MAX,
@@ -85,30 +77,24 @@ pub struct AdapterCounters {
 /// InfiniBand congestion control at all channel adapters of a fabric.
 #[derive(Clone, Debug)]
 pub struct IbAdapter {
-    /// The flows with state, per host.
     flows: Vec<FlowTable<FlowState>>,
-    /// A bit per host and destination: some flow there may have state.
+    /// A bit per host and destination, set if a flow there may have state.
     active: Vec<u64>,
-    /// Words of `active` per host.
     words: usize,
-    /// True if some SL has a CCTI_Min that delays, so that flows without state are delayed, too.
+    /// True if some SL's CCTI_Min delays flows without state.
     floor_delays: bool,
-    /// Mask of the destination bits that distinguish flows of a host: all bits at QP level, none at SL level.
+    /// Bits of a destination that distinguish flows of a host: all at QP level, none at SL level.
     destination_masks: Vec<u32>,
-    /// The table of adapters without one of their own.
     table: CongestionControlTable,
     custom_tables: Vec<Option<Box<CongestionControlTable>>>,
-    /// Per host and SL.
     service_levels: Vec<ServiceLevel>,
     counters: Vec<AdapterCounters>,
     logs: Vec<CongestionLog>,
 }
 
 impl IbAdapter {
-    /// Creates the adapters of `hosts` hosts, with timer phases from `seed`.
-    ///
-    /// # Errors
-    /// Errors of [`AdapterParameters::validate`]; [`ParameterError::OutOfRange`] for more than 2^28 - 1 hosts.
+    /// The adapters of `hosts` hosts, with timer phases from `seed`; [`ParameterError::OutOfRange`] beyond 2^28 - 1
+    /// hosts.
     pub fn new(
         parameters: &AdapterParameters,
         hosts: usize,
@@ -155,13 +141,11 @@ impl IbAdapter {
         Some(level.entry)
     }
 
-    /// Replaces the parameters of one host on one SL (CACongestionSetting).
+    /// Replaces a host's parameters on one SL (CACongestionSetting), or [`ParameterError::NoSuchHost`],
+    /// [`ParameterError::MinAboveLimit`].
     ///
-    /// Every CCTI first catches up with the old timer. A new CCTI_Timer runs as if it always had, from the same
-    /// fraction of its period. A new CCTI_Min lifts lower flows, and flows without state at once.
-    ///
-    /// # Errors
-    /// [`ParameterError::NoSuchHost`] or [`ParameterError::MinAboveLimit`].
+    /// CCTIs catch up with the old timer; the new one runs as if it always had. A new CCTI_Min lifts lower flows at
+    /// once.
     pub fn set_entry(
         &mut self,
         now: Time,
@@ -195,12 +179,8 @@ impl IbAdapter {
         &self.table
     }
 
-    /// Gives the adapter of one host a table of its own (CongestionControlTable). Every CCTI first
-    /// catches up with the timer; one beyond the new CCTI_Limit is lowered to it. Delays that
-    /// run already stay as they are.
-    ///
-    /// # Errors
-    /// [`ParameterError::NoSuchHost`], or [`ParameterError::MinAboveLimit`] for the first SL at fault.
+    /// Gives a host its own table (CongestionControlTable); CCTIs catch up and fall to the new limit. Errors:
+    /// [`ParameterError::NoSuchHost`], [`ParameterError::MinAboveLimit`].
     pub fn set_table(
         &mut self,
         now: Time,
@@ -233,11 +213,8 @@ impl IbAdapter {
         }
     }
 
-    /// Changes what a BECN throttles at one host (Port_Control of CACongestionSetting). If that is a
-    /// change, all of its flows start at CCTI_Min again.
-    ///
-    /// # Errors
-    /// [`ParameterError::NoSuchHost`].
+    /// Changes what a BECN throttles at a host (Port_Control of CACongestionSetting); its flows start at CCTI_Min
+    /// again.
     pub fn set_level(&mut self, host: HostId, level: ControlLevel) -> Result<(), ParameterError> {
         let mask = self
             .destination_masks
@@ -308,7 +285,6 @@ impl IbAdapter {
         &self.service_levels[Self::level_index(flow.source, flow.sl)]
     }
 
-    /// The word and bit of `active` for a key of this host.
     #[inline]
     fn active_bit(&self, host: usize, key: u32) -> (usize, u64) {
         let destination = (key >> 4) as usize;
@@ -318,8 +294,8 @@ impl IbAdapter {
         )
     }
 
-    /// The key of a flow that may have state. A host with no throttled flow, the common case, does
-    /// not even touch its bitmap.
+    /// The key of a flow that may have state. A host without throttled flows, the common case, does not read its
+    /// bitmap.
     #[inline]
     fn key_with_state(&self, flow: Flow) -> Option<u32> {
         let host = flow.source.index();
@@ -331,7 +307,6 @@ impl IbAdapter {
         (self.active[word] & bit != 0).then_some(key)
     }
 
-    /// Starts to keep state for a flow that has none.
     fn insert(&mut self, now: Time, host: usize, key: u32, state: FlowState) {
         let first = host * Sl::COUNT;
         let levels = &self.service_levels[first..first + Sl::COUNT];
@@ -425,12 +400,12 @@ impl IbAdapter {
         let delay = table.delay(state.ccti, wire_time);
         state.release = now.saturating_add(wire_time).saturating_add(delay);
         if state.ccti == level.floor() && delay.is_zero() {
-            // The link is busy until the release anyhow.
+            // The link is busy until the release anyway.
             self.remove(host, key);
         }
     }
 
-    /// A flow without state sends: it is delayed only by CCTI_Min.
+    /// Only CCTI_Min delays a flow without state.
     fn send_unthrottled(&mut self, now: Time, flow: Flow, wire_time: Span) {
         let level = self.service_level(flow);
         let table = self.table_of(flow.source.index());
@@ -468,7 +443,7 @@ impl SourceControl for IbAdapter {
     #[inline]
     fn prefetch_release(&self, host: HostId) {
         prefetch(&self.flows, host.index());
-        // Bits of 2048 destinations; more would crowd out other things.
+        // Bits of 2048 destinations; more would displace other lines.
         let first = host.index() * self.words;
         for word in (first..first + self.words).step_by(8).take(4) {
             prefetch(&self.active, word);
@@ -501,7 +476,7 @@ impl SourceControl for IbAdapter {
         }
     }
 
-    /// Never lets a flow send earlier: a delay that runs already stays as it is.
+    /// Never lets a flow send earlier: a running delay stays.
     #[inline]
     fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
         match feedback {

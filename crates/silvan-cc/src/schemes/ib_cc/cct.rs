@@ -1,26 +1,14 @@
-//! The Congestion Control Table: delays of throttled flows between packets.
-//!
-//! Every channel adapter port has a table. A flow has an index into it, the CCTI. The entry is the
-//! delay of the flow's next packet, relative to the length of the packet before (IBA volume 1,
-//! annex A10, CongestionControlTable; gran2012, section II.2).
+//! The Congestion Control Table: a flow's index (CCTI) gives its next packet's delay, relative to the last packet's
+//! length (IBA volume 1, annex A10; gran2012, section II.2).
 
 use silvan_core::Span;
 
 use super::error::ParameterError;
 
-/// An entry of the table in a management datagram:
+/// An entry of the table in a datagram: bits 15 and 14 are the shift, bits 13 to 0 the multiplier.
 ///
-/// ```text
-///  15 14 13                      0
-/// +-----+------------------------+
-/// |shift|       multiplier       |
-/// +-----+------------------------+
-/// ```
-///
-/// The injection rate delay is `packet time * multiplier / 2^shift`; the packet time is the
-/// packet's time on the link. Linux's hfi1 driver, `set_link_ipg`, shifts the packet time first,
-/// which rounds to its clock. Shift 3 gives steps of 1/8 packet time up to 2047 7/8, shift 0 whole
-/// packet times up to 16383.
+/// The delay is `packet time * multiplier / 2^shift`: steps of 1/8 packet time up to 2047 7/8 at shift 3, whole ones up
+/// to 16383 at 0. Linux's hfi1 driver, `set_link_ipg`, shifts first, which rounds to its clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct CctEntry(u16);
@@ -35,10 +23,7 @@ impl CctEntry {
 
     const MULTIPLIER_BITS: u32 = 14;
 
-    /// The entry of this shift and multiplier.
-    ///
-    /// # Errors
-    /// [`ParameterError::OutOfRange`] if one of them does not fit in its field.
+    /// The entry of this shift and multiplier; [`ParameterError::OutOfRange`] if one does not fit.
     pub const fn try_new(shift: u8, multiplier: u16) -> Result<Self, ParameterError> {
         if shift > Self::MAX_SHIFT {
             return Err(ParameterError::OutOfRange {
@@ -86,11 +71,10 @@ impl CctEntry {
         f64::from(self.multiplier()) / f64::from(1u16 << self.shift())
     }
 
-    /// Returns the entry with the delay nearest to this number of packet times.
+    /// The entry nearest to this number of packet times, at the finest sufficient step; `None` if negative, not finite
+    /// or above 16383.
     ///
-    /// `None` means that the number is negative, not finite or above 16383. The finest step with
-    /// sufficient range is used (the largest shift). So the error is at most 1/16 packet time below
-    /// 2048, and at most half a packet time above.
+    /// The error is at most 1/16 packet time below 2048, else half a packet time.
     pub fn nearest(packet_times: f64) -> Option<Self> {
         if !(packet_times >= 0.0 && packet_times.is_finite()) {
             return None;
@@ -107,8 +91,7 @@ impl CctEntry {
         None
     }
 
-    /// The injection rate delay behind a packet that occupies the link for `packet_time`, rounded
-    /// down to a whole picosecond; [`Span::MAX`] if it is longer than that.
+    /// The delay behind a packet of `packet_time` on the link, rounded down to a picosecond, at most [`Span::MAX`].
     #[inline]
     pub const fn delay(self, packet_time: Span) -> Span {
         let multiplier = self.multiplier() as u64;
@@ -149,17 +132,12 @@ pub struct CongestionControlTable {
 }
 
 impl CongestionControlTable {
-    /// The most entries that a table can have: 256 blocks of 64, the reach of the 8-bit block
-    /// number of the CongestionControlTable attribute.
+    /// The most entries of a table: 256 blocks of 64, by the attribute's 8-bit block number.
     pub const MAX_ENTRIES: usize = 16_384;
 
-    /// A table of given entries. The entries need not increase, though useful ones do.
-    ///
-    /// # Errors
-    /// - [`ParameterError::OutOfRange`] if there is no entry or more than
-    ///   [`MAX_ENTRIES`](Self::MAX_ENTRIES);
-    /// - [`ParameterError::LimitBeyondTable`] if `limit` is not the index of an entry;
-    /// - [`ParameterError::FirstEntryDelays`] if entry 0 is not zero.
+    /// A table of given entries: [`ParameterError::OutOfRange`] without any or beyond
+    /// [`MAX_ENTRIES`](Self::MAX_ENTRIES), [`ParameterError::LimitBeyondTable`], [`ParameterError::FirstEntryDelays`]
+    /// unless entry 0 is zero.
     pub fn from_entries(
         entries: impl Into<Box<[CctEntry]>>,
         limit: u16,
@@ -173,12 +151,7 @@ impl CongestionControlTable {
         Ok(table)
     }
 
-    /// Makes a table like [`from_entries`](Self::from_entries), in which entry 0 may delay, too, as
-    /// in a real adapter.
-    ///
-    /// # Errors
-    /// [`ParameterError::OutOfRange`] or [`ParameterError::LimitBeyondTable`], as
-    /// [`from_entries`](Self::from_entries).
+    /// As [`from_entries`](Self::from_entries), but entry 0 may delay, as in a real adapter.
     pub fn from_device(
         entries: impl Into<Box<[CctEntry]>>,
         limit: u16,
@@ -205,24 +178,14 @@ impl CongestionControlTable {
         })
     }
 
-    /// A table of `limit + 1` entries in which entry `i` delays by `slope * i` packet times,
-    /// to the nearest that an entry can express.
-    ///
-    /// # Errors
-    /// [`ParameterError::DelayNotRepresentable`] names the first entry that is negative, no number
-    /// or beyond 16383 packet times; [`ParameterError::OutOfRange`] if `limit` is beyond the
-    /// largest table.
+    /// `limit + 1` entries that delay by `slope * i` packet times; [`ParameterError::DelayNotRepresentable`] or
+    /// [`ParameterError::OutOfRange`].
     pub fn linear(slope: f64, limit: u16) -> Result<Self, ParameterError> {
         Self::quantised((0..=limit).map(|i| slope * f64::from(i)), limit)
     }
 
-    /// Makes a table of `limit + 1` entries with geometric delays.
-    ///
-    /// Entry 1 delays by `first` packet times, each further entry by `ratio` times the entry
-    /// before, to the nearest expressible delay.
-    ///
-    /// # Errors
-    /// As for [`linear`](Self::linear).
+    /// `limit + 1` entries: entry 1 delays by `first` packet times, each further one by `ratio` times more. Errors as
+    /// [`linear`](Self::linear).
     pub fn geometric(first: f64, ratio: f64, limit: u16) -> Result<Self, ParameterError> {
         // Products one by one: IEEE 754 fixes their value on every machine, unlike that of `powf`.
         let delays = std::iter::successors(Some(first), |delay| Some(delay * ratio));
@@ -258,26 +221,19 @@ impl CongestionControlTable {
         &self.entries
     }
 
-    /// The largest difference between a delay that a constructor was asked for and the entry that
-    /// means it, in packet times; 0 for given entries.
+    /// The largest rounding error of a constructor's delays in packet times; 0 for given entries.
     pub const fn quantisation_error(&self) -> f64 {
         self.quantisation_error
     }
 
-    /// The entry at this index.
-    ///
-    /// # Panics
-    /// If there is none; indices up to [`limit`](Self::limit) always exist.
+    /// The entry at this index. Panics if there is none; indices up to [`limit`](Self::limit) always exist.
     #[inline]
     pub fn entry(&self, ccti: u16) -> CctEntry {
         self.entries[usize::from(ccti)]
     }
 
-    /// The injection rate delay of a flow at index `ccti` behind a packet that occupies the link
-    /// for `packet_time`; rounds as [`CctEntry::delay`].
-    ///
-    /// # Panics
-    /// As [`entry`](Self::entry).
+    /// A flow's delay at `ccti` behind a packet of `packet_time`, as [`CctEntry::delay`]; panics as
+    /// [`entry`](Self::entry).
     #[inline]
     pub fn delay(&self, ccti: u16, packet_time: Span) -> Span {
         self.entry(ccti).delay(packet_time)

@@ -1,5 +1,3 @@
-//! Settings of single ports, and settings that change during the run.
-
 use silvan_core::document::KeyPath;
 use silvan_core::{PortId, Sl, SwitchId, Time};
 
@@ -11,10 +9,6 @@ use super::sections::IbCc;
 use crate::hooks::SettingChange;
 use crate::schemes::{Changes, SchemeError, Switches};
 
-/// All of them.
-///
-/// # Errors
-/// The first at fault.
 pub(super) fn changes(section: &IbCc, switches: &dyn Switches) -> Result<Changes, SchemeError> {
     Ok(Changes {
         initial: initial_changes(section, switches)?,
@@ -22,7 +16,6 @@ pub(super) fn changes(section: &IbCc, switches: &dyn Switches) -> Result<Changes
     })
 }
 
-/// The settings of single ports that hold from the start.
 fn initial_changes(
     section: &IbCc,
     switches: &dyn Switches,
@@ -40,7 +33,6 @@ fn initial_changes(
     Ok(changes)
 }
 
-/// The changes during the run, by time.
 fn timed_changes(
     section: &IbCc,
     switches: &dyn Switches,

@@ -1,13 +1,5 @@
-//! The macro that declares the settings of ports and derives all code from the list.
-//!
-//! `settings!` declares the fields of the groups of a management attribute ([`MarkingSetting`] and so on), and the
-//! scenario's sections and entries for them. It also declares the enums [`PortSetting`] and [`AdapterSetting`], each a
-//! change of one setting, and the list of fields of management datagrams. So a setting has two places: its declaration
-//! in the list, and the code that acts on it.
-//!
-//! [`MarkingSetting`]: super::MarkingSetting
-//! [`PortSetting`]: super::PortSetting
-//! [`AdapterSetting`]: super::AdapterSetting
+//! The macro that declares the settings of ports: attributes, scenario sections, [`PortSetting`](super::PortSetting),
+//! [`AdapterSetting`](super::AdapterSetting), datagram fields.
 
 use silvan_core::document::KeyPath;
 
@@ -16,12 +8,7 @@ use super::scheme::{return_delay, weight};
 use super::threshold::ThresholdWeight;
 use crate::schemes::SchemeError;
 
-/// A value that a scenario gives as a `K`.
 pub(super) trait FromKey<K>: Sized {
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// The value is out of range.
     fn from_key(value: K, key: KeyPath) -> Result<Self, SchemeError>;
 }
 
@@ -47,7 +34,6 @@ pub(super) fn key_of(field: &str) -> String {
     field.replace('_', "-")
 }
 
-/// Returns the keys of these fields, as a hint lists them.
 pub(super) fn keys_of(fields: &[&str]) -> String {
     let keys: Vec<String> = fields.iter().map(|field| key_of(field)).collect();
     match keys.split_last() {

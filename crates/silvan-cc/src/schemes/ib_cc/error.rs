@@ -1,5 +1,3 @@
-//! Faults of congestion-control parameters.
-
 use thiserror::Error;
 
 /// A parameter that cannot be used. Nothing has been changed when one is returned.

@@ -1,7 +1,4 @@
-//! The list of all settings of ports: those of switch ports, and those of adapter ports.
-//!
-//! Everything else that a setting needs is made from its declaration here ([`declare`](super::declare)), except the
-//! code that acts on it.
+//! The list of all settings of switch ports and adapter ports; see [`declare`](super::declare).
 
 use silvan_core::document::KeyPath;
 use silvan_core::{Bytes, schema};
@@ -150,7 +147,7 @@ settings! {
 }
 
 impl PortSetting {
-    /// Returns true if the setting may affect which credits a switch returns late.
+    /// Returns true if the setting may change which credits a switch delays.
     pub(crate) fn concerns_credits(self) -> bool {
         self.group() == PortGroup::Starvation || matches!(self, Self::CreditMask(_))
     }

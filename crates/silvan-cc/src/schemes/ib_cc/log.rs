@@ -1,5 +1,3 @@
-//! An adapter's record of strong throttling.
-
 use silvan_core::{HostId, Sl, Time};
 
 /// A BECN that left its flow at or above Trigger_Threshold (CongestionLogEventCA).
@@ -15,8 +13,7 @@ pub struct ThresholdEvent {
     pub ccti: u16,
 }
 
-/// The cyclic log of one adapter: how many events there were, on which SLs, and the last of them
-/// (annex A10, CongestionLog of a channel adapter).
+/// The cyclic log of an adapter: events, their SLs, and the last ones (annex A10, CongestionLog).
 #[derive(Clone, Debug)]
 pub struct CongestionLog {
     count: u64,

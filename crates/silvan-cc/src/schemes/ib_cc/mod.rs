@@ -1,19 +1,10 @@
 //! InfiniBand's congestion control (InfiniBand Architecture Specification, volume 1, annex A10).
 //!
-//! A loop of three parts, each a state machine of its own:
-//!
-//! 1. The switch ([`IbSwitch`]) sets the FECN bit of packets that leave through a congested
-//!    Port VL.
-//! 2. The destination answers a FECN with a BECN, in an acknowledgement or in a congestion
-//!    notification packet (CNP). The engine carries it; a
-//!    [`Coalescer`](crate::notification::Coalescer) may limit how often.
-//! 3. The source ([`IbAdapter`]) raises the flow's index (CCTI) into the Congestion Control Table
-//!    ([`CongestionControlTable`]), whose entry delays the flow's packets; a timer lowers it again.
-//!
-//! [`IbParameters`] holds the parameters of all three and has the sets of values that the papers
-//! used.
+//! 1. The switch ([`IbSwitch`]) sets FECN in packets through a congested Port VL.
+//! 2. The destination answers with a BECN, in an acknowledgement or a CNP; a
+//!    [`Coalescer`](crate::notification::Coalescer) may limit them.
+//! 3. The source ([`IbAdapter`]) raises the flow's index (CCTI) into the [`CongestionControlTable`]; a timer lowers it.
 
-// The list is declared with its macro.
 #[macro_use]
 mod declare;
 

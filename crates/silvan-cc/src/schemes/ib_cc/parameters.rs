@@ -1,5 +1,3 @@
-//! All parameters together, and the values that the papers used.
-
 use silvan_core::Sl;
 
 use super::adapter::{AdapterParameters, IbAdapter};
@@ -34,13 +32,8 @@ pub struct IbParameters {
 }
 
 impl IbParameters {
-    /// Table I of gran2012, with Victim_Mask set at the ports to hosts (its footnote 2) and
-    /// control at QP level (section II.2). The paper prints neither the Congestion Control
-    /// Table, here linear with `cct_slope` packet times per step, nor what thresholds mean in
-    /// bytes.
-    ///
-    /// # Errors
-    /// As [`CongestionControlTable::linear`] and [`ThresholdMap::validate`].
+    /// Table I of gran2012, Victim_Mask at ports to hosts (footnote 2), QP level (section II.2). Unprinted: a table of
+    /// `cct_slope` packet times per step, and thresholds in bytes.
     pub fn gran2012(cct_slope: f64, threshold_map: ThresholdMap) -> Result<Self, ParameterError> {
         Self::uniform(
             MarkingSetting {
@@ -57,14 +50,7 @@ impl IbParameters {
         )
     }
 
-    /// Returns the parameter values of gran2010 (slide "Parameter Values"), for a testbed of a few
-    /// hosts.
-    ///
-    /// gran2012 increased the values of the table for its larger fabric. Values that are not
-    /// printed are those of [`gran2012`](Self::gran2012).
-    ///
-    /// # Errors
-    /// As [`gran2012`](Self::gran2012).
+    /// gran2010 (slide "Parameter Values"), a testbed of few hosts; else [`gran2012`](Self::gran2012), with its errors.
     pub fn gran2010(cct_slope: f64, threshold_map: ThresholdMap) -> Result<Self, ParameterError> {
         let mut parameters = Self::gran2012(cct_slope, threshold_map)?;
         parameters.switch.marking.marking_rate = 1;
@@ -72,16 +58,10 @@ impl IbParameters {
         Ok(parameters)
     }
 
-    /// The values of mizero2017, section 4.3: Threshold 15, CCTI_Increase 1, CCTI_Timer 75 and
-    /// the DCMS's default Marking_Rate 128 (section 4.2 varies the last two from 75 to 300 and
-    /// from 0 to 2048).
+    /// mizero2017, section 4.3: Threshold 15, CCTI_Increase 1, CCTI_Timer 75, Marking_Rate 128.
     ///
-    /// Section 4.2 prints CCTI_Limit 0, under which no flow could ever be throttled, although its
-    /// flows are; 127 is in its place. Packet_Size and CCTI_Min are not printed, here 0; the
-    /// rest as in [`gran2012`](Self::gran2012).
-    ///
-    /// # Errors
-    /// As [`gran2012`](Self::gran2012).
+    /// Section 4.2 prints CCTI_Limit 0, under which no flow is throttled; here 127. Unprinted: Packet_Size and
+    /// CCTI_Min, here 0; else as [`gran2012`](Self::gran2012).
     pub fn mizero2017(cct_slope: f64, threshold_map: ThresholdMap) -> Result<Self, ParameterError> {
         let mut parameters = Self::gran2012(cct_slope, threshold_map)?;
         parameters.switch.marking.marking_rate = 128;
@@ -117,19 +97,13 @@ impl IbParameters {
         Ok(parameters)
     }
 
-    /// Checks what the types alone do not.
-    ///
-    /// # Errors
-    /// As [`SwitchParameters::validate`] and [`AdapterParameters::validate`].
+    /// Errors as [`SwitchParameters::validate`] and [`AdapterParameters::validate`].
     pub fn validate(&self) -> Result<(), ParameterError> {
         self.switch.validate()?;
         self.adapter.validate()
     }
 
-    /// The switches' part for a fabric; see [`IbSwitch::new`].
-    ///
-    /// # Errors
-    /// As [`IbSwitch::new`].
+    /// The switches' part for a fabric; see [`IbSwitch::new`]. Errors as [`IbSwitch::new`].
     pub fn build_switch(
         &self,
         ports: &[Option<SwitchPort>],
@@ -139,10 +113,7 @@ impl IbParameters {
         IbSwitch::new(&self.switch, ports, data_vls, seed)
     }
 
-    /// The adapters' part for a fabric; see [`IbAdapter::new`].
-    ///
-    /// # Errors
-    /// As [`IbAdapter::new`].
+    /// The adapters' part for a fabric; see [`IbAdapter::new`]. Errors as [`IbAdapter::new`].
     pub fn build_adapter(&self, hosts: usize, seed: u64) -> Result<IbAdapter, ParameterError> {
         IbAdapter::new(&self.adapter, hosts, seed)
     }

@@ -1,5 +1,3 @@
-//! Construction of the scheme from the parameters of a scenario.
-
 use silvan_core::document::{KeyPath, Parameter, check_choice};
 use silvan_core::{Bytes, Sl};
 
@@ -16,7 +14,7 @@ use super::variants;
 use crate::schemes::variant::{FabricFacts, Family, Variant};
 use crate::schemes::{Changes, DataPlane, Scheme, SchemeError, Setup, Switches};
 
-/// Queue length in packets of MTU size at threshold weight 15, unless a scenario has another value.
+/// Queue length at threshold weight 15, in packets of MTU size.
 const DEFAULT_THRESHOLD_PACKETS: u64 = 3;
 
 impl Scheme for IbCc {
@@ -72,10 +70,6 @@ impl Scheme for IbCc {
 }
 
 impl IbCc {
-    /// The parameters that hold everywhere.
-    ///
-    /// # Errors
-    /// The first at fault.
     fn parameters(&self) -> Result<IbParameters, SchemeError> {
         let section = &self.switch;
         let key = KeyPath::from("switch").key("threshold-hysteresis");
@@ -96,7 +90,6 @@ impl IbCc {
     }
 }
 
-/// The threshold weight of this value, for any of the keys that have one.
 pub(super) fn weight(value: u8, key: KeyPath) -> Result<ThresholdWeight, SchemeError> {
     ThresholdWeight::try_new(value).map_err(|error| refused(key, &error))
 }
@@ -105,7 +98,6 @@ pub(super) fn refused(key: KeyPath, error: &ParameterError) -> SchemeError {
     SchemeError::new(key, error.to_string(), error.hint())
 }
 
-/// The delay of credits that is nearest to this number of packet times.
 pub(super) fn return_delay(packet_times: f64, key: KeyPath) -> Result<CctEntry, SchemeError> {
     CctEntry::nearest(packet_times).ok_or_else(|| {
         let message = format!(
@@ -116,7 +108,6 @@ pub(super) fn return_delay(packet_times: f64, key: KeyPath) -> Result<CctEntry, 
     })
 }
 
-/// The length of a queue in bytes.
 fn queue_bytes(value: Bytes, key: KeyPath) -> Result<u32, SchemeError> {
     u32::try_from(value.as_u64()).map_err(|_| {
         let message = format!("{value} is more than 4 GiB");

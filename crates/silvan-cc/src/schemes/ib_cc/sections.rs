@@ -1,5 +1,3 @@
-//! The parameters of InfiniBand's congestion control, as a scenario has them.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +30,7 @@ impl Declared for IbCc {
     }
 }
 
-/// The slope of the Congestion Control Table. Its bounds follow from the largest index.
+/// The bounds follow from the largest index.
 const SLOPE: ParameterInfo = ParameterInfo {
     key: "adapter.cct.slope",
     bounds: Bounds::Any,

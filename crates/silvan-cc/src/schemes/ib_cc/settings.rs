@@ -1,7 +1,4 @@
-//! Settings of whole switches and of adapters, as in the management attributes.
-//!
-//! They are annex A10's SwitchCongestionSetting and CACongestionSetting; settings of single ports are in
-//! [`list`](super::list).
+//! Annex A10's SwitchCongestionSetting and CACongestionSetting; settings of single ports are in [`list`](super::list).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,9 +13,7 @@ pub struct SwitchCongestionSetting {
     pub marking: MarkingSetting,
     /// CS_Threshold and CS_ReturnDelay.
     pub starvation: StarvationSetting,
-    /// Victim_Mask: ports that may be in the congestion state without credits. Set for ports
-    /// that lead to adapters, as an adapter never detects congestion itself (gran2012, footnote
-    /// 2).
+    /// Victim_Mask: ports that may be congested without credits, those to adapters (gran2012, footnote 2).
     pub victim_mask: PortMask,
     /// Credit_Mask: ports that apply credit starvation.
     pub credit_mask: PortMask,

@@ -1,26 +1,10 @@
 //! The switch's part: congestion state of Port VLs, and marking of packets.
 //!
-//! ```text
-//!                    queued >= threshold, and credits left or Victim_Mask set
-//!                  ┌──────────────────────────────────────────────────────────┐
-//!                  │                                                          ▼
-//!           ┌─────────────┐                                          ┌──────────────────┐
-//!           │ uncongested │                                          │ congestion state │
-//!           └─────────────┘                                          └──────────────────┘
-//!                  ▲                                                          │
-//!                  └──────────────────────────────────────────────────────────┘
-//!                queued < threshold - hysteresis, or neither credits nor Victim_Mask
-//! ```
+//! A Port VL enters the state with `queued >= threshold` and credits or Victim_Mask, and leaves it with `queued <
+//! threshold - hysteresis` or neither. Without credits it is a victim, whose marks would throttle the wrong flows; a
+//! slow adapter never marks, hence Victim_Mask (gran2012, section II.1 and footnote 2).
 //!
-//! A Port VL over its threshold with credits is a root of congestion. A Port VL without credits is
-//! a victim: it waits for a port downstream, and marking its packets would throttle the wrong
-//! flows. Victim_Mask overrides the distinction at ports to adapters, because a slow adapter never
-//! marks (gran2012, section II.1 and footnote 2).
-//!
-//! The state is checked when a packet joins or leaves the queues. A leaving packet is eligible for
-//! marking if the state holds with this packet counted. The state afterwards, whose duration
-//! [`congested_time`](IbSwitch::congested_time) sums, is that of the remaining packets. Credits
-//! that arrive in between count from the next such event on.
+//! The state is checked as packets join or leave; a leaving packet counts for its own mark.
 
 use silvan_core::{PortId, Span, SwitchId, Time};
 
@@ -59,10 +43,7 @@ pub struct SwitchParameters {
 }
 
 impl SwitchParameters {
-    /// Checks the bytes of thresholds and hysteresis.
-    ///
-    /// # Errors
-    /// As [`ThresholdMap::validate`]; [`ParameterError::HysteresisTooLarge`].
+    /// Checks thresholds and hysteresis: [`ThresholdMap::validate`], [`ParameterError::HysteresisTooLarge`].
     pub fn validate(&self) -> Result<(), ParameterError> {
         self.threshold_map.validate()?;
         let (hysteresis, lowest) = (
@@ -88,14 +69,13 @@ pub struct MarkingCounters {
 /// InfiniBand congestion control at all switches of a fabric.
 #[derive(Clone, Debug)]
 pub struct IbSwitch {
-    /// Hot: one record per Port VL.
+    /// Hot.
     port_vls: Vec<PortVlRecord>,
     /// Touched by eligible packets only.
     counters: Vec<MarkingCounters>,
     gaps: Gaps,
-    /// Per port: what starves its neighbour of credits.
+    /// By port.
     starvation: Vec<StarvationRecord>,
-    /// Number of ports with late credits.
     starving: usize,
     ports: Vec<Option<PortRecord>>,
     switches: Vec<SwitchCongestionSetting>,
@@ -104,7 +84,6 @@ pub struct IbSwitch {
     data_vls: usize,
 }
 
-/// Place of a port and its separate settings.
 #[derive(Clone, Copy, Debug)]
 struct PortRecord {
     at: SwitchPort,
@@ -113,16 +92,7 @@ struct PortRecord {
 }
 
 impl IbSwitch {
-    /// Creates switches with these parameters for ports in the order of their [`PortId`]; `None`
-    /// means a host's port.
-    ///
-    /// A Port VL is `port * data_vls + vl`.
-    ///
-    /// # Errors
-    /// Errors of [`SwitchParameters::validate`].
-    ///
-    /// # Panics
-    /// If there are more than 2^32 Port VLs.
+    /// Switches for ports by [`PortId`]; `None` is a host's. Panics beyond 2^32 Port VLs, `port * data_vls + vl`.
     pub fn new(
         parameters: &SwitchParameters,
         ports: &[Option<SwitchPort>],
@@ -168,11 +138,7 @@ impl IbSwitch {
         self.switches.get(switch.index())
     }
 
-    /// Replaces the setting of a switch. Ports with a setting of their own keep it. As with every
-    /// change, the state of a Port VL changes at its next arrival or departure.
-    ///
-    /// # Errors
-    /// [`ParameterError::NoSuchSwitch`].
+    /// Replaces a switch's setting, except at ports with their own, or [`ParameterError::NoSuchSwitch`].
     pub fn set_switch(
         &mut self,
         switch: SwitchId,
@@ -190,10 +156,7 @@ impl IbSwitch {
         Ok(())
     }
 
-    /// Gives a port marking parameters of its own, or with `None` its switch's back
-    /// (SwitchPortCongestionSetting with Control_Type 0, or with Valid 0).
-    ///
-    /// # Errors
+    /// A port's own marking parameters, or `None` (SwitchPortCongestionSetting, Control_Type 0);
     /// [`ParameterError::NotASwitchPort`].
     pub fn set_port_marking(
         &mut self,
@@ -205,10 +168,7 @@ impl IbSwitch {
         Ok(())
     }
 
-    /// Gives a port credit-starvation parameters of its own, or with `None` its switch's back
-    /// (SwitchPortCongestionSetting with Control_Type 1, or with Valid 0).
-    ///
-    /// # Errors
+    /// A port's own credit-starvation parameters, or `None` (SwitchPortCongestionSetting, Control_Type 1);
     /// [`ParameterError::NotASwitchPort`].
     pub fn set_port_starvation(
         &mut self,
@@ -247,8 +207,7 @@ impl IbSwitch {
         self.port_vls[output.0 as usize].in_congestion
     }
 
-    /// Returns how often this Port VL has entered the congestion state since the start, modulo
-    /// 2^32.
+    /// Returns how often this Port VL has entered the congestion state since the start, modulo 2^32.
     pub fn congestion_events(&self, output: PortVl) -> u32 {
         self.port_vls[output.0 as usize].entries
     }
@@ -258,7 +217,6 @@ impl IbSwitch {
         self.counters[output.0 as usize]
     }
 
-    /// Derives the hot records of a port from its settings.
     fn refresh(&mut self, port: usize) {
         let Some(effective) = self.effective(PortId::new(port)) else {
             return;
@@ -282,7 +240,6 @@ impl IbSwitch {
             .ok_or(ParameterError::NotASwitchPort { port })
     }
 
-    /// Decides about a packet that leaves in the congestion state.
     fn marks(&mut self, index: usize, wire_bytes: u32) -> bool {
         let record = &mut self.port_vls[index];
         if wire_bytes < u32::from(record.packet_bytes) {
@@ -346,8 +303,7 @@ impl SwitchControl for IbSwitch {
         self.starving > 0
     }
 
-    /// Zero unless the port is in Credit_Mask and the buffer has reached CS_Threshold (see
-    /// [`StarvationSetting`]).
+    /// Zero unless the port is in Credit_Mask and the buffer has reached CS_Threshold (see [`StarvationSetting`]).
     fn credit_return_delay(&self, input: PortId, occupied_bytes: u32, packet_time: Span) -> Span {
         let record = &self.starvation[input.index()];
         if occupied_bytes < record.threshold_bytes {
@@ -372,7 +328,7 @@ impl SwitchControl for IbSwitch {
 
 impl PerPortVl for IbSwitch {}
 
-/// The setting that every switch starts with; the masks differ by where its hosts are.
+/// Masks depend on the location of hosts.
 fn initial_switches(
     parameters: &SwitchParameters,
     ports: &[Option<SwitchPort>],

@@ -1,11 +1,6 @@
-//! The switch's threshold: a weight on the wire, bytes in the switch.
-
 use super::error::ParameterError;
 
-/// A threshold weight, 0 to 15 (gran2012, section II.1; annex A10, Threshold and CS_Threshold).
-///
-/// 0 switches marking off; 1 is a high threshold, which reacts late, 15 the lowest, which reacts
-/// soonest.
+/// A threshold weight (gran2012, section II.1; annex A10, Threshold and CS_Threshold): 0 is off, 15 reacts soonest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThresholdWeight(u8);
 
@@ -15,10 +10,7 @@ impl ThresholdWeight {
     /// The lowest threshold.
     pub const MAX: Self = Self(15);
 
-    /// The weight of this value.
-    ///
-    /// # Errors
-    /// [`ParameterError::OutOfRange`] above 15.
+    /// The weight of this value. Errors: [`ParameterError::OutOfRange`] above 15.
     pub const fn try_new(weight: u8) -> Result<Self, ParameterError> {
         if weight <= Self::MAX.0 {
             Ok(Self(weight))
@@ -38,17 +30,11 @@ impl ThresholdWeight {
     }
 }
 
-/// Queued bytes of each weight.
-///
-/// The specification says that weights 1 to 15 represent "a uniformly decreasing value of the
-/// threshold", and leaves the values to the switch's designer. So the values are a parameter of the
-/// model.
+/// Queued bytes of each weight: "uniformly decreasing" by the specification, values by the switch's designer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThresholdMap {
-    /// Equal steps from weight 1 down to weight 15.
-    ///
-    /// Weight `w` means `highest_bytes - (highest_bytes - lowest_bytes) * (w - 1) / 14` bytes, with
-    /// the subtracted part rounded down.
+    /// Equal steps: weight `w` means `highest_bytes - (highest_bytes - lowest_bytes) * (w - 1) / 14`, the rest rounded
+    /// down.
     Linear {
         /// Bytes at weight 15.
         lowest_bytes: u32,
@@ -59,7 +45,7 @@ pub enum ThresholdMap {
     Table([u32; 15]),
 }
 
-/// The bytes that mean a threshold that no queue reaches.
+/// A threshold that no queue reaches.
 pub(super) const NEVER: u32 = u32::MAX;
 
 impl ThresholdMap {
@@ -79,12 +65,8 @@ impl ThresholdMap {
         })
     }
 
-    /// Checks that every weight is at least one byte and no weight is more than the one
-    /// below it.
-    ///
-    /// # Errors
-    /// [`ParameterError::ThresholdZero`] or [`ParameterError::ThresholdsIncrease`] for the first
-    /// weight at fault.
+    /// Checks positive, not increasing weights: [`ParameterError::ThresholdZero`],
+    /// [`ParameterError::ThresholdsIncrease`].
     pub fn validate(&self) -> Result<(), ParameterError> {
         if let Self::Linear {
             lowest_bytes,
@@ -112,7 +94,7 @@ impl ThresholdMap {
         Ok(())
     }
 
-    /// The bytes to compare a queue with: [`NEVER`] if the weight is 0.
+    /// [`NEVER`] if the weight is 0.
     pub(super) fn limit(&self, weight: ThresholdWeight) -> u32 {
         self.bytes(weight).unwrap_or(NEVER)
     }

@@ -1,5 +1,3 @@
-//! Published settings of InfiniBand's congestion control.
-
 use serde_json::{Value, json};
 
 use silvan_core::Rate;
@@ -10,22 +8,20 @@ use crate::schemes::variant::{Cost, FabricFacts, Unsuited, Variant, nearest, ns}
 /// index for each flow.
 const COST: Cost = Cost::new(8, 258, 1, "notifications");
 
-/// Entries of the table behind the first one.
 const CCT_STEPS: u16 = 127;
-/// Time between two steps down of the index, in units of 1.024 us.
+/// In units of 1.024 us.
 const CCTI_TIMER: u16 = 150;
-/// Rate of the links that Table I of gran2012 is for.
+/// Rate of the links in Table I of gran2012.
 const TABLE_1_RATE: Rate = match Rate::from_bits_per_sec(16_000_000_000) {
     Some(rate) => rate,
     None => unreachable!(),
 };
-/// Largest delay that an entry of the table can have, in packet times.
+/// Largest delay of a table entry, in packet times.
 const MOST_DELAY: usize = 16_383;
 
 const DCMS_SWEEPS: u64 = 50;
-/// Sweeps for which a Marking_Rate stays low at most.
 const DCMS_LOW_SWEEPS: u64 = 12;
-/// A counter of waiting has ticks of 22 ns, and a threshold of one tick must be below its growth.
+/// Counters of waiting have ticks of 22 ns; a threshold of one tick must be below their growth.
 const LEAST_INTERVAL_NS: u64 = 44;
 /// mizero2017, section 4: T_C and T_W in ticks of 22 ns and T_D in words, for sweeps every 1.25 s and a link of 32 Gbit/s.
 const DCMS_INTERVAL_S: f64 = 1.25;
@@ -34,7 +30,6 @@ const DCMS_CONGESTION: f64 = 8_000_000.0;
 const DCMS_REDUCTION: f64 = 27_400_000.0;
 const DCMS_CHANGE: f64 = 30_000_000.0;
 
-/// Table I of gran2012.
 fn table_1() -> [(&'static str, Value); 7] {
     [
         ("switch.threshold", 15.into()),
@@ -47,15 +42,14 @@ fn table_1() -> [(&'static str, Value); 7] {
     ]
 }
 
-/// The settings of the vendor's manager without an options file. Its manual (MLNX_OFED, "Congestion Control Manager")
-/// has the numbers, and says that table and timer follow from the number of hosts, but not how. Here the last entry
-/// leaves a flow its share of an incast of all hosts, and the timer is that of Table I of gran2012.
+/// The vendor's manager without an options file (MLNX_OFED, "Congestion Control Manager"), by the number of hosts. Here
+/// the last entry leaves a share of an incast of all; the timer is that of Table I of gran2012.
 pub(in crate::schemes) fn by_hosts(hosts: usize) -> [(&'static str, Value); 9] {
     let last = hosts.saturating_sub(1).min(MOST_DELAY) as f64;
     let slope = last / f64::from(CCT_STEPS);
     [
         ("switch.threshold", 15.into()),
-        // 0x200 bytes in units of 64, and a mean of 0xa packets between two that are marked.
+        // 0x200 bytes in units of 64, and a mean of 0xa packets between two marks.
         ("switch.packet-size", 8.into()),
         ("switch.marking-rate", 10.into()),
         ("adapter.ccti-increase", 1.into()),
@@ -92,7 +86,7 @@ pub(super) fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
     ]
 }
 
-/// The DCMS of mizero2017, scaled to a run that is much shorter than the paper's.
+/// mizero2017's DCMS, scaled to a much shorter run.
 fn with_dcms(
     facts: &FabricFacts<'_>,
     variant: impl Fn(&'static str, String) -> Variant,

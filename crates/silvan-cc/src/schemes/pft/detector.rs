@@ -1,12 +1,8 @@
-//! Algorithms 1 and 2: whether the interface is in the normal or the congested state.
-
 use super::parameters::{PftParameters, Spell, Threshold};
 
-/// The state of an interface, and the counters of Algorithm 2.
+/// The state of an interface, and the counters of Algorithm 2, reset as the state changes.
 ///
-/// Slips of the printed algorithms are read as follows. "c > Te" and "c < Ts" compare credits with
-/// times: the thresholds te and ts are meant. The counts Te' and Ts' are checked only in their own
-/// states. Both counters start again when the state changes.
+/// "c > Te" and "c < Ts" are read with the thresholds te and ts; Te' and Ts' count in their own states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detector {
     congested: bool,
@@ -43,8 +39,7 @@ impl Detector {
         }
     }
 
-    /// Clock cycles until the state has changed, at least one, if `used` stays; `None` if it never
-    /// will.
+    /// Clock cycles until the state has changed, at least one, if `used` stays; `None` if it never will.
     #[inline]
     pub fn until_change(&self, parameters: &PftParameters, used: u32) -> Option<u64> {
         if !self.is_beyond(parameters, used) {
@@ -62,8 +57,7 @@ impl Detector {
         })
     }
 
-    /// Many clock cycles with `used` credits taken throughout; no more than
-    /// [`until_change`](Self::until_change) says.
+    /// Many clock cycles with `used` credits, at most [`until_change`](Self::until_change).
     #[inline]
     pub fn skip(&mut self, parameters: &PftParameters, used: u32, cycles: u64) {
         debug_assert!(
@@ -92,7 +86,7 @@ impl Detector {
         }
     }
 
-    /// Cycles until the count starts again, the one that does it included.
+    /// Includes the cycle that starts the count again.
     #[inline]
     fn until_reset(&self, spell: Spell) -> u64 {
         match spell.window - self.cycle_count {

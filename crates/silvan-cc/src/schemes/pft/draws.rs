@@ -1,10 +1,7 @@
-//! The random numbers of the random interval: one for each clock cycle, the same whenever asked.
-
 use silvan_core::stream::SplitMix64;
 
-/// The random numbers of one host, by clock cycle. A number is a function of the run's seed, the host and the cycle, so
-/// order and number of reads do not matter. The numbers of 64 cycles are drawn at once, bit by bit: word b of the 64
-/// cycles holds bit b of each.
+/// Random numbers of a host by clock cycle, a function of seed, host and cycle, independent of reads. 64 cycles are
+/// drawn at once: word b holds bit b of each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draws {
     start: u64,
@@ -17,7 +14,7 @@ impl Draws {
         }
     }
 
-    /// Bit `bit` of the numbers of the cycles 64 x `group` on, the first in the lowest bit.
+    /// Bit `bit` of the numbers of 64 cycles, the first in the lowest bit.
     #[inline]
     pub(super) fn word(&self, group: u64, bit: u32) -> u64 {
         SplitMix64::nth(
@@ -26,9 +23,8 @@ impl Draws {
         )
     }
 
-    /// Returns a bit for each of the cycles from 64 x `group` on: set if the cycle's number, of `bits` bits, is at
-    /// least `bound`. The comparison goes from the highest bit down and ends when it is decided for all cycles, as a
-    /// rule after a few bits.
+    /// A bit for each of 64 cycles, set if its number of `bits` bits is at least `bound`. Compares from the highest bit
+    /// until all cycles are decided.
     #[inline]
     pub(super) fn at_least(&self, group: u64, bits: u8, bound: u64) -> u64 {
         if bound >> bits != 0 {

@@ -1,32 +1,25 @@
-//! A host's interface: the flits left to send, and the start of the next packet.
-
 use super::detector::Detector;
 use super::draws::Draws;
 use super::parameters::{PftParameters, Sending};
 
-/// Clock cycles over which the start of the next packet is searched. Beyond them, the host must query again.
+/// Clock cycles searched for the next start; beyond them, the host queries again.
 const LOOKAHEAD: u64 = 1 << 16;
 
-/// The state of one interface at a clock cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Interface {
     detector: Detector,
-    /// Credits taken.
     used: u32,
     /// The first cycle that has not been played.
     next: u64,
-    /// The cycle after that of the last flit.
+    /// Cycle after the last flit.
     after_flit: u64,
-    /// Flits of the packet that has started that have not been let go.
+    /// Flits of the started packet that have not been sent.
     owed: u64,
 }
 
-/// Cycle in which an interface could send the first flit of another packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ready {
-    /// Ready in this cycle.
     At(u64),
-    /// Not before this cycle, and perhaps later.
     NotBefore(u64),
     /// Not before the credits change.
     Never,
@@ -37,8 +30,8 @@ impl Interface {
         self.detector.is_congested()
     }
 
-    /// Returns the part of the link's rate in the congested state, at constant credits. It is one flit in 1 + f(c)
-    /// cycles, or the part of random numbers that are at least f(c) (pft2021, figure 1).
+    /// Part of the link's rate in the congested state at constant credits: one flit in 1 + f(c) cycles, or the part of
+    /// random numbers of at least f(c) (pft2021, figure 1).
     pub(super) fn limit(&self, parameters: &PftParameters) -> Option<f64> {
         let value = parameters.shift.of(self.used) as f64;
         self.is_congested().then(|| match parameters.sending {
@@ -47,12 +40,10 @@ impl Interface {
         })
     }
 
-    /// Flits of the packet that has started that have not been let go.
     pub(super) fn owed(&self) -> u64 {
         self.owed
     }
 
-    /// Sets the number of taken credits from cycle `cycle` on.
     pub(super) fn set_used(
         &mut self,
         parameters: &PftParameters,
@@ -64,7 +55,6 @@ impl Interface {
         self.used = used;
     }
 
-    /// A packet of that many flits starts in cycle `cycle` with its first.
     pub(super) fn start_packet(
         &mut self,
         parameters: &PftParameters,
@@ -80,7 +70,6 @@ impl Interface {
         self.owed = flits.saturating_sub(1);
     }
 
-    /// Plays all cycles before `until`.
     pub(super) fn play(&mut self, parameters: &PftParameters, draws: &Draws, until: u64) {
         while self.next < until {
             let end = until.min(self.segment_end(parameters));
@@ -92,7 +81,6 @@ impl Interface {
         }
     }
 
-    /// Returns the start of the next packet at constant credits.
     pub(super) fn ready(&self, parameters: &PftParameters, draws: &Draws) -> Ready {
         let mut ahead = *self;
         let horizon = self.next.saturating_add(LOOKAHEAD);
@@ -118,7 +106,6 @@ impl Interface {
         }
     }
 
-    /// The end of the cycles for which the state stays.
     #[inline]
     fn segment_end(&self, parameters: &PftParameters) -> u64 {
         match self.detector.until_change(parameters, self.used) {
@@ -133,8 +120,8 @@ impl Interface {
         self.next += cycles;
     }
 
-    /// Lets owed flits go in cycles before `end`, for which the state stays. Goes on to `end`, or to
-    /// the cycle after the last owed flit or, with random intervals, a group of cycles.
+    /// Sends owed flits before `end`, while the state stays. Ends at `end`, after the last owed flit, or with random
+    /// intervals after a group of cycles.
     fn release_packet(&mut self, parameters: &PftParameters, draws: &Draws, end: u64) {
         let reached = if !self.is_congested() {
             let flits = self.owed.min(end - self.next);
@@ -180,7 +167,7 @@ impl Interface {
         self.pass(parameters, reached - self.next);
     }
 
-    /// The first cycle before `end`, for which the state stays, in which a flit could go.
+    /// First possible cycle of a flit before `end`, while the state stays.
     fn first_open(&self, parameters: &PftParameters, draws: &Draws, end: u64) -> Option<u64> {
         if !self.is_congested() {
             return Some(self.next);
@@ -208,8 +195,8 @@ impl Interface {
         }
     }
 
-    /// Returns the cycles from `next` on in which a flit could go, within the group of 64 and before `end`, and the end
-    /// of these cycles. If no group has such a cycle, the end is `end`.
+    /// Possible cycles of a flit within a group of 64 before `end`, and their end. If no group has any, the end is
+    /// `end`.
     #[inline]
     fn open_cycles(&self, draws: &Draws, bits: u8, bound: u64, end: u64) -> (u64, u64) {
         if bound >> bits != 0 {
@@ -226,7 +213,6 @@ impl Interface {
     }
 }
 
-/// The lowest `count` set bits of a word that has more of them.
 #[inline]
 fn lowest(word: u64, count: u64) -> u64 {
     let mut rest = word;

@@ -1,12 +1,8 @@
-//! The registers of an interface.
-
 use silvan_core::Span;
 use thiserror::Error;
 
-/// A stretch of clock cycles, and how many of them must be beyond the threshold.
-///
-/// Of `window` cycles in a row as many as `count` must have c beyond the threshold. The cycle that ends a window starts
-/// the count again and does not count itself, so windows repeat every `window` + 1 cycles (pft2021, Algorithm 2).
+/// Of `window` cycles in a row `count` must have c beyond the threshold (pft2021, Algorithm 2); windows repeat every
+/// `window` + 1 cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spell {
     /// Te or Ts of the paper, in clock cycles.
@@ -29,9 +25,7 @@ pub enum Threshold {
     },
 }
 
-/// The function f(c) = 2^(m - n) c + k, as in hardware (pft2021, section III-C).
-///
-/// c is shifted left by m bits, then right by n, then k is added.
+/// The function f(c) = 2^(m - n) c + k, as shifts in hardware (pft2021, section III-C).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shift {
     /// Bits to the left, at most 31.
@@ -82,10 +76,7 @@ pub struct PftParameters {
 }
 
 impl PftParameters {
-    /// Checks the parameters.
-    ///
-    /// # Errors
-    /// [`PftError`] for the first at fault.
+    /// Checks the parameters. Errors: [`PftError`] for the first at fault.
     pub fn validate(&self) -> Result<(), PftError> {
         let Shift { m, n, .. } = self.shift;
         if m > 31 || n > 31 {

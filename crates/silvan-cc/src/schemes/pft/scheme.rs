@@ -1,5 +1,3 @@
-//! The scheme `pft`: throttling by the host's own credits.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +11,6 @@ use crate::schemes::ib_cc::by_hosts;
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
 use crate::schemes::{Bounds, Scheme, SchemeError, Search, Setup};
 
-/// Random numbers of the throttle are drawn from a stream of their own.
 const STREAM: u64 = 0x5448_524f_5454;
 
 /// Detection of congestion at a host.
@@ -121,7 +118,7 @@ const COST: Cost = Cost::new(0, 40, 0, "none");
 
 const READS_CREDITS: &str = "it reads the credits of its host, and links with PFC have none";
 
-/// The settings with the best control factor that we found.
+/// Settings with the best control factor found.
 fn best() -> [(&'static str, Value); 8] {
     [
         ("threshold", "average".into()),
@@ -164,7 +161,6 @@ impl Scheme for Pft {
     }
 
     fn check(&self) -> Result<(), SchemeError> {
-        // A flit with any bytes takes some time on every link.
         let flit_time = Span::from_ps(self.flit.as_u64());
         self.with_flit_time(flit_time).map(|_| ())
     }
@@ -183,10 +179,7 @@ impl Scheme for Pft {
 }
 
 impl Pft {
-    /// The registers of an interface at a link of this rate.
-    ///
-    /// # Errors
-    /// The first parameter at fault.
+    /// The registers of an interface at a link of this rate. Errors: the first parameter at fault.
     pub fn interface(&self, link_rate: Rate) -> Result<PftParameters, SchemeError> {
         self.with_flit_time(link_rate.span_for(self.flit))
     }
@@ -233,7 +226,6 @@ impl Pft {
     }
 }
 
-/// A parameter that the scheme refuses, at its key.
 fn refused(error: PftError, parameters: &PftParameters) -> SchemeError {
     let (key, hint) = match error {
         PftError::Shift(bits) if bits == parameters.shift.m => ("m", "write e.g. 18"),

@@ -1,5 +1,3 @@
-//! The interfaces of all hosts, behind the hooks of a source.
-
 use silvan_core::{HostId, Sl, Span, Time};
 
 use super::draws::Draws;
@@ -9,7 +7,6 @@ use crate::hooks::{
     Feedback, Flow, FlowLimit, PerHost, SettingChange, Settings, SourceControl, UnknownSetting,
 };
 
-/// Size of a block of the engine's credits, in bytes.
 const BLOCK_BYTES: u64 = 64;
 
 /// Proactive flow throttling at all hosts.
@@ -21,10 +18,7 @@ pub struct PftSource {
 }
 
 impl PftSource {
-    /// Creates the interfaces of `hosts` hosts, with random numbers from `seed`.
-    ///
-    /// # Errors
-    /// Errors of [`PftParameters::validate`].
+    /// The interfaces of `hosts` hosts, with random numbers from `seed`; errors of [`PftParameters::validate`].
     pub fn new(parameters: PftParameters, hosts: usize, seed: u64) -> Result<Self, PftError> {
         parameters.validate()?;
         Ok(Self {
@@ -76,7 +70,7 @@ impl SourceControl for PftSource {
     fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, _: u32) {
         let cycle = self.cycle(now);
         let host = flow.source.index();
-        // Whole flits only, so that a link never waits for an interface that does not throttle.
+        // Whole flits, so that a link never waits for an interface that does not throttle.
         let flits = (wire_time.as_ps() / self.parameters.flit_time.as_ps()).max(1);
         self.interfaces[host].start_packet(&self.parameters, &self.draws[host], cycle, flits);
     }
@@ -93,7 +87,7 @@ impl SourceControl for PftSource {
         self.interfaces[host].set_used(&self.parameters, &self.draws[host], cycle, credits);
     }
 
-    /// An interface has one limit for all that its host sends. It stands at the lowest service level.
+    /// One limit for all packets of the host, at the lowest service level.
     fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
         let host = host.index();
         let mut interface = self.interfaces[host];
@@ -109,21 +103,16 @@ impl SourceControl for PftSource {
     }
 }
 
-/// Every host has an interface, and random numbers, of its own.
 impl PerHost for PftSource {}
 
-/// The interfaces have nothing to set during a run.
 impl Settings for PftSource {
     fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         Err(UnknownSetting(change.clone()))
     }
 }
 
-/// Measures the injection rate of an interface in the congested state, as a fraction of its link's rate, while `used`
-/// credits are taken.
-///
-/// The measurement covers `cycles` clock cycles, with random numbers from `seed` (pft2021, figure 1). The thresholds of
-/// the parameters do not matter; the interface is permanently congested.
+/// The injection rate of a permanently congested interface as a fraction of its link's, with `used` credits over
+/// `cycles` clock cycles and random numbers from `seed` (pft2021, figure 1).
 pub fn injection_rate(parameters: &PftParameters, used: u32, cycles: u64, seed: u64) -> f64 {
     let congested = PftParameters {
         threshold: super::Threshold::Fixed,
@@ -133,7 +122,7 @@ pub fn injection_rate(parameters: &PftParameters, used: u32, cycles: u64, seed: 
     };
     let draws = Draws::new(seed, 0);
     let mut interface = Interface::default();
-    // Congestion is found out in the first cycle, from the credits of that cycle alone.
+    // The first cycle detects congestion from its credits alone.
     interface.set_used(&congested, &draws, 0, 1);
     interface.play(&congested, &draws, 1);
     interface.set_used(&congested, &draws, 1, used);

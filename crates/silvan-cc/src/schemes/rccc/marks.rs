@@ -1,12 +1,11 @@
-//! RCCC's second signal: marks slow the pulls down if the fabric is the bottleneck.
+//! RCCC's second signal: marks slow the pulls if the fabric is the bottleneck, with the reference simulator's numbers.
 //!
-//! The numbers are those of the consortium's reference simulator, without its signal of trimmed packets. Every one and
-//! a half base round trips, the receiver smooths the part of marked packets. Above the target, the rate falls in
-//! proportion to the excess. Otherwise it rises by a step, which doubles while no packet is marked.
+//! Every one and a half base round trips, the smoothed part of marked packets above the target lowers the rate by the
+//! excess; else a step raises it, which doubles while no packet is marked.
 
 use silvan_core::{Span, Time};
 
-/// Base round trips between two adjustments.
+/// In base round trips.
 const INTERVAL: f64 = 1.5;
 /// Part of marked packets above which the rate falls.
 const TARGET: f64 = 0.3;
@@ -14,31 +13,26 @@ const TARGET: f64 = 0.3;
 const WEIGHT: f64 = 0.5;
 /// Part of the excess by which the rate falls.
 const DECREASE: f64 = 0.5;
-/// Step by which it rises.
 const INCREASE: f64 = 0.01;
-/// Smallest rate.
 const LEAST: f64 = 0.01;
-/// Doublings after which any rate is whole.
+/// Doublings that lead from any rate to the full rate.
 const MOST_DOUBLINGS: u32 = 7;
-/// Intervals without packets after which any rate is full again.
+/// Empty intervals that lead from any rate to the full rate.
 const MOST_EMPTY: u64 = 16;
 
-/// Returns the time without packets after which any rate is full again.
 pub(super) fn whole_after(base_rtt: Span) -> Span {
     Span::from_ps((base_rtt.as_ps() as f64 * INTERVAL * MOST_EMPTY as f64) as u64)
 }
 
-/// Part of its rate at which a receiver pulls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PullRate {
     part: f64,
     /// Smoothed part of marked packets.
     marked_part: f64,
-    /// Increases since the last decrease.
     increases: u32,
     received: u32,
     marked: u32,
-    /// End of the interval; zero before the first packet.
+    /// Zero before the first packet.
     end: Time,
 }
 
@@ -56,13 +50,11 @@ impl Default for PullRate {
 }
 
 impl PullRate {
-    /// The part, above 0 and at most 1.
     #[inline]
     pub fn part(&self) -> f64 {
         self.part
     }
 
-    /// A packet has arrived.
     pub fn arrived(&mut self, base_rtt: Span, now: Time, marked: bool) {
         let interval = Span::from_ps((base_rtt.as_ps() as f64 * INTERVAL) as u64);
         if self.end == Time::ZERO {
@@ -70,7 +62,7 @@ impl PullRate {
         }
         if now >= self.end {
             self.adjust();
-            // Intervals without packets are intervals without marks.
+            // Intervals without packets have no marks.
             let empty = now.since(self.end).as_ps() / interval.as_ps().max(1);
             for _ in 0..empty.min(MOST_EMPTY) {
                 self.adjust();
@@ -81,7 +73,6 @@ impl PullRate {
         self.marked += u32::from(marked);
     }
 
-    /// Ends an interval.
     fn adjust(&mut self) {
         let part = f64::from(self.marked) / f64::from(self.received.max(1));
         self.marked_part = self.marked_part * (1.0 - WEIGHT) + part * WEIGHT;

@@ -1,11 +1,9 @@
-//! Sets of the inputs of a switch.
-
 /// Some of at most 254 inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inputs([u64; 4]);
 
 impl Inputs {
-    /// Adds an input. Returns whether it is new.
+    /// Returns true if the input is new.
     #[inline]
     pub fn insert(&mut self, input: u8) -> bool {
         let (word, bit) = Self::place(input);

@@ -1,21 +1,17 @@
-//! State of an output: its set-aside queues with their lines, and the messages on their way.
-
 use silvan_core::{HostId, PortId, Time};
 
 use super::super::expected::Expected;
 use super::NORMAL;
 use super::inputs::Inputs;
 
-/// Packets of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Group {
-    /// Packets whose path behind this output leads through these outputs; the last output is the root.
+    /// Packets whose path behind this output leads through these outputs, the last of which is the root.
     Path(Vec<PortId>),
     Destination(HostId),
 }
 
 impl Group {
-    /// Outputs on the path to the root.
     pub fn length(&self) -> usize {
         match self {
             Self::Path(path) => path.len(),
@@ -23,7 +19,7 @@ impl Group {
         }
     }
 
-    /// Returns true if the group's packets are among those of the other group, a shorter path.
+    /// Returns true if the other group, a shorter path, includes this group's packets.
     fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Path(path), Self::Path(shorter)) => {
@@ -34,53 +30,45 @@ impl Group {
     }
 }
 
-/// Sender of a message upstream: a line of an output by its lane, or the output itself as a root. The destination is
-/// that of the packet that caused the message.
+/// Sender of a message upstream: a line of an output, or the output itself as a root. The destination is that of the
+/// packet that caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sender {
     pub output: PortId,
     pub lane: u8,
-    /// By which input the message went.
     pub input: u8,
     pub destination: HostId,
 }
 
 impl Sender {
-    /// Returns true if it is the same line or root; the destination may differ.
     pub fn is_same(&self, other: &Self) -> bool {
         (self.output, self.lane) == (other.output, other.lane)
     }
 }
 
-/// A set-aside queue in use.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub group: Group,
-    /// The only destination of its packets, if its root is a port to a host.
+    /// The only destination, if the root is a port to a host.
     pub only: Option<HostId>,
     pub lane: usize,
-    /// Time of the last packet of the line, or of its creation.
     pub used: Time,
-    /// True if a packet has used the line.
     pub is_taken: bool,
-    /// The neighbour downstream that has made it.
+    /// Neighbour downstream that made the line.
     pub sender: Sender,
-    /// Inputs by which it has made lines upstream.
+    /// Inputs with lines upstream made by this line.
     pub branches: Inputs,
-    /// Inputs whose packets have taken it.
     pub seen: Inputs,
 }
 
-/// An output that is a root. FBICM has one for each destination.
 #[derive(Clone, Debug)]
 struct Root {
-    /// `None` if it is for all.
+    /// `None` for all destinations.
     destination: Option<HostId>,
-    /// Inputs by which it has made lines upstream.
+    /// Inputs with lines upstream made by this root.
     branches: Inputs,
 }
 
-/// Packets that have left an output on a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
     pub sent: u32,
@@ -88,17 +76,16 @@ pub(super) struct Passed {
     pub gone: u32,
 }
 
-/// Packets that the first one of an input on a lane is held for.
+/// Packets for which the first packet of an input on a lane is held.
 #[derive(Clone, Debug)]
 struct Hold {
     lane: usize,
     input: u8,
-    /// The lane on which they wait, and how many they are.
+    /// Their lane, and their number.
     before: usize,
     packets: u32,
 }
 
-/// Packets that came by an input on the lane of a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrived {
     /// Waiting packets, and packets that have left.
@@ -106,30 +93,26 @@ struct Arrived {
     left: u32,
 }
 
-/// An output of a switch or a host.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    /// True if the cable leads to a host.
     pub to_host: bool,
-    /// The port at the other end of its cable.
     pub peer: Option<PortId>,
-    /// Lines, at most one for each lane other than lane 0.
+    /// At most one for each lane other than lane 0.
     pub lines: Vec<Line>,
-    /// By destination, the lane of its packets; empty if there are no lines.
+    /// Lane by destination; empty without lines.
     pub chosen: Vec<u8>,
-    /// Changes of it.
+    /// Counts changes of `chosen`.
     pub version: u64,
     roots: Vec<Root>,
     holds: Vec<Hold>,
-    /// Number of lanes and inputs, and packets by both; empty before the first packet.
+    /// Numbers of lanes and inputs, and packets by both; empty before the first packet.
     lanes: usize,
     inputs: usize,
     waiting: Vec<u32>,
     arrived: Vec<Arrived>,
-    /// Packets on a lane to an output of the next switch, at the end of the last line for which they were.
+    /// Packets per lane and output of the next switch, for lines that have ended.
     totals: Vec<(usize, PortId, Passed)>,
     pub expected: Expected,
-    /// Time of the next check for unused lines.
     pub check_at: Time,
 }
 
@@ -153,7 +136,6 @@ impl Output {
         }
     }
 
-    /// The lane of packets to a host.
     #[inline]
     pub fn lane_to(&self, to: HostId) -> usize {
         self.chosen
@@ -169,12 +151,10 @@ impl Output {
         self.lines.iter().any(|line| line.group == *group)
     }
 
-    /// A lane without a line.
     pub fn free_lane(&self, lanes: usize) -> Option<usize> {
         (NORMAL + 1..lanes).find(|&lane| self.lines.iter().all(|line| line.lane != lane))
     }
 
-    /// Notes that a line, or the output as a root, notifies by an input. Returns whether it has not yet.
     pub fn branch(&mut self, lane: usize, destination: Option<HostId>, input: u8) -> bool {
         if let Some(line) = self.line(lane) {
             return line.branches.insert(input);
@@ -206,7 +186,6 @@ impl Output {
         }
     }
 
-    /// Packets that have been sent on a lane to an output, by what is known.
     pub fn passed(&mut self, lane: usize, to: PortId) -> &mut Passed {
         let known = (self.totals.iter()).position(|known| (known.0, known.1) == (lane, to));
         let place = known.unwrap_or_else(|| {
@@ -216,13 +195,11 @@ impl Output {
         &mut self.totals[place].2
     }
 
-    /// The place of a lane and an input in `waiting` and `arrived`.
     #[inline]
     const fn place(&self, lane: usize, input: u8) -> usize {
         lane * self.inputs + input as usize
     }
 
-    /// A packet comes to wait for a lane.
     #[inline]
     pub fn join(&mut self, lane: usize, input: u8) {
         let place = self.place(lane, input);
@@ -232,7 +209,6 @@ impl Output {
         self.waiting[place] += 1;
     }
 
-    /// A packet came on the lane of a line.
     #[inline]
     pub fn arrive(&mut self, on: usize, input: u8) {
         let place = self.place(on, input);
@@ -242,7 +218,7 @@ impl Output {
         self.arrived[place].waiting += 1;
     }
 
-    /// A packet leaves that came on the lane of a line. After the last one that waits, returns how many have left.
+    /// After the last waiting packet of a line's lane, returns the number that has left.
     pub fn depart(&mut self, on: usize, input: u8) -> Option<u32> {
         let place = self.place(on, input);
         let arrived = self.arrived.get_mut(place)?;
@@ -253,8 +229,7 @@ impl Output {
 
     /// Removes all packets that wait for a lane.
     ///
-    /// Returns the input, lane of arrival and packets that have left, for inputs and lanes without waiting packets. The
-    /// lanes of arrival are known only once no packet of an input waits.
+    /// Returns input, lane of arrival and packets that have left, for inputs and lanes without waiting packets.
     pub fn discard(&mut self, lane: usize) -> Vec<(u8, u8, u32)> {
         self.holds
             .retain(|hold| hold.before != lane && hold.lane != lane);
@@ -285,9 +260,8 @@ impl Output {
         gone
     }
 
-    /// Records a packet on the lane of a line.
-    ///
-    /// At a switch, the first packet of an input is held for packets of the line that wait on other lanes.
+    /// Records a packet on the lane of a line. At a switch, the first packet of an input is held for packets of the
+    /// line on other lanes.
     pub fn take(&mut self, now: Time, lane: usize, input: Option<u8>) {
         let Some(place) = self.lines.iter().position(|line| line.lane == lane) else {
             return;
@@ -324,7 +298,6 @@ impl Output {
         holds.any(|hold| hold.lane == lane && hold.input == input)
     }
 
-    /// A packet of an input leaves a lane.
     #[inline]
     pub fn leave(&mut self, lane: usize, input: u8) {
         let place = self.place(lane, input);
@@ -342,7 +315,7 @@ impl Output {
         });
     }
 
-    /// Removes a line whose queue is empty; its packets take that of the longest path of the others.
+    /// Removes an empty line; its packets take the longest path of the other lines.
     pub fn remove(&mut self, lane: usize, fits: impl Fn(&Group, HostId) -> bool) -> Option<Line> {
         let place = self.lines.iter().position(|line| line.lane == lane)?;
         let line = self.lines.remove(place);
@@ -365,7 +338,7 @@ impl Output {
         Some(line)
     }
 
-    /// Adds a line; packets to these destinations take it, but for those with a longer path.
+    /// Adds a line, which packets to these destinations take unless they have a longer path.
     pub fn add(&mut self, line: Line, hosts: usize, to: impl Iterator<Item = HostId>) {
         self.version += 1;
         self.chosen.resize(hosts, NORMAL as u8);
@@ -384,7 +357,7 @@ impl Output {
         self.lines.push(line);
     }
 
-    /// Chooses the lanes of all destinations again, as routes have changed.
+    /// Chooses all lanes again after a change of routes.
     pub fn choose_again(&mut self, fits: impl Fn(&Group, HostId) -> bool) {
         self.version += 1;
         for (host, chosen) in self.chosen.iter_mut().enumerate() {
@@ -393,7 +366,7 @@ impl Output {
     }
 }
 
-/// The lane of the line with the longest path among those that a destination fits.
+/// Lane of the fitting line with the longest path.
 fn longest(lines: &[Line], fits: impl Fn(&Group) -> bool) -> u8 {
     let fitting = lines.iter().filter(|line| fits(&line.group));
     let longest = fitting.max_by_key(|line| line.group.length());

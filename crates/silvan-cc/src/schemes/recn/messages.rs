@@ -1,5 +1,3 @@
-//! Messages between switches and hosts.
-
 use silvan_core::{HostId, PortId, Sl, Time};
 
 use super::lines::Sender;
@@ -29,7 +27,6 @@ const FREE_UNUSED: u8 = 2;
 const EMPTIED: u8 = 3;
 
 impl Content {
-    /// The message to an output.
     pub fn message(self, arrives: Time, to: PortId) -> PortMessage {
         let of = |kind: u8, sender: Sender, number: u32| {
             let place = u32::from_le_bytes([kind, sender.lane, sender.input, 0]);
@@ -61,7 +58,7 @@ impl Content {
         }
     }
 
-    /// Returns the content of a message; `None` for a message of another scheme.
+    /// `None` for a message of another scheme.
     pub fn of(message: &PortMessage) -> Option<Self> {
         let [place, output, number] = message.content;
         let [kind, lane, input, _] = place.to_le_bytes();

@@ -1,5 +1,3 @@
-//! The set-aside queues of all outputs, those of hosts included.
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -22,7 +20,7 @@ use tokens::fits;
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     bytes: u32,
-    /// Packets of its line; of lines that have ended, the [`Output`] knows.
+    /// Packets of its line; [`Output`] has those of ended lines.
     passed: Passed,
 }
 
@@ -37,21 +35,17 @@ pub struct SetAside {
     vls: usize,
     hosts: usize,
     paths: Paths,
-    /// By port.
     outputs: Vec<Output>,
-    /// By port and lane.
     lanes: Vec<Lane>,
-    /// By port, its place among those of the switch, from 0.
+    /// Index of the port in its switch, from 0.
     numbers: Vec<u8>,
-    /// The packet whose lane has been chosen last: its output, input and destination.
+    /// Output, input and destination of the packet whose lane was chosen last.
     joining: Option<(PortId, PortId, HostId)>,
     notifications: u64,
     refused: u64,
-    /// Outputs that expect messages, by the time when one arrives.
     expecting: BinaryHeap<Reverse<(Time, PortId)>>,
-    /// Time to receive messages of outputs without other events.
     receive_at: Time,
-    /// Messages that are to be exchanged, where there are several parts of the fabric.
+    /// Messages to exchange, if the fabric has several parts.
     sent: Option<Vec<PortMessage>>,
 }
 
@@ -66,7 +60,7 @@ impl SetAside {
         let mut inputs = Vec::new();
         for (index, port) in setup.ports.iter().enumerate() {
             let Some(port) = port else { continue };
-            // Also the peer of a host, whose position is not known.
+            // Also the peer of a host, whose position is unknown.
             if let Some(peer) = port.peer {
                 peers[peer.index()] = Some(PortId::new(index));
                 peers[index] = Some(peer);
@@ -117,7 +111,6 @@ impl SetAside {
         self.outputs[port.index()].lines.len()
     }
 
-    /// The port and lane of a dense index.
     #[inline]
     fn split(&self, output: PortVl) -> (PortId, usize) {
         let place = output.0 as usize;
@@ -242,8 +235,7 @@ impl SwitchControl for SetAside {
 
     fn host_vl_version(&self, now: Time, output: PortId) -> Option<u64> {
         let record = &self.outputs[output.index()];
-        // An arrived message may change the answer, and so may answers to messages that have
-        // arrived elsewhere.
+        // Messages that arrived here or elsewhere may change the answer.
         let has_received = now <= self.receive_at && !record.expected.is_due(now);
         has_received.then_some(record.version)
     }
@@ -281,8 +273,6 @@ impl SwitchControl for SetAside {
     }
 }
 
-/// Nothing of it changes during a run.
 impl Settings for SetAside {}
 
-/// An output changes by the packets of its switch, and by messages that have arrived.
 impl PerPortVl for SetAside {}

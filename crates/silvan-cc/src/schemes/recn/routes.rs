@@ -1,5 +1,3 @@
-//! The routes of all switches, by which a path leads to a root.
-
 use std::sync::Arc;
 
 use silvan_core::{HostId, PortId};
@@ -7,18 +5,16 @@ use silvan_core::{HostId, PortId};
 use crate::hooks::RouteView;
 use crate::schemes::SwitchPort;
 
-/// No route.
 const NONE: u8 = u8::MAX;
 
-/// By which port each switch sends packets to each host. The parts of a divided fabric share them.
+/// The routes of all switches, shared by the parts of a divided fabric.
 #[derive(Clone, Debug)]
 pub(super) struct Paths {
     hosts: usize,
-    /// By port, its switch; `None` at a host.
+    /// By port; `None` at a host.
     switches: Arc<[Option<u32>]>,
-    /// By switch, its first port.
     first: Arc<[u32]>,
-    /// By switch and host, the place of the port among those of the switch.
+    /// Index of the port, by switch and host.
     ports: Arc<Vec<u8>>,
 }
 
@@ -46,7 +42,6 @@ impl Paths {
         }
     }
 
-    /// Notes the routes of a switch.
     pub fn set<R: RouteView>(&mut self, port: PortId, routes: &R) {
         let Some(switch) = self.switches[port.index()] else {
             return;
@@ -61,7 +56,6 @@ impl Paths {
         }
     }
 
-    /// The output by which the switch of a port sends packets to a host.
     fn output(&self, port: PortId, to: HostId) -> Option<PortId> {
         let switch = self.switches[port.index()]? as usize;
         let place = *self.ports.get(switch * self.hosts + to.index())?;
@@ -69,13 +63,13 @@ impl Paths {
         (place != NONE).then(|| PortId::new(first + usize::from(place)))
     }
 
-    /// Returns true if packets to a host take these outputs, from any entry into the path.
+    /// From any entry into the path.
     pub fn are_taken(&self, path: &[PortId], to: HostId) -> bool {
         path.iter()
             .all(|&output| self.output(output, to) == Some(output))
     }
 
-    /// All hosts to which packets take these outputs.
+    /// Hosts whose packets take all these outputs.
     pub fn destinations(&self, path: &[PortId]) -> impl Iterator<Item = HostId> + use<> {
         let mut all = vec![true; self.hosts];
         for output in path {
@@ -97,8 +91,8 @@ impl Paths {
         taken.map(|(host, _)| HostId::new(host))
     }
 
-    /// The path of packets to a host from where a cable ends to a root; `None` if they do not come by it. `peers` are the ends
-    /// of the cables of outputs.
+    /// Path of packets to a host from the end of a cable to a root, if they take it. `peers` are the far ends of
+    /// outputs.
     pub fn to_root(
         &self,
         mut entry: PortId,
@@ -107,7 +101,7 @@ impl Paths {
         peer: impl Fn(PortId) -> Option<PortId>,
     ) -> Option<Vec<PortId>> {
         let mut path = Vec::new();
-        // Routes that change can lead in a loop for a while.
+        // Changing routes can form a loop for a while.
         while path.len() < self.first.len() {
             let output = self.output(entry, to)?;
             path.push(output);

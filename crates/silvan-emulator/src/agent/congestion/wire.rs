@@ -1,6 +1,3 @@
-//! Conversion between settings of the scheme and fields of management datagrams. A setting's declaration names its
-//! fields.
-
 use silvan_cc::schemes::ib_cc::{
     CctEntry, CongestionEntry, EffectivePortSetting, MarkingSetting, PortMask, StarvationSetting,
     SwitchCongestionSetting as Setting, ThresholdWeight,
@@ -12,11 +9,8 @@ use silvan_mad::congestion::{
     SwitchPortCongestionElement, switch_control_map,
 };
 
-/// A value of a setting that a field of type `F` carries.
 pub(super) trait Wire<F> {
-    /// The field.
     fn to_wire(&self) -> F;
-    /// The value.
     fn from_wire(field: F) -> Self;
 }
 
@@ -36,7 +30,6 @@ impl Wire<Bits<4>> for ThresholdWeight {
     }
 
     fn from_wire(field: Bits<4>) -> Self {
-        // Four bits cannot exceed the largest weight.
         Self::try_new(field.get() as u8).unwrap_or(Self::MAX)
     }
 }

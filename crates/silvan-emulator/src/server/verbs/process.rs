@@ -1,5 +1,5 @@
-//! The stream to the thread that the preload library has in a process with an open `uverbs0`: requests for its memory,
-//! completions and events. `silvan-shim` describes the records.
+//! The stream to the preload library's thread in a process with an open `uverbs0`: requests for memory, completions and
+//! events. See `silvan-shim` for the records.
 
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
@@ -23,28 +23,30 @@ const CHANNEL_EVENT: u32 = 6;
 const ASYNC_EVENT: u32 = 7;
 
 const HEADER: usize = 32;
-/// Longest data of a record, in bytes.
+/// In bytes.
 pub(super) const CHUNK: u64 = 64 << 10;
-/// Room of a socket: several records.
 const SOCKET_ROOM: usize = 4 << 20;
-/// Length of a completion.
 const COMPLETION: usize = 48;
 
-/// Purpose of an answer of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
-    /// Memory to write to an address of the transfer's target.
+    /// Memory for an address of the transfer's target.
     Fetched {
         id: TransferId,
         place: u64,
         length: u64,
     },
     /// Memory to return.
-    Collected { id: TransferId, length: u64 },
-    /// Memory was written.
-    Written { id: TransferId },
-    /// Eight bytes were changed.
-    Changed { id: TransferId },
+    Collected {
+        id: TransferId,
+        length: u64,
+    },
+    Written {
+        id: TransferId,
+    },
+    Changed {
+        id: TransferId,
+    },
 }
 
 impl Answer {
@@ -56,7 +58,6 @@ impl Answer {
         id
     }
 
-    /// Length of the data, in bytes.
     fn length(self) -> u64 {
         match self {
             Self::Fetched { length, .. } | Self::Collected { length, .. } => length,
@@ -66,23 +67,18 @@ impl Answer {
     }
 }
 
-/// A process with an open file.
 #[derive(Debug)]
 pub(super) struct Process {
     stream: OwnedFd,
     pub context: ContextId,
     pub node: NodeId,
-    /// Records that the stream has not taken.
     waiting: VecDeque<Vec<u8>>,
-    /// Answers to come, in order.
     open: VecDeque<Answer>,
-    /// Completions' records and events so far.
     notices: u64,
     watched: EventFlags,
     room: Vec<u8>,
 }
 
-/// Makes a stream: the server's end, and the program's.
 pub(super) fn stream() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (own, program) = rustix::net::socketpair(
         AddressFamily::UNIX,
@@ -92,7 +88,7 @@ pub(super) fn stream() -> Result<(OwnedFd, OwnedFd), Errno> {
     )?;
     rustix::io::ioctl_fionbio(&own, true)?;
     for end in [&own, &program] {
-        // The system's limit holds where this is too much.
+        // The system's limit applies if this is too much.
         let _ = sockopt::set_socket_send_buffer_size(end, SOCKET_ROOM);
     }
     Ok((own, program))
@@ -116,12 +112,11 @@ impl Process {
         &self.stream
     }
 
-    /// Number of notices sent so far: records of completions, and events.
     pub fn notices(&self) -> u64 {
         self.notices
     }
 
-    /// The answers that will not come any more.
+    /// Answers that will not arrive any more.
     pub fn into_open(self) -> VecDeque<Answer> {
         self.open
     }
@@ -137,19 +132,16 @@ impl Process {
         self.waiting.push_back(record);
     }
 
-    /// Requests memory.
     pub fn read(&mut self, address: u64, length: u64, answer: Answer) {
         self.push(READ, address, [length, 0], &[]);
         self.open.push_back(answer);
     }
 
-    /// Writes memory.
     pub fn write(&mut self, address: u64, data: &[u8], answer: Answer) {
         self.push(WRITE, address, [0; 2], data);
         self.open.push_back(answer);
     }
 
-    /// Changes eight bytes of memory.
     pub fn change(&mut self, address: u64, operation: AtomicOperation, answer: Answer) {
         let (kind, operands) = match operation {
             AtomicOperation::CompareAndSwap { compare, swap } => {
@@ -177,7 +169,6 @@ impl Process {
         self.push(ASYNC_EVENT, 0, [0; 2], event);
     }
 
-    /// Sends what the stream takes; `false` if it has ended.
     pub fn flush(&mut self) -> bool {
         while let Some(record) = self.waiting.front() {
             match rustix::net::send(&self.stream, record, SendFlags::NOSIGNAL) {
@@ -190,7 +181,7 @@ impl Process {
         true
     }
 
-    /// The events to watch the stream for, if they have changed.
+    /// `None` if unchanged.
     pub fn watch(&mut self) -> Option<EventFlags> {
         let flags = if self.waiting.is_empty() {
             EventFlags::IN
@@ -200,7 +191,6 @@ impl Process {
         (std::mem::replace(&mut self.watched, flags) != flags).then_some(flags)
     }
 
-    /// Takes the next answer; `None` if there is none yet.
     #[expect(clippy::type_complexity, reason = "an answer with its result")]
     pub fn receive(&mut self) -> Result<Option<(Answer, Result<Vec<u8>, Errno>)>, Errno> {
         let mut control = RecvAncillaryBuffer::new(&mut [] as &mut [MaybeUninit<u8>]);
@@ -212,11 +202,11 @@ impl Process {
             Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
             Err(error) => return Err(error),
         };
-        // A record that was not asked for is no program's of the preload library.
+        // An unexpected record is not the preload library's.
         let answer = self.open.pop_front().ok_or(Errno::PROTO)?;
         let (error, data) = self.room[..length].split_at(8);
         let is_done = error.iter().all(|&byte| byte == 0);
-        // More data than was requested would be written beyond what the other process lends.
+        // Surplus data would be written beyond the memory that the other process lends.
         let result = if is_done && data.len() as u64 == answer.length() {
             Ok(data.to_vec())
         } else {

@@ -39,8 +39,7 @@ impl CollectiveAlgorithm for Direct {
     }
 }
 
-/// Sends to all others and receives from them, each starting with its right neighbour. `sent` and `received` give the
-/// bytes to and from a place.
+/// Starts with the right neighbour. `sent` and `received` are bytes to and from a place.
 fn with_all(
     out: &mut Vec<Op>,
     group: Group,

@@ -1,7 +1,6 @@
-//! Partners at distances that are powers of two, for any number of ranks: J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal
-//! and D. Weathersby, "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems",
-//! IEEE TPDS 8:11, 1997; barrier: D. Hensgen, R. Finkel and U. Manber, "Two Algorithms for Barrier Synchronization",
-//! IJPP 17:1, 1988.
+//! Partners at powers of two for any number of ranks: J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal and D. Weathersby,
+//! "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems", IEEE TPDS 8:11, 1997;
+//! barrier: D. Hensgen, R. Finkel and U. Manber, "Two Algorithms for Barrier Synchronization", IJPP 17:1, 1988.
 
 use super::{
     Collective, CollectiveAlgorithm, Operation, exchange, receive, reversed, rounds, send,
@@ -39,7 +38,7 @@ impl CollectiveAlgorithm for Doubling {
     }
 }
 
-/// Barrier by dissemination: in round k every rank notifies the one 2^k places on.
+/// Dissemination: in round k every rank notifies the rank 2^k places on.
 pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     let n = group.size;
     let mut distance = 1;
@@ -55,9 +54,7 @@ pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     }
 }
 
-/// Allreduce by recursive doubling: partners at distance 1, 2, 4 and so on exchange everything. Of ranks
-/// beyond a power of two, every other one hands its part to its neighbour first and gets the result
-/// at the end.
+/// Ranks beyond a power of two: every other one passes its part to its neighbour first.
 pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     let n = group.size;
     if n < 2 {
@@ -118,7 +115,7 @@ pub fn reduce_scatter(out: &mut Vec<Op>, group: Group, me: u32, part: &dyn Fn(u3
     reversed(out, |out| allgather(out, group, me, part));
 }
 
-/// Messages go by the powers of two that their distance consists of.
+/// Messages travel by the powers of two in their distance.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     let n = group.size;
     let mut distance = 1;

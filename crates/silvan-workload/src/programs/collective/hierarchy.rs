@@ -1,7 +1,4 @@
-//! Two-level algorithms: among the ranks of a server, and between servers among the ranks of one index.
-//!
-//! A group has n ranks on servers of `local` adjacent ranks each. If `local` does not divide the group, or leaves only
-//! one level, the flat algorithm runs.
+//! Two-level algorithms: within a server, and between servers. Without two levels, the flat algorithm runs.
 
 use super::{
     Collective, CollectiveAlgorithm, Operation, doubling, pairwise, reversed, ring, split, tree,
@@ -41,12 +38,9 @@ impl CollectiveAlgorithm for Hierarchical {
     }
 }
 
-/// The two levels, as the rank at one place sees them.
 struct Levels {
-    /// Ranks of the server, and the place among them.
     local: Group,
     index: u32,
-    /// Ranks of the same index on all servers, and the place among them.
     across: Group,
     server: u32,
 }
@@ -67,7 +61,7 @@ fn levels(group: Group, me: u32, local: u32) -> Levels {
     }
 }
 
-/// The ranks of a server notify its first one, those notify each other, and then their servers.
+/// Ranks notify the server's first rank, first ranks notify each other, then their servers.
 pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32, local: u32) {
     let level = levels(group, me, local);
     reversed(out, |out| {
@@ -79,7 +73,7 @@ pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32, local: u32) {
     tree::broadcast(out, level.local, level.index, 0, 0);
 }
 
-/// A reduce-scatter in the server, an allreduce of the part between servers, an allgather in the server; all in rings.
+/// Reduce-scatter in the server, allreduce between servers, allgather in the server; all in rings.
 pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, local: u32, bytes: u64) {
     let level = levels(group, me, local);
     let part = |place: u32| split(bytes, level.local.size, place);

@@ -1,8 +1,7 @@
-//! Collective operations by the usual algorithms, as the operations of one rank.
+//! Collective operations as one rank's operations; ranks of a group call them in the same order.
 //!
-//! Every function appends what the rank at place `me` of its group does. Ranks of a group must call them
-//! in the same order. Algorithms and their names: R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of
-//! Collective Communication Operations in MPICH", IJHPCA 19:1, 2005.
+//! R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA
+//! 19:1, 2005.
 
 use std::ops::Range;
 
@@ -152,7 +151,6 @@ pub trait CollectiveAlgorithm: Sync {
     }
 }
 
-/// Bits of a number of ranks.
 fn rounds(ranks: u32) -> u64 {
     u64::from(u32::BITS - ranks.leading_zeros())
 }
@@ -197,7 +195,6 @@ impl Algorithm {
     }
 }
 
-/// The value that scenarios spell so.
 fn named<'a, T: Deserialize<'a>>(name: &'a str) -> Option<T> {
     T::deserialize(StrDeserializer::<serde::de::value::Error>::new(name)).ok()
 }
@@ -229,8 +226,7 @@ impl Collective {
         }
     }
 
-    /// Bytes of the operation among `ranks`, and of these the part that crosses the links of its busiest rank by the best
-    /// algorithm without aggregation in the network: the sizes behind `algbw` and `busbw` of nccl-tests
+    /// Bytes of the operation among `ranks`, and those on the busiest rank's links: `algbw` and `busbw` of nccl-tests
     /// (`doc/PERFORMANCE.md`). `None` for a barrier.
     pub fn bandwidth_bytes(&self, ranks: u32) -> Option<(f64, f64)> {
         let (bytes, n) = (self.bytes as f64, f64::from(ranks));
@@ -240,7 +236,7 @@ impl Collective {
             Operation::Allreduce => Some((bytes, 2.0 * others * bytes)),
             Operation::ReduceScatter | Operation::Allgather => Some((bytes, others * bytes)),
             Operation::Broadcast | Operation::Reduce => Some((bytes, bytes)),
-            // `bytes` is the size of one message, of which a rank keeps its own.
+            // `bytes` is the size of one message; a rank keeps its own.
             Operation::Alltoall | Operation::Incast | Operation::Scatter => {
                 Some((n * bytes, (n - 1.0) * bytes))
             }
@@ -265,7 +261,6 @@ impl Collective {
         }
     }
 
-    /// The part of the data at a place of a group.
     fn part(&self, group: Group) -> impl Fn(u32) -> u64 + use<> {
         let (bytes, n) = (self.bytes, group.size);
         move |place| split(bytes, n, place)
@@ -276,10 +271,8 @@ impl Collective {
         self.algorithm.implementation().most_ops(ranks)
     }
 
-    /// Returns the number of steps that [`append_steps`](Self::append_steps) distinguishes.
-    ///
-    /// A ring or a pairwise all-to-all has as many steps as ranks. Other algorithms have 1, because they have few steps
-    /// or are stored as a whole.
+    /// Steps that [`append_steps`](Self::append_steps) distinguishes: the ranks of a ring or pairwise all-to-all, else
+    /// 1.
     pub fn length(&self, group: Group) -> u32 {
         { self.algorithm.implementation() }.length(self.operation, group)
     }
@@ -315,15 +308,13 @@ fn receive(out: &mut Vec<Op>, from: u32, bytes: u64) {
     });
 }
 
-/// Receives and sends at once.
 fn exchange(out: &mut Vec<Op>, to: u32, from: u32, sent: u64, received: u64) {
     receive(out, from, received);
     send(out, to, sent);
     out.push(Op::Wait);
 }
 
-/// Appends an operation backwards: the last step first, and each message in the other direction. So a broadcast becomes
-/// a reduction, and an allgather a reduce-scatter.
+/// A broadcast becomes a reduction, an allgather a reduce-scatter.
 fn reversed(out: &mut Vec<Op>, forwards: impl FnOnce(&mut Vec<Op>)) {
     let mut ops = Vec::new();
     forwards(&mut ops);

@@ -1,6 +1,4 @@
-//! Pairwise exchange: in step k a rank sends to the rank k places on.
-//!
-//! With a power of two of ranks, partners are ranks whose places differ by k in their bits.
+//! Pairwise exchange: in step k a rank sends to the rank k places on, or with a power of two of ranks, to place XOR k.
 
 use std::ops::Range;
 
@@ -53,7 +51,7 @@ impl CollectiveAlgorithm for Pairwise {
     }
 }
 
-/// Some steps, counted from 0; `sent` and `received` give the bytes to and from a place.
+/// Steps count from 0; `sent` and `received` are bytes to and from a place.
 fn steps(
     out: &mut Vec<Op>,
     group: Group,

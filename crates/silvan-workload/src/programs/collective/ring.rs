@@ -55,10 +55,9 @@ impl CollectiveAlgorithm for Ring {
     }
 }
 
-/// The sizes of the parts, by place.
 type Parts<'a> = &'a dyn Fn(u32) -> u64;
 
-/// Two rounds of a token: after the first all have entered, after the second all know that.
+/// Two rounds of a token: after the second all know that all have entered.
 pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     let n = group.size;
     for round in 0..2 {
@@ -82,8 +81,7 @@ pub fn allreduce_length(group: Group) -> u32 {
     2 * (group.size - 1)
 }
 
-/// Some steps of an allreduce, counted from 0: a reduce-scatter, then an allgather. Each of the 2 (n - 1)
-/// steps moves a part of `bytes` / n.
+/// A reduce-scatter, then an allgather. Each of the 2 (n - 1) steps, from 0, moves a part of `bytes` / n.
 pub fn allreduce_steps(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64, steps: Range<u32>) {
     let n = group.size;
     let part = |place: u32| split(bytes, n, place);
@@ -99,7 +97,6 @@ pub fn allreduce_steps(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64, ste
     }
 }
 
-/// Sends a part to the right, and receives the one before it from the left.
 fn pass_on(out: &mut Vec<Op>, group: Group, me: u32, sent: u32, part: Parts<'_>) {
     let n = group.size;
     let received = (sent + n - 1) % n;
@@ -123,7 +120,7 @@ pub fn allgather(out: &mut Vec<Op>, group: Group, me: u32, part: Parts<'_>) {
     }
 }
 
-/// The right neighbour forwards messages for other ranks: each step has one message less.
+/// Neighbours forward messages: each step has one message less.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     let n = group.size;
     let (right, left) = (group.rank(me + 1), group.rank(me + n - 1));

@@ -1,5 +1,3 @@
-//! Lines of a schedule.
-
 use silvan_core::Span;
 use winnow::ascii::{dec_uint, space0, space1};
 use winnow::combinator::{alt, cut_err, eof, opt, preceded, terminated};
@@ -12,17 +10,14 @@ use crate::programs::schedule::Action;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     Ranks(u32),
-    /// A rank's block starts.
     Rank(u32),
     End,
-    /// An operation.
     Op {
         label: Option<&'a str>,
         action: Action,
         cpu: u32,
         nic: u32,
     },
-    /// An operation waits for another operation.
     Requires {
         later: &'a str,
         earlier: &'a str,
@@ -30,15 +25,14 @@ pub(super) enum Line<'a> {
     },
 }
 
-/// Longest time that an operation computes: 20 hours.
+/// 20 hours.
 const LONGEST_NS: u64 = 20 * 3_600 * 1_000_000_000;
 
-/// Largest message.
 const MOST_BYTES: u64 = 1 << 40;
 
 type Piece<T> = Result<T, ErrMode<ContextError>>;
 
-/// Reads a line without spaces around it; otherwise says what was expected.
+/// `text` has no spaces around it. An error says what was expected.
 pub(super) fn statement(text: &str) -> Result<Line<'_>, String> {
     let mut line = terminated(
         alt((ranks, rank, '}'.value(Line::End), op, requires)),
@@ -110,7 +104,6 @@ fn op<'a>(input: &mut &'a str) -> Piece<Line<'a>> {
     })
 }
 
-/// ` key value`, which may be missing; after the key there must be a value.
 fn option<'a, T>(
     key: &'static str,
     value: impl Parser<&'a str, T, ErrMode<ContextError>>,
@@ -119,7 +112,6 @@ fn option<'a, T>(
     opt(preceded((space1, key), value))
 }
 
-/// An operation, its processor and its network interface.
 type Placed = (Action, u32, u32);
 
 fn calc(input: &mut &str) -> Piece<Placed> {
@@ -152,7 +144,7 @@ fn send(input: &mut &str) -> Piece<Placed> {
     Ok((action, cpu.unwrap_or(0), nic.unwrap_or(0)))
 }
 
-/// A number, or -1 for any.
+/// -1 means any.
 fn number_or_any(input: &mut &str) -> Piece<Option<u32>> {
     alt(("-1".value(None), dec_uint.map(Some))).parse_next(input)
 }

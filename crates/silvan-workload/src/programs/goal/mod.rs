@@ -1,29 +1,9 @@
-//! GOAL schedules, the text format of LogGOPSim and ATLAHS: traces of real applications.
+//! GOAL schedules of LogGOPSim and ATLAHS (T. Hoefler, C. Siebert and A. Lumsdaine, "Group Operation Assembly
+//! Language", ICPP 2009), by the grammar of `txt2bin`.
 //!
-//! T. Hoefler, C. Siebert and A. Lumsdaine, "Group Operation Assembly Language", ICPP 2009; the grammar is
-//! that of LogGOPSim's `txt2bin`.
-//!
-//! ```text
-//! num_ranks 2
-//!
-//! rank 0 {
-//! l1: calc 100 cpu 0
-//! l2: send 10b to 1 tag 3
-//! l2 requires l1
-//! }
-//!
-//! rank 1 {
-//! l1: recv 10b from 0 tag 3
-//! }
-//! ```
-//!
-//! A `calc` takes nanoseconds. `requires` waits for the end of an operation, `irequires` for its
-//! start. `from -1` and `tag -1` receive from anyone and with any tag. Operations of one `cpu` of a rank
-//! follow each other in the order in which they become ready. A host has one port, so that `nic 0` is the
-//! only network interface; another one is refused rather than taken for that.
-//!
-//! Beyond `txt2bin`, labels may be used before the line that defines them, and ranks may be in
-//! any order.
+//! A `calc` takes ns. `requires` waits for the end of an operation, `irequires` for its start. `from -1` and `tag -1`
+//! receive any. Operations of a rank's `cpu` follow each other; the only interface is `nic 0`. Beyond `txt2bin`, labels
+//! may be used before their line, and ranks be in any order.
 
 mod line;
 
@@ -35,37 +15,28 @@ use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
 use crate::programs::trace::{TraceError, TracePlace, first_few};
 use line::{Line, statement};
 
-/// Ranks that a schedule may have: far more than hosts can hold, and few enough to be listed.
+/// Far more than hosts can hold, and few enough to be listed.
 const MOST_RANKS: u32 = 1 << 24;
 
-/// Processors that a rank may have.
 const MOST_CPUS: u32 = 256;
 
 fn wrong(line: u32, message: impl Into<String>, hint: &'static str) -> TraceError {
     TraceError::line(line, message, hint)
 }
 
-/// The rank whose block is open.
 struct Block<'a> {
     rank: u32,
     opened: u32,
     ops: Vec<ScheduleOp>,
     labels: BTreeMap<&'a str, u32>,
-    /// Later label, earlier label, whether the start is enough, line.
+    /// Later label, earlier label, true if the start is enough, line.
     waits: Vec<(&'a str, &'a str, bool, u32)>,
 }
 
-/// Letters of a line that an error shows: a file may be no GOAL at all.
+/// Letters of a line in an error: the file may not be GOAL.
 const SHOWN: usize = 60;
 
-/// Reads the schedules of all ranks, in the order of the ranks.
-///
-/// # Errors
-///
-/// - a line that cannot be understood (the first one)
-/// - a rank or label that does not exist
-/// - a rank without a block, or a block that is not closed
-/// - operations that wait for each other in a cycle
+/// Reads the ranks' schedules, or returns the first bad line, rank, label, block, or cycle.
 pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, TraceError> {
     let plain = without_comments(text);
     let mut ranks: Vec<Option<Arc<Schedule>>> = Vec::new();
@@ -272,11 +243,10 @@ pub fn write(schedules: &[Arc<Schedule>]) -> String {
     let mut text = format!("num_ranks {}\n", schedules.len());
     let any = |number: Option<u32>| number.map_or("-1".to_owned(), |number| number.to_string());
     for (rank, schedule) in schedules.iter().enumerate() {
-        // Writing to a String cannot fail.
         let _ = writeln!(text, "rank {rank} {{");
         for (op, entry) in schedule.ops().iter().enumerate() {
             let action = match entry.action {
-                // GOAL has neither delays nor puts, and no schedule that is written here has one.
+                // GOAL has neither delays nor puts; no schedule that is written here has one.
                 Action::Calc(span) | Action::Delay(span) => {
                     format!("calc {}", span.as_ps() / 1000)
                 }
@@ -301,7 +271,6 @@ pub fn write(schedules: &[Arc<Schedule>]) -> String {
     text
 }
 
-/// The text with `//` and `/* */` comments replaced by spaces, line by line.
 fn without_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

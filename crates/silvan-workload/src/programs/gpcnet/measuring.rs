@@ -1,5 +1,3 @@
-//! The tests of GPCNeT, and the ranks that do them.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::Time;
@@ -90,14 +88,12 @@ pub(super) struct Measuring {
     pub keys: GpcnetSection,
     pub seed: u64,
     pub slice: u32,
-    /// Place within the slice.
     pub me: u32,
-    /// Ranks of a slice.
     pub size: u32,
 }
 
 impl Measuring {
-    /// The neighbours in a ring of the slice; all ring tests have the same random rings.
+    /// In a random ring of the slice, equal for all tests.
     fn neighbours(&self, test: Test, ring: u32) -> (u32, u32) {
         let mut order: Vec<u32> = (0..self.size).collect();
         if test != Test::NaturalBandwidth {
@@ -109,7 +105,6 @@ impl Measuring {
         (at(order.len() - 1), at(1))
     }
 
-    /// Appends the operations of an iteration between two neighbours.
     fn beside(&self, test: Test, (left, right): (u32, u32), out: &mut Vec<Op>) {
         let bytes = self.keys.bandwidth_bytes.as_u64();
         match test {
@@ -130,7 +125,6 @@ impl Measuring {
         }
     }
 
-    /// Everyone starts a test together.
     fn meet(&self, out: &mut Vec<Op>) {
         let all = Group::all(self.size * self.keys.ranks_per_host);
         collective::doubling::barrier(out, all, self.slice * self.size + self.me);
@@ -156,7 +150,7 @@ impl Measuring {
         collective::doubling::barrier(out, self.group(), self.me);
     }
 
-    /// Appends a part of the all-to-all test: with many ranks, a single all-to-all has too many messages for one step.
+    /// With many ranks, a single all-to-all has too many messages for one step.
     fn alltoall(&self, out: &mut Vec<Op>, label: u16, step: u64) {
         let (operation, steps, is_last) =
             part(collective::pairwise::alltoall_length(self.group()), step);
@@ -192,7 +186,6 @@ impl Measuring {
 }
 
 impl Steps for Measuring {
-    /// Runs the tests in turn, with all their rings.
     fn step(&mut self, step: u64, _now: Time, out: &mut Vec<Op>) -> bool {
         if step == 0 {
             out.push(Op::Compute(self.keys.settle));

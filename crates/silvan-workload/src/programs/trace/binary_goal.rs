@@ -1,9 +1,8 @@
-//! GOAL schedules as LogGOPSim's `txt2bin` writes them, for machines that store the lowest byte first.
+//! Little-endian GOAL schedules of LogGOPSim's `txt2bin`.
 //!
-//! After a cookie of 8 bytes come the number of ranks (4), the numbers of the last processor and network interface (1
-//! each), and the start and end of each rank's data (8 each). A rank's data has the numbers of operations and of
-//! operations without waits (4 each), and indices of the latter (4 each). Then come the operations (39 each) and the
-//! indices of waiting operations (4 each). Positions are counted from the end of the cookie.
+//! After a cookie of 8 bytes: ranks (4), last processor and interface (1 each), start and end of each rank's data (8
+//! each). Data: operations and those without waits (4 each), indices of the latter (4 each), operations (39 each),
+//! indices of waiting ones (4 each). Positions count from the cookie's end.
 
 use std::sync::Arc;
 
@@ -18,12 +17,10 @@ const TRUNCATED: &str = "the file may have been cut off";
 const FEWER: &str = "leave out operations, or whole ranks";
 const DAMAGED: &str = "write it again with txt2bin, or use the GOAL text";
 
-/// Returns true if a file starts with the cookie.
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
     bytes.starts_with(&COOKIE.to_le_bytes())
 }
 
-/// Reads numbers one after the other.
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -61,7 +58,6 @@ impl Reader<'_> {
         Ok(u64::from_le_bytes(self.take()?))
     }
 
-    /// A place in the file, from one that is counted from the end of the cookie.
     fn place(&mut self) -> Result<usize, TraceError> {
         let at = self.at;
         let place = self.u64()?;
@@ -75,7 +71,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Refuses a count of things of `size` bytes that cannot be in the rest of the file.
+    /// `count` items of `size` bytes must fit into the rest.
     fn check_room(&self, count: u32, size: u64) -> Result<(), TraceError> {
         let rest = (self.bytes.len() - self.at) as u64;
         match u64::from(count) * size <= rest {
@@ -88,7 +84,6 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the schedules of all ranks.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Arc<Schedule>>, TraceError> {
     let mut reader = Reader { bytes, at: 8 };
     let ranks = reader.u32()?;
@@ -116,7 +111,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Arc<Schedule>>, TraceError> {
     schedules.collect()
 }
 
-/// Each rank has data of its own: where they start and end, the rank, and where the index says so.
+/// Ranks' data must not overlap: start, end, rank, position in the index.
 fn check_apart(places: &[(usize, usize, u32, usize)], first: usize) -> Result<(), TraceError> {
     let mut sorted = places.to_vec();
     sorted.sort_unstable();
@@ -142,7 +137,6 @@ fn check_apart(places: &[(usize, usize, u32, usize)], first: usize) -> Result<()
     Ok(())
 }
 
-/// Position and number of the indices of operations that wait for an operation.
 struct Waiting {
     op: u32,
     at: u32,
@@ -150,7 +144,6 @@ struct Waiting {
     start_only: bool,
 }
 
-/// The schedule of a rank, whose data the reader has; `all` counts the operations of all ranks.
 fn schedule(
     reader: &mut Reader<'_>,
     rank: u32,

@@ -1,8 +1,7 @@
-//! Traces and lists of real applications, read into a schedule for each rank.
+//! Traces and lists of real applications, read into a schedule per rank.
 //!
-//! A format is a module and a line in the list `with_formats`. The module has a struct with the keys, which implements
-//! [`TraceFormat`]. It reads bytes, never files: the caller names the file in errors. A format converts its files to
-//! one text, which a scenario stores in their place. The guide's page "How to add a trace format" adds a format.
+//! A format is a module, whose keys implement [`TraceFormat`], and a line in `with_formats`. It converts bytes to one
+//! text, which a scenario stores. The guide's page "How to add a trace format" adds one.
 
 mod binary_goal;
 
@@ -69,19 +68,17 @@ fn is_default<T: Default + PartialEq>(keys: &T) -> bool {
     *keys == T::default()
 }
 
-/// Ranks that a trace may have, as many as a scenario.
+/// As many as a scenario.
 pub(crate) const MOST_RANKS: u32 = 1 << 20;
 
-/// Operations of all ranks of a trace together, of some 60 bytes each.
+/// Over all ranks, at some 60 bytes each.
 pub(crate) const MOST_OPS: u64 = 1 << 25;
 
-/// First tag of collective operations; those of sends and receives in traces are smaller.
+/// First tag of collective operations, above those of sends and receives.
 pub(crate) const COLLECTIVE_TAG: u32 = 1 << 31;
 
-/// Longest time that an operation computes.
 pub(crate) const LONGEST: Span = Span::from_secs(20 * 3_600);
 
-/// Largest message or vector.
 pub(crate) const MOST_BYTES: u64 = 1 << 40;
 
 /// A place in a file.
@@ -122,12 +119,10 @@ impl TraceError {
         }
     }
 
-    /// An error in a line of the only file.
     pub(crate) fn line(line: u32, message: impl Into<String>, hint: &'static str) -> Self {
         Self::new(TracePlace::Line(line), message, hint)
     }
 
-    /// Sets the number of the file.
     #[must_use]
     pub(crate) fn in_file(mut self, file: usize) -> Self {
         self.file = file;
@@ -207,11 +202,7 @@ pub trait TraceFormat: Sync {
         &[]
     }
 
-    /// Makes one text of the contents of all files. `groups` is that of a file with groups of ranks.
-    ///
-    /// # Errors
-    ///
-    /// The first mistake in a file.
+    /// Makes one text of all files and of a file with groups of ranks, or returns the first mistake.
     fn import(&self, files: Vec<Vec<u8>>, groups: Option<&str>) -> Result<String, TraceError>;
 
     /// Returns warnings on that text: on parts of the files that are ignored.
@@ -219,11 +210,7 @@ pub trait TraceFormat: Sync {
         Vec::new()
     }
 
-    /// Reads that text as steps that follow each other, if it has more operations than [`schedules`](Self::schedules) can hold.
-    ///
-    /// # Errors
-    ///
-    /// The first mistake.
+    /// Reads the text as a stream if it has more operations than [`schedules`](Self::schedules) can hold.
     fn stream(
         &self,
         _text: &str,
@@ -232,11 +219,7 @@ pub trait TraceFormat: Sync {
         Ok(None)
     }
 
-    /// Reads that text.
-    ///
-    /// # Errors
-    ///
-    /// The first mistake.
+    /// Reads that text. Errors: the first mistake.
     fn schedules(
         &self,
         text: &str,
@@ -244,12 +227,10 @@ pub trait TraceFormat: Sync {
     ) -> Result<Vec<Arc<Schedule>>, TraceError>;
 }
 
-/// The only file of a format that has all ranks in one.
 pub(crate) fn only(files: Vec<Vec<u8>>) -> Vec<u8> {
     files.into_iter().next().unwrap_or_default()
 }
 
-/// Refuses a trace of so many operations.
 pub(crate) fn check_length(ops: u64) -> Result<(), String> {
     match ops > MOST_OPS {
         true => Err(format!(
@@ -259,7 +240,7 @@ pub(crate) fn check_length(ops: u64) -> Result<(), String> {
     }
 }
 
-/// Refuses a trace of more ranks than there are places for, before anything is made of them.
+/// Checked before anything is built.
 pub(crate) fn check_places(ranks: u64, settings: &TraceSettings) -> Result<(), TraceError> {
     let places = settings.places;
     match ranks > u64::from(places) {
@@ -272,7 +253,6 @@ pub(crate) fn check_places(ranks: u64, settings: &TraceSettings) -> Result<(), T
     }
 }
 
-/// The first few of so many names, and how many there are.
 pub(crate) fn first_few(
     count: usize,
     names: impl Iterator<Item = String>,
@@ -286,6 +266,5 @@ pub(crate) fn first_few(
     }
 }
 
-/// Hint for a trace that is too long.
 pub(crate) const SHORTEN: &str =
     "use larger chunks, fewer channels, or an algorithm with fewer messages";

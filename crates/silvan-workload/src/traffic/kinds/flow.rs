@@ -1,5 +1,3 @@
-//! Single flows.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;
@@ -56,10 +54,8 @@ pub struct Flow {
 }
 
 pub(crate) struct FlowSource {
-    /// The sender.
     pub(crate) from: HostId,
     pub(crate) fixed: Fixed,
-    /// Offered rate [bit/s].
     rate: f64,
 }
 
@@ -80,8 +76,6 @@ impl Flow {
         }
     }
 
-    /// Checks it, and returns what makes its source of its class. `number` tells the random numbers of
-    /// flows apart.
     pub(crate) fn source(
         &self,
         check: &Checker,

@@ -1,5 +1,3 @@
-//! Flows of a file: who sends how many bytes to whom, and when.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -33,6 +31,9 @@ pub struct FlowFile {
     /// The lines, in place of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
+    /// The file that `list` was read from, for errors.
+    #[serde(skip)]
+    pub read_from: Option<String>,
     /// Format of the lines.
     #[serde(default)]
     pub format: FlowFormat,
@@ -50,7 +51,6 @@ pub struct FlowFile {
 }
 
 impl FlowFile {
-    /// The flows of each host by start.
     fn flows(&self, check: &Checker) -> Result<Vec<Vec<ListedFlow>>, TrafficError> {
         let Some(text) = &self.list else {
             return match &self.file {
@@ -62,12 +62,15 @@ impl FlowFile {
             let lines = lines.iter().map(|line| self.flow(check, line));
             lines.collect::<Result<Vec<_>, _>>()
         });
-        let read = read.or_else(|error| check.fail("list", Reason::FlowLine(Box::new(error))))?;
+        let read = read.or_else(|error| {
+            let file = self.read_from.clone();
+            check.fail("list", Reason::FlowLine(Box::new(error), file))
+        })?;
         let mut flows = vec![Vec::new(); check.hosts()];
         for (from, flow) in read {
             flows[from.index()].push(flow);
         }
-        // Stable: flows of one instant start in the order of the file.
+        // Stable: flows of one instant keep the file's order.
         flows
             .iter_mut()
             .for_each(|flows| flows.sort_by_key(|(start, ..)| *start));

@@ -1,5 +1,3 @@
-//! Many flows, with sizes from a distribution.
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -23,7 +21,7 @@ use crate::traffic::sizes::SizeMix;
 use crate::traffic::spec::SendQueue;
 use crate::traffic::values::{Load, Selection};
 
-/// Most flows on their way of all senders together.
+/// Over all senders.
 pub(crate) const MOST_OUTSTANDING: u64 = 1 << 25;
 
 /// Destinations of flows.
@@ -54,7 +52,7 @@ impl FlowPattern {
         }
     }
 
-    /// The keys that it has and not all patterns have; those it needs come first.
+    /// Keys that not all patterns have; required ones first.
     const fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Uniform => &["to"],
@@ -206,14 +204,12 @@ impl Flows {
         }
     }
 
-    /// The hosts that receive, in order.
     fn receivers(&self, check: &Checker) -> Result<Arc<[HostId]>, TrafficError> {
         let purpose = Purpose::Named("flows.receivers", check.index());
         let selection = self.to.clone().unwrap_or_default();
         Ok(check.choice("to", &selection, None, purpose)?.into())
     }
 
-    /// Returns the destinations of each sender's flows; `None` for a host that sends no flows.
     fn targets(
         &self,
         check: &Checker,
@@ -276,7 +272,6 @@ impl Flows {
         })
     }
 
-    /// Returns the starts of a sender's flows, and their offered rate [bit/s].
     fn starts(
         &self,
         check: &Checker,
@@ -296,7 +291,6 @@ impl Flows {
         Ok((Starts::Open(Box::new(pace)), rate))
     }
 
-    /// The incasts of all senders, as none of them sees them yet.
     fn incasts(
         &self,
         check: &Checker,

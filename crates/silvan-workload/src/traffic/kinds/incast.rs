@@ -1,5 +1,3 @@
-//! Many senders to one receiver.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;

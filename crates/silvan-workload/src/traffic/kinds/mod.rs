@@ -1,8 +1,7 @@
 //! The kinds of traffic that scenarios choose from, and the list of them.
 //!
-//! A kind is a module and a line in the list at the end of this file. The module has a struct with keys, defaults and
-//! documentation, which implements [`TrafficKind`]. The entry `[[traffic.NAME]]` in scenarios, names of classes in the
-//! statistics, JSON schema and reference follow. The guide's page "How to add a kind of traffic" adds a kind.
+//! A kind is a module, whose keys implement [`TrafficKind`], and a line in the list at the end of this file;
+//! `[[traffic.NAME]]`, classes, schema and reference follow. The guide's page "How to add a kind of traffic" adds one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,21 +12,19 @@ use super::check::Checker;
 use super::error::{Entry, TrafficError};
 use crate::programs::section::{GpcnetSection, HpccSection, Messaging, MethodEntry, ProgramEntry};
 
-/// A kind of traffic: an entry of a scenario with its keys.
 pub(crate) trait TrafficKind {
-    /// Checks the keys, and adds the sources of the entry to those of the hosts.
+    /// Checks the keys, and adds sources to hosts.
     fn build(&self, check: &Checker, builder: &mut Builder) -> Result<(), TrafficError>;
 
-    /// The service levels of its packets, each with its key.
+    /// Service levels with their keys.
     fn levels(&self) -> Vec<(&'static str, Sl)>;
 
-    /// The key with its name in the statistics, if it has one: it is filled with `KIND-1`, `KIND-2`, ...
-    /// where the scenario gives none.
+    /// Name in the statistics, if any; default `KIND-1`, `KIND-2`, ...
     fn name_mut(&mut self) -> Option<&mut Option<String>> {
         None
     }
 
-    /// Returns the name in the statistics, if it has one.
+    /// Name in the statistics, if any.
     fn name(&self) -> Option<&str> {
         None
     }

@@ -1,5 +1,3 @@
-//! V, C and B nodes: hosts that send to random hosts, to hotspots, or both.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;
@@ -20,8 +18,8 @@ use crate::traffic::spec::Window;
 use crate::traffic::supply::{Mixed, Spread, Supply};
 use crate::traffic::values::{Hotspots, RoleShare, SeedSource};
 
-/// Messages that a class of a B node may run ahead of its share by default. They are enough for chance to order the
-/// messages: a 50th of a percent of the shortest averaging window of gran2012 (0.1 s).
+/// Default run-ahead in messages: enough for a random order, and a 50th of a percent of gran2012's shortest averaging
+/// window (0.1 s).
 const DEFAULT_RUN_AHEAD_MESSAGES: u64 = 8;
 
 /// V, C and B nodes and their hotspots (gran2012, sections III to V and Frame I); all of them always have
@@ -66,14 +64,13 @@ pub struct Nodes {
     pub sl: Sl,
 }
 
-/// Members of each role, in the order in which they are dealt out to the hotspots.
 struct Members {
     v: Vec<HostId>,
     c: Vec<HostId>,
     b: Vec<HostId>,
 }
 
-/// Statistics classes of the roles; those of roles without hosts stay 0.
+/// Roles without hosts have class 0.
 #[derive(Default)]
 struct RoleClasses {
     v: u16,
@@ -163,7 +160,7 @@ impl TrafficKind for Nodes {
         }
         if b_follows || !members.c.is_empty() {
             if self.hotspot_lifetime.value().is_some() {
-                // Any host becomes a hotspot sooner or later.
+                // Any host becomes a hotspot at some time.
                 adder.builder.receives.fill(true);
             }
             for &hotspot in &first {
@@ -182,7 +179,7 @@ impl TrafficKind for Nodes {
 }
 
 impl Nodes {
-    /// The fractions of the roles, unless they are lists of hosts.
+    /// `None` for lists of hosts.
     fn fractions(&self) -> Option<[f64; 3]> {
         match [&self.v, &self.c, &self.b] {
             [
@@ -212,7 +209,7 @@ impl Nodes {
         for (key, fraction) in KEYS.into_iter().zip([v, c, b]) {
             check.fraction(key, fraction)?;
         }
-        // Far below one host, far above what decimal fractions leave of 1.
+        // Far below one host, far above rounding errors of fractions.
         let idle = 1.0 - v - c - b;
         let idle = if idle.abs() < 1e-9 { 0.0 } else { idle };
         if idle < 0.0 {
@@ -254,7 +251,6 @@ impl Nodes {
         }
     }
 
-    /// The listed contributor that is the one hotspot there ever is, if there is such a host.
     fn only_target_is_itself(
         &self,
         hotspots: &HotspotTable,
@@ -272,7 +268,6 @@ impl Nodes {
 
 }
 
-/// Adds one node after the other.
 struct NodeAdder<'b, 'a> {
     builder: &'b mut Builder<'a>,
     nodes: &'b Nodes,
@@ -286,8 +281,7 @@ impl NodeAdder<'_, '_> {
         (place % self.subsets) as u32
     }
 
-    /// Returns the supply of a B node. At the ends of the range of p, it is that of a V or a C node: the injection rate
-    /// alone caps its one class.
+    /// Supply of a B node; at the ends of p, that of a V or C node, capped by the injection rate alone.
     fn b_supply(&self, host: HostId, subset: u32, share: u64) -> Supply {
         if share == 0 {
             return Supply::Uniform;
@@ -307,7 +301,7 @@ impl NodeAdder<'_, '_> {
         Supply::Mixed(Box::new(Mixed::new(subset, share, time, limits)))
     }
 
-    /// `uniform_share` is the part of the node's traffic that goes to all other hosts.
+    /// `uniform_share` is the part of traffic to all other hosts.
     fn add(&mut self, host: HostId, classes: Classes, supply: Supply, uniform_share: f64) {
         let environment = self.builder.environment;
         let rate = environment.injection[host.index()].bits_per_sec() as f64;

@@ -1,5 +1,3 @@
-//! A destination for each host, all different.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;
@@ -40,7 +38,6 @@ impl Pattern {
         }
     }
 
-    /// The key that it needs, and no other pattern has.
     const fn key(self) -> Option<&'static str> {
         match self {
             Self::Random | Self::BitComplement => None,
@@ -105,7 +102,6 @@ impl Permutation {
         Ok(())
     }
 
-    /// The receiver of every host, in the order of the hosts.
     fn receivers(&self, check: &Checker) -> Result<Vec<HostId>, TrafficError> {
         const KEY: &str = "pattern";
         let hosts = check.hosts();
@@ -186,8 +182,7 @@ impl TrafficKind for Permutation {
     }
 }
 
-/// A permutation of `hosts` hosts without a fixed point, all equally likely: permutations are drawn
-/// until one has none, which takes e tries on average.
+/// A uniform permutation without fixed point, by rejection: e tries on average.
 pub(super) fn derangement(stream: &mut Stream, hosts: usize) -> Vec<HostId> {
     let mut order: Vec<usize> = (0..hosts).collect();
     loop {

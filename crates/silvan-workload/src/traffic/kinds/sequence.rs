@@ -1,5 +1,3 @@
-//! Messages to a list of hosts in turn, in a closed loop.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;

@@ -1,5 +1,3 @@
-//! Random destinations.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;

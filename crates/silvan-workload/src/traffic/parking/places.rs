@@ -1,8 +1,6 @@
-//! Sets of places in a list, as bits.
-
 const BITS: usize = u64::BITS as usize;
 
-/// A set of places in a list. All operations take a step for each 64 places of the list.
+/// A set of indices as bits; operations take a step per 64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places(Vec<u64>);
 
@@ -30,7 +28,6 @@ impl Places {
         self.0.clear();
     }
 
-    /// Makes it the places before `end`.
     pub fn fill(&mut self, end: usize) {
         self.0.clear();
         self.0.resize(end / BITS, u64::MAX);
@@ -43,7 +40,6 @@ impl Places {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
 
-    /// Moves those of `chosen` before `end` to another set.
     pub fn transfer(&mut self, to: &mut Self, chosen: &Self, end: usize) {
         if to.0.len() < self.0.len() {
             to.0.resize(self.0.len(), 0);
@@ -55,12 +51,10 @@ impl Places {
         }
     }
 
-    /// The first one from `from` on.
     pub fn next(&self, from: usize) -> Option<usize> {
         self.first(from, |_| 0)
     }
 
-    /// The first one from `from` on that is not in another set.
     pub fn next_outside(&self, other: &Self, from: usize) -> Option<usize> {
         self.first(from, |number| other.0.get(number).copied().unwrap_or(0))
     }
@@ -78,7 +72,6 @@ impl Places {
         None
     }
 
-    /// Adds those of another set.
     pub fn add(&mut self, other: &Self) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -88,7 +81,7 @@ impl Places {
         }
     }
 
-    /// Takes a place out of the list: those behind it move up.
+    /// Removes a place: later ones move up.
     pub fn close(&mut self, place: usize) {
         let number = place / BITS;
         for at in number..self.0.len() {
@@ -101,7 +94,6 @@ impl Places {
     }
 }
 
-/// The bits of a word that are places before `end`.
 #[inline]
 fn before(end: usize, number: usize) -> u64 {
     match end.saturating_sub(number * BITS) {

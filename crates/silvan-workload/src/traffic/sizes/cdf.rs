@@ -18,10 +18,9 @@ pub struct CdfError {
     pub hint: &'static str,
 }
 
-/// All probability, as the shares of points count it.
 const WHOLE: u64 = 1 << 32;
 
-/// Sizes, and the probability of at most each in units of 2^-32, which rises to [`WHOLE`].
+/// Sizes, and probability of at most each in units of 2^-32, up to [`WHOLE`].
 #[derive(Clone, Debug)]
 pub(crate) struct Cdf {
     points: Vec<(u64, u64)>,
@@ -39,7 +38,7 @@ impl Cdf {
         })
     }
 
-    /// Sizes below the first point equal its size.
+    /// Smaller sizes count as the first point's.
     pub(super) fn mean(&self) -> f64 {
         let (first, share) = self.points[0];
         let lines = self.points.windows(2).map(|pair| {
@@ -64,7 +63,6 @@ impl Cdf {
     }
 }
 
-/// Refuses points that fall, or do not end with all flows.
 fn check(points: &[CdfPoint]) -> Result<(), CdfError> {
     let fail = |place, message, hint| {
         Err(CdfError {
@@ -109,22 +107,19 @@ fn check(points: &[CdfPoint]) -> Result<(), CdfError> {
     }
 }
 
-/// Tolerance for the mean in a file of Homa, relative to the mean of its points.
+/// Tolerance of a Homa file's mean, relative to its points.
 const MEAN_TOLERANCE: f64 = 0.01;
 
-/// Format of a file of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// A size and a share.
     Plain,
-    /// The mean, then sizes and shares. Flows have these sizes alone, none in between: Homa.
+    /// Homa: the mean, then the only sizes, with shares.
     Steps,
-    /// A size in packets, a word that is not used, and a share: YAPS, and `Empirical` of ns-2.
+    /// YAPS, and `Empirical` of ns-2: a size in packets, an unused word, and a share.
     Packets,
 }
 
 impl Form {
-    /// The unit of sizes, unless it is stated.
     fn unit(self) -> SizeUnit {
         match self {
             Self::Plain | Self::Steps => SizeUnit::Bytes,
@@ -133,7 +128,6 @@ impl Form {
     }
 }
 
-/// A line of a file, with its number.
 type Line<'a> = (usize, Vec<&'a str>);
 
 fn wrong(place: usize, message: String, hint: &'static str) -> CdfError {
@@ -149,13 +143,8 @@ fn number(word: &str) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
-/// Reads a text with a size in bytes and a share in each line. Shares are percentages, or fractions if the last is 1. A
-/// `#` starts a comment. The files of Homa and YAPS are read, too. `unit` is that of the sizes; without it, YAPS counts
-/// packets.
-///
-/// # Errors
-///
-/// The first line at fault, from 1.
+/// Reads sizes in bytes and shares, in per cent, or fractions if the last is 1; `#` starts a comment. Files of Homa and
+/// YAPS, too; `unit` is that of the sizes.
 pub fn read_cdf(text: &str, unit: Option<SizeUnit>) -> Result<Vec<CdfPoint>, CdfError> {
     let lines = (1..).zip(text.lines()).map(|(line, content)| {
         let content = content.split('#').next().unwrap_or_default();
@@ -209,8 +198,7 @@ pub fn read_cdf(text: &str, unit: Option<SizeUnit>) -> Result<Vec<CdfPoint>, Cdf
     }
 }
 
-/// Raises shares that fall. Homa draws the first size whose share reaches a random number, so that such sizes are never
-/// drawn; its file of DCTCP has some.
+/// Raises decreasing shares: Homa never draws such sizes, which its DCTCP file has.
 fn level(points: &mut [CdfPoint]) {
     let mut most: f64 = 0.0;
     for point in points {
@@ -219,7 +207,7 @@ fn level(points: &mut [CdfPoint]) {
     }
 }
 
-/// Points between which no flow has a size: each size has what its share exceeds the one before.
+/// Each size gets its share less the one before, with no flow in between.
 fn steps(points: &[CdfPoint]) -> Vec<CdfPoint> {
     let mut steps: Vec<CdfPoint> = Vec::with_capacity(2 * points.len());
     for point in points {
@@ -233,7 +221,6 @@ fn steps(points: &[CdfPoint]) -> Vec<CdfPoint> {
     steps
 }
 
-/// The size and the share of a line.
 fn point((line, words): &Line<'_>, form: Form, unit: f64) -> Result<CdfPoint, CdfError> {
     let pair = match (form, &words[..]) {
         (Form::Packets, [size, _, share]) | (Form::Plain | Form::Steps, [size, share]) => {

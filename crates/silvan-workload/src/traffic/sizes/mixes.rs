@@ -1,7 +1,6 @@
-//! Measured distributions: sizes in bytes, and the percentage of flows that are at most as large.
+//! Measured distributions: sizes in bytes, and percentage of flows up to each.
 //!
-//! The first three are those of `traffic_gen` in the artifact of HPCC (SIGCOMM 2019), which most studies of congestion
-//! control since have used.
+//! The first three are from `traffic_gen` in the artifact of HPCC (SIGCOMM 2019), which most later studies have used.
 
 use silvan_core::Bytes;
 
@@ -59,7 +58,7 @@ pub(super) const ALI_STORAGE: Points = &[
     (2_000_000, 100.0),
 ];
 
-/// Requests of up to 4 KiB, and bulk transfers of 1, 4 and 16 MiB.
+/// Requests up to 4 KiB, and bulk transfers of 1, 4 and 16 MiB.
 pub(super) const CHECKPOINT: Points = &[
     (128, 0.0),
     (4 << 10, 30.0),

@@ -1,12 +1,8 @@
-//! Marking the packets in a full buffer.
-
 use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
-/// Marks every packet that waits in an input buffer whenever the buffer becomes full (santos2003,
-/// section IV-A, "naive"). Right for output buffers; with input buffers it spares the packets that
-/// contend for the same output from buffers that are not full.
+/// Marks all packets of a full input buffer (santos2003, section IV-A, "naive"); spares those in other buffers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NaiveMarking;
 
@@ -19,7 +15,6 @@ impl SwitchControl for NaiveMarking {
     #[inline]
     fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
 
-    /// Packets are marked while they wait.
     #[inline]
     fn on_departure(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) -> bool {
         false

@@ -1,37 +1,28 @@
-//! Marking as many packets to a congested output as wait for it, without reading the buffers.
-
 use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
-/// The two counters of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counters {
-    /// cnt1: packets in the switch that wait for this output.
     waiting: u32,
-    /// cnt2: how many of the next packets to be sent are marked.
+    /// cnt2: number of the next packets that are marked.
     to_mark: u32,
 }
 
-/// The implementation of santos2003, section IV-A, that needs no scan.
+/// santos2003, section IV-A, without a scan.
 ///
-/// Each output counts the packets that wait for it (cnt1). When an input buffer becomes full, cnt1
-/// is copied to cnt2 at every output that a packet in the buffer waits for. Then each packet that
-/// such an output sends is marked and takes one off cnt2, until it is zero.
+/// Each output counts its waiting packets (cnt1). A full input buffer copies cnt1 to cnt2 at the outputs of its
+/// packets; each packet sent is marked while cnt2 lasts. Overtaking packets may be marked, so the source learns
+/// earlier.
 ///
-/// Overtaking packets may be marked instead of the overtaken packets, so the source learns of the
-/// congestion earlier. Another full buffer copies cnt1 again, which adds the packets that have come
-/// since.
-///
-/// An output can also trigger marking itself, when so many packets wait for it (Santos, Turner and Janakiraman,
-/// "Evaluation of Congestion Detection Mechanisms for InfiniBand Switches", Globecom 2002).
+/// An output can also trigger marking by its waiting packets (Santos, Turner and Janakiraman, "Evaluation of Congestion
+/// Detection Mechanisms for InfiniBand Switches", Globecom 2002).
 #[derive(Clone, Debug)]
 pub struct ProposedCounters {
     counters: Vec<Counters>,
     data_vls: u32,
-    /// True if full input buffers trigger marking.
     by_input: bool,
-    /// The packets that wait for an output when it triggers marking; 0 for never.
+    /// Waiting packets from which on an output triggers marking; 0 for never.
     output_threshold: u32,
 }
 
@@ -89,7 +80,7 @@ impl SwitchControl for ProposedCounters {
     #[inline]
     fn on_departure(&mut self, _: Time, output: PortVl, _: QueueView, _: PacketView) -> bool {
         let counters = &mut self.counters[output.0 as usize];
-        // A packet that leaves without having waited was never counted; no packet waits then.
+        // A packet that has not waited was never counted; no packet waits then.
         counters.waiting = counters.waiting.saturating_sub(1);
         let mark = counters.to_mark > 0;
         counters.to_mark -= u32::from(mark);

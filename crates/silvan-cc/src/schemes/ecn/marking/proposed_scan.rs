@@ -1,18 +1,12 @@
-//! Marking all packets bound for a congested output, by searching every buffer.
-
 use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
-/// Marks all packets in the switch that wait for a congested output, when an input buffer becomes
-/// full.
-///
-/// An output is congested if a packet in the full buffer waits for it (santos2003, section IV-A,
-/// the three steps).
+/// Marks all packets for the outputs of a full input buffer's packets (santos2003, section IV-A, the three steps).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProposedScan;
 
-/// Outputs served in one pass over a full buffer.
+/// Outputs per pass over a full buffer.
 const BATCH: usize = 32;
 
 impl SwitchControl for ProposedScan {
@@ -24,15 +18,14 @@ impl SwitchControl for ProposedScan {
     #[inline]
     fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
 
-    /// Packets are marked while they wait.
     #[inline]
     fn on_departure(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) -> bool {
         false
     }
 
     fn on_buffer_full<R: Resident>(&mut self, _: Time, input: PortId, vl: Vl, resident: &mut R) {
-        // The outputs are noted first, a batch at a time: marking needs the packets to itself, and
-        // the hot loop must not allocate.
+        // Outputs are noted first, in batches: marking needs the packets exclusively, and the hot loop must not
+        // allocate.
         let mut done = 0;
         loop {
             let mut outputs = [input; BATCH];

@@ -1,21 +1,16 @@
-//! The two counters with a packet counted from entering to leaving the switch.
-
 use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
-/// The two counters of an output.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
-    /// Packets that wait for this output.
     waiting: u32,
-    /// The last time at which a full buffer found this output sending.
+    /// Last time at which a full buffer found this output sending.
     found_sending: Option<Time>,
-    /// cnt2: how many of the next packets to be sent are marked.
+    /// cnt2: number of the next packets that are marked.
     to_mark: u32,
 }
 
-/// The packet that an output has started last.
 #[derive(Clone, Copy, Debug)]
 struct Started {
     input: PortId,
@@ -23,13 +18,11 @@ struct Started {
     output: PortVl,
 }
 
-/// The counters of santos2003, section IV-A, by the letter: cnt1 "is incremented and decremented as packets enter and leave
-/// the switch". So the packet that an output is sending counts until its tail has left. The buffer holds it until then, so its
-/// output is congested, too, when the buffer becomes full.
+/// The counters of santos2003, section IV-A, by the letter: a packet counts until its tail has left, so that the
+/// sending output of a full buffer is congested, too.
 #[derive(Clone, Debug)]
 pub struct ResidentCounters {
     counters: Vec<Counters>,
-    /// By output port.
     started: Vec<Option<Started>>,
     data_vls: usize,
 }
@@ -69,7 +62,7 @@ impl SwitchControl for ResidentCounters {
             output,
         });
         let counters = &mut self.counters[output.0 as usize];
-        // A packet that leaves without having waited is not among those that wait.
+        // A packet that has not waited is not among the waiting packets.
         counters.waiting = counters.waiting.saturating_sub(1);
         let mark = counters.to_mark > 0;
         counters.to_mark -= u32::from(mark);

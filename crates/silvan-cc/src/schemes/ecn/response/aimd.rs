@@ -1,13 +1,9 @@
-//! Additive increase, multiplicative decrease.
-
 use super::{ResponseFunction, checked_factor, checked_min_rate};
 use crate::schemes::ecn::EcnError;
 
-/// AIMD as santos2003, section VI-B, has it: the rate rises linearly with time, as steeply as its
-/// condition 1 allows, and a mark divides it by m.
+/// AIMD (santos2003, section VI-B): a mark divides the rate by m; it rises as steeply as condition 1 allows.
 ///
-/// A flow at Rmin recovers the rate m Rmin after one acknowledgement, that is after 1/Rmin, so the
-/// slope is (m - 1) Rmin². The rate after an interval of 1/r is r + (m - 1) Rmin²/r.
+/// The slope is (m - 1) Rmin², so after an interval of 1/r the rate is r + (m - 1) Rmin²/r.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aimd {
     factor: f64,
@@ -16,10 +12,8 @@ pub struct Aimd {
 }
 
 impl Aimd {
-    /// Returns the function with the decrease factor m, above 1, and Rmin as a fraction of Rmax.
-    ///
-    /// # Errors
-    /// [`EcnError::DecreaseFactor`], [`EcnError::MinRate`].
+    /// The function with factor m, above 1, and Rmin as a fraction of Rmax; [`EcnError::DecreaseFactor`],
+    /// [`EcnError::MinRate`].
     pub fn new(factor: f64, min_rate: f64) -> Result<Self, EcnError> {
         let factor = checked_factor(factor)?;
         let min_rate = checked_min_rate(min_rate)?;

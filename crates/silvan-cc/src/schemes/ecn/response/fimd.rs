@@ -1,12 +1,9 @@
-//! Fast increase, multiplicative decrease.
-
 use super::{ResponseFunction, checked_factor, checked_min_rate};
 use crate::schemes::ecn::EcnError;
 
-/// FIMD (santos2003, section V-C): a mark divides the rate by m.
+/// FIMD (santos2003, section V-C): a mark divides the rate by m; recovery takes Trec = 1/Rmin from any start.
 ///
-/// The rate recovers from a mark in the same time Trec = 1/Rmin from any start, so it rises
-/// exponentially: `Finc(t) = Rmin m^(t / Trec)`, `finc(r) = min(r m^(Rmin / r), Rmax)`.
+/// `Finc(t) = Rmin m^(t / Trec)`, `finc(r) = min(r m^(Rmin / r), Rmax)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fimd {
     factor: f64,
@@ -14,10 +11,8 @@ pub struct Fimd {
 }
 
 impl Fimd {
-    /// Returns the function with the decrease factor m, above 1, and Rmin as a fraction of Rmax.
-    ///
-    /// # Errors
-    /// [`EcnError::DecreaseFactor`], [`EcnError::MinRate`].
+    /// The function with factor m, above 1, and Rmin as a fraction of Rmax; [`EcnError::DecreaseFactor`],
+    /// [`EcnError::MinRate`].
     pub fn new(factor: f64, min_rate: f64) -> Result<Self, EcnError> {
         Ok(Self {
             factor: checked_factor(factor)?,
@@ -26,8 +21,7 @@ impl Fimd {
     }
 }
 
-// The powers come from libm, not from the platform's mathematics library, whose last digits may
-// differ and with them the results of a run.
+// The powers come from libm, because the last digits of the platform's library may differ.
 impl ResponseFunction for Fimd {
     fn min_rate(&self) -> f64 {
         self.min_rate

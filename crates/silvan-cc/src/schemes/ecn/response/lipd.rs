@@ -1,5 +1,3 @@
-//! Linear inter-packet delay.
-
 use super::{ResponseFunction, checked_min_rate};
 use crate::schemes::ecn::EcnError;
 
@@ -14,10 +12,7 @@ pub struct Lipd {
 }
 
 impl Lipd {
-    /// Returns the function with Rmin as a fraction of Rmax.
-    ///
-    /// # Errors
-    /// [`EcnError::MinRate`].
+    /// Returns the function with Rmin as a fraction of Rmax. Errors: [`EcnError::MinRate`].
     pub fn new(min_rate: f64) -> Result<Self, EcnError> {
         let min_rate = checked_min_rate(min_rate)?;
         Ok(Self { min_rate })

@@ -1,5 +1,3 @@
-//! Lookup tables for the 256 rates of InfiniBand's inter-packet delay.
-
 use super::ResponseFunction;
 use crate::schemes::ecn::EcnError;
 
@@ -15,21 +13,18 @@ pub struct Increase {
     pub next: u8,
 }
 
-/// The increase and decrease functions as tables over the inter-packet delay ipd, for the rates Rmax/(1 + ipd)
-/// (santos2003, sections V-D and VI-B.1).
+/// The functions as tables over the inter-packet delay ipd, for the rates Rmax/(1 + ipd) (santos2003, sections V-D and
+/// VI-B.1).
 ///
-/// The tables are computed from the functions. If an acknowledgement raises the continuous rate past several discrete
-/// rates, the table leads to the highest of them. If the next discrete rate takes several acknowledgements (LIPD at ipd
-/// i: 256/(1 + i)), the table has their number, because rounding each acknowledgement up to a step would recover too
-/// fast. A mark starts the count again. The paper does not state its rounding.
+/// A step takes the highest discrete rate below the continuous one, or several acknowledgements (LIPD at ipd i: 256/(1
+/// + i)); a mark starts the count again. The paper does not state its rounding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateTables {
     increase: Box<[Increase; RATES]>,
     decrease: Box<[u8; RATES]>,
 }
 
-/// More packets than a step of any of the paper's functions needs: AIMD with m = 2 from Rmax/2 to Rmax needs about
-/// 16,000.
+/// More packets than a step of the paper's functions needs: AIMD with m = 2 from Rmax/2 to Rmax needs about 16,000.
 const MOST_PACKETS: u16 = u16::MAX;
 
 /// Rounding errors of a rate's inverse, in packet times.
@@ -47,7 +42,7 @@ impl RateTables {
             let index = usize::from(ipd);
             increase[index] = increase_at(function, ipd);
             let lowered = delay_of(function.decrease(rate_of(ipd)));
-            // The next discrete rate that is not above what the function says.
+            // The next discrete rate at or below the function's.
             decrease[index] = (lowered - TINY).ceil().clamp(f64::from(ipd), 255.0) as u8;
         }
         Self {
@@ -56,11 +51,8 @@ impl RateTables {
         }
     }
 
-    /// Tables given entry by entry, for functions that are designed elsewhere.
-    ///
-    /// # Errors
-    /// [`EcnError::TableLength`] unless there are 256 entries; [`EcnError::TableEntry`] for an
-    /// increase that lowers the rate or takes no packet, or a decrease that raises it.
+    /// Given tables; [`EcnError::TableLength`] unless 256 entries, [`EcnError::TableEntry`] for an increase that lowers
+    /// or takes no packet, or a decrease that raises.
     pub fn from_entries(increase: &[Increase], decrease: &[u8]) -> Result<Self, EcnError> {
         let entries = <[Increase; RATES]>::try_from(increase);
         let increase = entries.map_err(|_| EcnError::TableLength {
@@ -114,13 +106,11 @@ fn rate_of(ipd: u8) -> f64 {
     1.0 / (1.0 + f64::from(ipd))
 }
 
-/// The inter-packet delay of a rate, in packet times.
 fn delay_of(rate: f64) -> f64 {
     1.0 / rate - 1.0
 }
 
-/// Returns the step up from an inter-packet delay. If several acknowledgements are needed, their number is the packets
-/// that the discrete rate sends in the time of the continuous rate.
+/// Several acknowledgements count as the discrete rate's packets in the continuous rate's time.
 fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
     let Some(faster) = ipd.checked_sub(1) else {
         return Increase {
@@ -132,7 +122,7 @@ fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
     let target = rate_of(faster);
     let first = function.increase(start);
     if delay_of(first) <= f64::from(faster) + TINY {
-        // The highest discrete rate that is not above what the function says.
+        // The highest discrete rate at or below the function's.
         let next = (delay_of(first) - TINY)
             .ceil()
             .clamp(0.0, f64::from(faster)) as u8;
@@ -154,7 +144,6 @@ fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
         time += 1.0 / rate;
         rate = raised;
     }
-    // A rate that the function never raises.
     Increase {
         packets: MOST_PACKETS,
         next: ipd,

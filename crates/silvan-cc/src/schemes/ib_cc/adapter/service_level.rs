@@ -1,33 +1,24 @@
-//! The timer of one SL at one host, and the flows that it lowers.
-
 use silvan_core::{Span, Time};
 
 use crate::schemes::ib_cc::list::CongestionEntry;
 use silvan_core::stream::SplitMix64;
 
-/// The unit of CCTI_Timer, 1.024 us.
 const TIMER_UNIT: Span = Span::from_ps(1_024_000);
 
-/// A throttled flow, as of when it was last read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowState {
-    /// Before this the next packet must not start.
     pub(super) release: Time,
-    /// Timer expiries that `ccti` accounts for.
     pub(super) expiries: u64,
     pub(super) ccti: u16,
 }
 
-/// The parameters and the timer of one SL at one host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServiceLevel {
-    /// Zero: the timer is stopped.
+    /// Zero stops the timer.
     pub(super) period: Span,
-    /// The first expiry.
     pub(super) phase: Time,
     pub(super) entry: CongestionEntry,
-    /// Fraction of a timer unit at which the phase lies, for any period: phase = `offset` *
-    /// CCTI_Timer.
+    /// phase = `offset` * CCTI_Timer, for any period.
     pub(super) offset: u32,
 }
 
@@ -51,7 +42,6 @@ impl ServiceLevel {
         self.phase = Time::from_ps(u64::from(self.offset) * timer);
     }
 
-    /// Expiries before `now`.
     #[inline]
     pub(super) fn expiries(&self, now: Time) -> u64 {
         if self.period.is_zero() {
@@ -66,7 +56,6 @@ impl ServiceLevel {
         u16::from(self.entry.ccti_min)
     }
 
-    /// A flow of this SL that nothing has happened to.
     #[inline]
     pub(super) fn fresh(&self, now: Time) -> FlowState {
         FlowState {
@@ -76,7 +65,6 @@ impl ServiceLevel {
         }
     }
 
-    /// Applies the expiries that `flow` has not seen.
     #[inline]
     pub(super) fn catch_up(&self, flow: &mut FlowState, now: Time) {
         let expiries = self.expiries(now);

@@ -1,5 +1,3 @@
-//! Changes of single settings while packets move.
-
 use silvan_core::{PortId, Time};
 
 use super::IbSwitch;
@@ -8,7 +6,6 @@ use crate::schemes::ib_cc::error::ParameterError;
 use crate::schemes::ib_cc::list::{PortGroup, PortSetting};
 
 impl IbSwitch {
-    /// Changes one setting of a port: a bit of its switch's masks, or a setting of the port's own.
     fn set_port(&mut self, port: PortId, setting: PortSetting) -> Result<(), ParameterError> {
         let effective = self.effective(port);
         let mut wanted = effective.ok_or(ParameterError::NotASwitchPort { port })?;

@@ -1,34 +1,29 @@
-//! Eligible packets that stay unmarked between two marked packets.
-//!
-//! [`MarkingMode::Dithered`] has the geometric gaps of random marking, without a draw for each packet. The gap of a
-//! Port VL after its n-th mark is quantile `n + start` of a shuffled table. A cycle of the table contains each quantile
-//! once, so the mean is Marking_Rate.
+//! Unmarked eligible packets between marks. [`MarkingMode::Dithered`] has random marking's gaps without draws: the n-th
+//! is quantile `n + start` of a shuffled table, so a cycle's mean is Marking_Rate.
 
 use silvan_core::stream::SplitMix64;
 
 use crate::schemes::ib_cc::settings::MarkingMode;
 
-/// Quantiles in the table; a power of two.
+/// A power of two.
 const QUANTILES: usize = 1_024;
-/// Bits behind the point of a quantile, the largest of which is 7.6.
+/// Fraction bits of a quantile, at most 7.6.
 const QUANTILE_BITS: u32 = 28;
-/// Bits behind the point of a scale, the largest of which is 65,535.5.
+/// Fraction bits of a scale, at most 65,535.5.
 const SCALE_BITS: u32 = 16;
-/// Seed of the order of the quantiles. No run draws from it.
+/// Seed of the order of the quantiles; no run draws from it.
 const ORDER: u64 = 1_024;
 
-/// The gaps of all Port VLs.
 #[derive(Clone, Debug)]
 pub(super) struct Gaps {
     mode: MarkingMode,
     port_vls: Vec<PortVlGaps>,
-    /// Quantiles of the exponential distribution with mean 1 in a fixed order; empty in other modes.
+    /// Shuffled quantiles of the exponential distribution with mean 1; empty in other modes.
     quantiles: Vec<u32>,
-    /// A stream per Port VL in random mode, empty otherwise.
+    /// By Port VL in random mode, else empty.
     streams: Vec<SplitMix64>,
 }
 
-/// The gaps of one Port VL. Used when a packet is marked.
 #[derive(Clone, Copy, Debug, Default)]
 struct PortVlGaps {
     marking_rate: u16,
@@ -60,7 +55,7 @@ impl Gaps {
         gaps
     }
 
-    /// Sets Marking_Rate after so many marks, and returns the packets still to come of a gap of which `left` were.
+    /// Sets Marking_Rate after `marks` marks; returns the new rest of a gap with `left` packets to come.
     pub(super) fn set_rate(&mut self, index: usize, marks: u64, rate: u16, left: u32) -> u32 {
         let port_vl = &mut self.port_vls[index];
         if port_vl.marking_rate == rate {
@@ -69,9 +64,9 @@ impl Gaps {
         port_vl.marking_rate = rate;
         port_vl.scale = scale(rate);
         match self.mode {
-            // A lower rate does not wait for the end of a longer gap.
+            // A lower rate cuts a longer gap.
             MarkingMode::Counter => left.min(u32::from(rate)),
-            // Geometric gaps have no memory: the next one replaces this one.
+            // Geometric gaps have no memory: the next gap replaces this one.
             MarkingMode::Dithered => self.after(index, marks),
             MarkingMode::Random => left,
         }
@@ -87,7 +82,7 @@ impl Gaps {
         (scaled >> (QUANTILE_BITS + SCALE_BITS)) as u32
     }
 
-    /// Draws if the next eligible packet is marked; `None` outside random mode.
+    /// `None` outside random mode.
     #[inline]
     pub(super) fn draw(&mut self, index: usize) -> Option<bool> {
         let stream = self.streams.get_mut(index)?;
@@ -95,7 +90,7 @@ impl Gaps {
     }
 }
 
-/// Midpoints of equally likely parts, shuffled.
+/// Shuffled midpoints of equally likely parts.
 fn quantiles() -> Vec<u32> {
     let one = f64::from(1 << QUANTILE_BITS);
     let mut quantiles: Vec<u32> = (0..QUANTILES)
@@ -109,7 +104,7 @@ fn quantiles() -> Vec<u32> {
     quantiles
 }
 
-/// 1 / ln(1 + 1 / rate): an exponential gap of this mean is at least n with the probability that n packets stay unmarked.
+/// 1 / ln(1 + 1 / rate): an exponential gap of this mean is at least n with the probability of n unmarked packets.
 fn scale(rate: u16) -> u32 {
     if rate == 0 {
         return 0;

@@ -1,5 +1,3 @@
-//! Data of the hot loop: settings computed per Port VL and port, and their state.
-
 use silvan_core::{Span, Time};
 
 use crate::schemes::ib_cc::cct::CctEntry;
@@ -8,30 +6,26 @@ use crate::schemes::ib_cc::threshold::{NEVER, ThresholdMap};
 
 const PACKET_SIZE_UNIT: u16 = 64;
 
-/// Hot-loop data of a Port VL, half a cache line.
+/// Half a cache line per Port VL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortVlRecord {
-    /// Start of the current congestion state, if any.
     pub(super) since: Time,
-    /// Earlier time in the congestion state.
     pub(super) congested: Span,
-    /// Queued bytes from which on the port is congested, [`NEVER`] if marking is off. In the congestion state it is lower by the
-    /// hysteresis.
+    /// Queued bytes from which on the port is congested, lower by the hysteresis in the congestion state; [`NEVER`] if
+    /// marking is off.
     pub(super) threshold_bytes: u32,
-    /// Smallest packet that is marked, in bytes.
+    /// Smallest marked packet, in bytes.
     pub(super) packet_bytes: u16,
-    /// Eligible packets that stay unmarked before the next mark, unless marks are drawn.
+    /// Packets before the next mark, unless marks are drawn.
     pub(super) gap: u32,
     victim: bool,
     pub(super) in_congestion: bool,
-    /// Number of entries into the congestion state.
     pub(super) entries: u32,
 }
 
-/// Condition for late credits at an input port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StarvationRecord {
-    /// Bytes in the input buffer from which on credits are late, [`NEVER`] if they never are.
+    /// Bytes in the input buffer from which on credits are late; [`NEVER`] if they never are.
     pub(super) threshold_bytes: u32,
     pub(super) return_delay: CctEntry,
 }
@@ -89,7 +83,6 @@ impl StarvationRecord {
         return_delay: CctEntry::ZERO,
     };
 
-    /// Returns true if credits can be late.
     pub(super) fn acts(&self) -> bool {
         self.threshold_bytes != NEVER
     }

@@ -1,5 +1,3 @@
-//! Setting queues aside upstream and freeing them: handling and sending of messages.
-
 use std::cmp::Reverse;
 
 use silvan_core::{HostId, PortId, Span, Time};
@@ -21,22 +19,19 @@ impl SetAside {
         }
     }
 
-    /// Keeps a message for an output of this part.
     pub(super) fn expect(&mut self, message: PortMessage) {
         self.outputs[message.to.index()].expected.add(message);
         self.expecting.push(Reverse((message.arrives, message.to)));
         self.plan();
     }
 
-    /// Plans the next reception of all outputs' messages, if messages are not exchanged. It comes early enough that
-    /// answers are known before they arrive.
+    /// Plans the next reception of all outputs, early enough that answers are known before they arrive.
     fn plan(&mut self) {
         let half = Span::from_ps(self.message_delay.as_ps() / 2);
         let first = self.expecting.peek().filter(|_| self.sent.is_none());
         self.receive_at = first.map_or(Time::MAX, |first| first.0.0.saturating_add(half));
     }
 
-    /// Lets all outputs receive what arrives before an instant.
     #[cold]
     #[inline(never)]
     pub(in super::super) fn receive_all(&mut self, before: Time) {
@@ -50,7 +45,6 @@ impl SetAside {
         self.plan();
     }
 
-    /// Brings an output to an instant: it has received what has arrived by then.
     #[inline(always)]
     pub(super) fn reach(&mut self, now: Time, port: PortId) {
         if now > self.receive_at {
@@ -62,7 +56,7 @@ impl SetAside {
         }
     }
 
-    /// Takes in the messages that have arrived, each as of its arrival.
+    /// Each message counts as of its arrival.
     #[cold]
     #[inline(never)]
     fn receive(&mut self, now: Time, port: PortId) {
@@ -103,7 +97,7 @@ impl SetAside {
         }
     }
 
-    /// Notifies the output upstream of an input, unless it has been: it sets a queue aside for these packets, if it has one.
+    /// Notifies the output upstream of an input once: it sets a queue aside, if it has one.
     pub(in super::super) fn notify(
         &mut self,
         now: Time,
@@ -134,7 +128,6 @@ impl SetAside {
         }
     }
 
-    /// Sets a queue aside, or tells the sender that there is none.
     fn set_aside(&mut self, now: Time, port: PortId, sender: Sender, root: PortId) {
         let group = self.group(port, sender.destination, root);
         let group = group.filter(|group| !self.outputs[port.index()].has_line(group));
@@ -177,7 +170,7 @@ impl SetAside {
         }
     }
 
-    /// The packets behind an output that go through a root as those to this destination do.
+    /// Packets through a root on the path to this destination.
     fn group(&self, port: PortId, to: HostId, root: PortId) -> Option<Group> {
         if self.variant == Variant::Fbicm {
             return Some(Group::Destination(to));
@@ -187,7 +180,7 @@ impl SetAside {
         Some(Group::Path(path))
     }
 
-    /// Frees the queue of a lane if it is empty, and so is all behind it, and it has no branches.
+    /// Frees the queue of a lane if it, all behind it, and its branches are empty.
     fn free(&mut self, now: Time, port: PortId, lane: usize) {
         let Lane { bytes, passed } = self.lanes[port.index() * self.vls + lane];
         let record = &mut self.outputs[port.index()];
@@ -207,7 +200,7 @@ impl SetAside {
         }
     }
 
-    /// Frees a queue that no packet has taken for the idle time, or asks for it at its branches.
+    /// Frees a queue without packets for the idle time, or asks its branches to do so.
     fn free_unused(&mut self, now: Time, port: PortId, lane: usize) {
         let record = &mut self.outputs[port.index()];
         let Some(line) = record.line(lane) else {
@@ -233,7 +226,7 @@ impl SetAside {
         self.free(now, port, lane);
     }
 
-    /// Tells the output upstream of an input that none of the packets that came on a lane waits any more, and how many have left.
+    /// Tells the output upstream that no packet of a lane waits any more, and how many have left.
     pub(super) fn notify_emptied(
         &mut self,
         now: Time,
@@ -254,7 +247,6 @@ impl SetAside {
 }
 
 impl Variant {
-    /// Returns the key that distinguishes roots at an output.
     const fn root_of(self, destination: HostId) -> Option<HostId> {
         match self {
             Self::Recn => None,
@@ -263,7 +255,6 @@ impl Variant {
     }
 }
 
-/// Returns true if packets to a host belong to a group.
 pub(super) fn fits(paths: &Paths, group: &Group, to: HostId) -> bool {
     match group {
         Group::Path(path) => paths.are_taken(path, to),

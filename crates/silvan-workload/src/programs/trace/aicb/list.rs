@@ -1,5 +1,3 @@
-//! AICB's lists: comma-separated values, one operation a line, for each range of ranks a section of its own.
-
 use std::collections::BTreeMap;
 
 use silvan_core::Span;
@@ -13,7 +11,6 @@ const GROUP_SIZE: &str = "comm_group_size";
 const HEADER: &str =
     "a section starts with its ranks, e.g. [rank0 ~ rank127], and the names of the columns";
 
-/// A line of the list.
 struct Row<'a> {
     line: u32,
     kind: &'a str,
@@ -25,7 +22,6 @@ struct Row<'a> {
     seconds: f64,
 }
 
-/// The lines of a section, each with its number.
 struct Lines<'a> {
     first: u32,
     last: u32,
@@ -33,14 +29,14 @@ struct Lines<'a> {
     lines: Vec<(u32, &'a str)>,
 }
 
-/// Returns true if a text is a list: it starts with ranks, or with the names of columns.
+/// A list starts with ranks, or with column names.
 pub(super) fn is_list(text: &str) -> bool {
     let start = text.trim_start();
     let first = start.lines().next().unwrap_or("");
     start.starts_with('[') || first.split(',').any(|name| name.trim() == COLUMNS[0])
 }
 
-/// Reads all sections. A list without ranks, as of AICB's micro tests, is one section of `places` ranks.
+/// A list without ranks (AICB's micro tests) is one section of `places` ranks.
 pub(super) fn read(text: &str, places: u32) -> Result<Vec<Section>, TraceError> {
     let mut sections: Vec<Lines<'_>> = Vec::new();
     let has_ranks = text.trim_start().starts_with('[');
@@ -110,10 +106,10 @@ pub(super) fn read(text: &str, places: u32) -> Result<Vec<Section>, TraceError> 
         .collect()
 }
 
-/// The group of the first and the last stage of a pipeline, which share the weights of the embedding.
+/// Group of a pipeline's first and last stage, which share the embedding's weights.
 const EMBEDDING: &str = "embedding_group";
 
-/// Leaves out operations on the embedding that only one of its two stages has, as in AICB's published lists.
+/// Removes operations on the embedding that only one of its two stages has, as in AICB's published lists.
 fn keep_embeddings(rows: &mut [Vec<Row<'_>>]) -> Result<(), TraceError> {
     let is_there = |rows: &Vec<Row<'_>>| rows.iter().any(|row| row.group == EMBEDDING);
     let [first, middle @ .., last] = rows else {
@@ -132,7 +128,6 @@ fn keep_embeddings(rows: &mut [Vec<Row<'_>>]) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// A warning on operations on the embedding that are left out.
 pub(super) fn warning(text: &str) -> Option<String> {
     let mut counts: Vec<usize> = Vec::new();
     for line in text.lines() {
@@ -151,7 +146,7 @@ pub(super) fn warning(text: &str) -> Option<String> {
     }
 }
 
-/// The first and the last rank of `[rank0 ~ rank15]`, `[rank0, rank1]` or `[ pp_stage0: [rank0, rank1] ]`.
+/// Ranks of `[rank0 ~ rank15]`, `[rank0, rank1]` or `[ pp_stage0: [rank0, rank1] ]`.
 fn ranks(text: &str) -> Option<(u32, u32)> {
     let inner = text.strip_prefix('[')?.strip_suffix(']')?.trim();
     let rank = |text: &str| text.trim().strip_prefix("rank")?.parse::<u32>().ok();
@@ -173,7 +168,7 @@ fn ranks(text: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// Reads the rows below the names of the columns. `group` is the size of groups where no column has it.
+/// `group` is the default group size.
 fn table<'a>(
     line: u32,
     lines: &[(u32, &'a str)],
@@ -284,7 +279,6 @@ fn row<'a>(
     })
 }
 
-/// Sizes of the groups that others depend on.
 struct Sizes {
     tensor: u32,
     expert: u32,
@@ -415,7 +409,6 @@ fn step(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Option<Step>, TraceE
     })))
 }
 
-/// A message to or from the stage of the pipeline before or after.
 fn neighbour(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Step, TraceError> {
     let stage = i64::from(ranks / sizes.pipeline.max(1));
     let distance = match row.additional {

@@ -1,8 +1,7 @@
-//! Lists of what each rank of a training step computes and communicates, as AICB writes them: `csv`, one collective
-//! operation a line, and SimAI's text, one layer a line.
+//! Lists of computation and communication of a training step, as AICB writes them: `csv`, one collective operation per
+//! line, and SimAI's text, one layer per line.
 //!
-//! Groups follow from sizes, in Megatron's order of ranks: tensor parallel ranks side by side, then expert and data parallel
-//! ones, then stages of a pipeline.
+//! Groups are in Megatron's order of ranks: tensor parallel, then expert and data parallel, then pipeline stages.
 
 mod list;
 mod simai;
@@ -61,7 +60,6 @@ impl TraceFormat for Aicb {
     }
 }
 
-/// Reads the work of the ranks of each section of a text.
 fn sections(text: &str, settings: &TraceSettings) -> Result<Vec<Section>, TraceError> {
     let sections = match list::is_list(text) {
         true => list::read(text, settings.places)?,
@@ -77,29 +75,24 @@ fn sections(text: &str, settings: &TraceSettings) -> Result<Vec<Section>, TraceE
     Ok(sections)
 }
 
-/// Ranks at equal distances: the groups of one kind.
+/// Ranks at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Groups {
-    /// Members of a group.
     pub size: u32,
-    /// Distance from one member to the next.
     pub stride: u32,
 }
 
 impl Groups {
-    /// The place of a rank in its group, and the group's first rank.
     fn place(self, rank: u32) -> (u32, u32) {
         let place = rank / self.stride % self.size;
         (place, rank - place * self.stride)
     }
 
-    /// The ranks of the group that starts with this one.
     fn members(self, first: u32) -> Vec<u32> {
         let members = (0..self.size).map(|member| first + member * self.stride);
         members.collect()
     }
 
-    /// Returns true if each of `ranks` ranks is in a complete group.
     pub(crate) fn divides(self, ranks: u32) -> bool {
         let span = u64::from(self.size) * u64::from(self.stride);
         span > 0 && u64::from(ranks) % span == 0
@@ -109,57 +102,45 @@ impl Groups {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CollectiveStep {
     pub operation: Operation,
-    /// Size, as the operation defines it.
+    /// As the operation defines it.
     pub bytes: u64,
     pub root: u32,
     pub groups: Groups,
-    /// The step that waits for it.
     pub waiter: Waiter,
-    /// Time from its end until it counts as ended.
+    /// Additional time at its end.
     pub then: Span,
 }
 
-/// The step that waits for a collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiter {
-    /// The next step.
     Next,
-    /// The next join.
     Join,
-    /// No step, but the end of the program.
     End,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// Computes.
     Compute(Span),
     Collective(CollectiveStep),
-    /// Waits for collective operations that go on beside other steps.
+    /// Waits for concurrent collective operations.
     Join,
-    /// Starts to send to the rank at this distance.
     Send {
         distance: i64,
         bytes: u64,
     },
-    /// Receives from the rank at this distance.
     Receive {
         distance: i64,
         bytes: u64,
     },
 }
 
-/// Steps of ranks, each with its line.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
-    /// The first rank.
     pub first: u32,
-    /// Number of ranks with these steps.
     pub ranks: u32,
     pub steps: Vec<(u32, Step)>,
 }
 
-/// The schedules of all ranks.
 pub(crate) fn build(
     sections: &[Section],
     settings: &TraceSettings,
@@ -177,7 +158,7 @@ pub(crate) fn build(
                 writer.write(rank, *line, *step)?;
             }
             if rank == section.first {
-                // All ranks of a section have about as many.
+                // Ranks of a section have similar numbers.
                 ops += writer.draft.len() as u64 * u64::from(section.ranks);
                 let line = section.steps.first().map_or(1, |(line, _)| *line);
                 check_length(ops).map_err(|message| TraceError::line(line, message, SHORTEN))?;
@@ -186,7 +167,7 @@ pub(crate) fn build(
         }
     }
     let finish = |draft: Draft| {
-        // Each step waits for earlier ones only.
+        // Steps wait for earlier ones only.
         draft.finish().map(Arc::new).map_err(|_| {
             let message = "the steps of a rank wait for each other";
             TraceError::new(TracePlace::Whole, message, SHORTEN)
@@ -195,24 +176,20 @@ pub(crate) fn build(
     drafts.into_iter().map(finish).collect()
 }
 
-/// The members of groups, by number of the kind and first rank, and how many of them share a server.
+/// By kind and first rank: members, and members per server.
 type Members = BTreeMap<(usize, u32), (Vec<u32>, u32)>;
 
-/// The steps of a rank as operations.
 struct Writer<'a> {
     settings: &'a TraceSettings,
-    /// All kinds of groups, in order: each has tags of its own.
+    /// In order; each kind has separate tags.
     kinds: &'a [Groups],
-    /// The groups so far, for all ranks.
     groups: &'a mut Members,
     draft: Draft,
-    /// Operations that the next step waits for.
     last: Vec<u32>,
-    /// Receives that the next step waits for too, with the distance of the sender.
+    /// Receives that the next step waits for, with the sender's distance.
     received: Vec<(i64, u32)>,
-    /// Ends of collective operations that the next join waits for.
+    /// Collective operations that the next join waits for.
     pending: Vec<u32>,
-    /// Next tag of each kind of group.
     tags: Vec<u32>,
 }
 
@@ -234,7 +211,7 @@ impl<'a> Writer<'a> {
 
     fn write(&mut self, rank: u32, line: u32, step: Step) -> Result<(), TraceError> {
         match step {
-            // The two messages of an exchange with one neighbour do not wait for each other.
+            // The two messages of an exchange do not wait for each other.
             Step::Send { distance, bytes } => {
                 let to = (i64::from(rank) + distance) as u32;
                 let action = Action::Send { to, bytes, tag: 0 };
@@ -323,7 +300,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The kinds of groups of all sections, in order.
 fn kinds(sections: &[Section]) -> Vec<Groups> {
     let steps = sections.iter().flat_map(|section| &section.steps);
     let mut kinds: Vec<Groups> = steps
@@ -337,7 +313,7 @@ fn kinds(sections: &[Section]) -> Vec<Groups> {
     kinds
 }
 
-/// Groups that have members in several sections do the same in all of them.
+/// Groups in several sections must agree.
 fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError> {
     for kind in kinds {
         let span = u64::from(kind.size) * u64::from(kind.stride);
@@ -357,7 +333,7 @@ fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError
             });
             of_kind.collect()
         };
-        // In the embedding's groups, only the first and the last stage have members.
+        // Only the first and last stage are in the embedding's groups.
         let ranks = sections.iter().map(|section| u64::from(section.ranks));
         let ranks: u64 = ranks.sum();
         let reach = u64::from(kind.size.saturating_sub(1)) * u64::from(kind.stride);
@@ -388,7 +364,7 @@ fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError
     Ok(())
 }
 
-/// Messages from a section's ranks to the rank at a distance, or received from there (`true`): number and first line.
+/// By distance, and true for receives: number and first line.
 type Messages = BTreeMap<(i64, bool), (u32, u32)>;
 
 fn messages(section: &Section) -> Messages {
@@ -404,7 +380,6 @@ fn messages(section: &Section) -> Messages {
     counts
 }
 
-/// Every message has both ends.
 fn check_partners(sections: &[Section]) -> Result<(), TraceError> {
     let messages: Vec<Messages> = sections.iter().map(messages).collect();
     for (section, ours) in sections.iter().zip(&messages) {
@@ -444,7 +419,7 @@ fn check_partner(
         }
     };
     is_there(first)?;
-    // Partners are side by side like the ranks: one of each section that they are in is enough.
+    // Partners are consecutive: one per section suffices.
     let start = sections.partition_point(|section| end(section) <= first);
     let partners = sections.iter().zip(messages).skip(start);
     for (section, theirs) in partners.take_while(|(section, _)| i64::from(section.first) <= last) {

@@ -1,9 +1,7 @@
-//! The text of SimAI and ASTRA-sim 1.0: a line on the parallelism, the number of layers, and a line for each layer.
+//! The text of SimAI and ASTRA-sim 1.0: parallelism, number of layers, and a line per layer.
 //!
-//! A layer has a name, an unused number, three passes, and the time of the update. The passes are the forward pass, the
-//! gradients of inputs and the gradients of weights. Each has a time in nanoseconds, a collective operation and its
-//! bytes. [`order`] makes a step of the layers, as `Workload.cc` of both simulators does. With stages of a pipeline
-//! (SimAI's `pp`), the text has the layers of a stage, and [`pipeline`] the order of the stages.
+//! A layer has a name, a number, three passes (forward, gradients of inputs and weights) with ns, operation and bytes,
+//! and the update. [`order`] follows `Workload.cc`; [`pipeline`] orders stages (SimAI's `pp`).
 
 mod order;
 mod parallelism;
@@ -16,8 +14,8 @@ use super::{CollectiveStep, Section, Waiter};
 use crate::programs::collective::Operation;
 use parallelism::{Parallelism, Pass, Policy};
 
-/// First layers of AICB's texts for SimAI. Nothing else distinguishes texts of its micro tests, and texts without the
-/// key `all_gpus`, from texts of ASTRA-sim.
+/// First layers of AICB's texts for SimAI. Nothing else distinguishes its micro tests, and texts without the key
+/// `all_gpus`, from ASTRA-sim's.
 const AICB: [&str; 5] = [
     "norm",
     "grad_gather",
@@ -73,8 +71,7 @@ pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Vec<Section>,
     }])
 }
 
-/// Warnings: how many collective operations of more than 0 bytes the parallelism of a text leaves out, and a pipeline without
-/// the bytes between its stages.
+/// Warns of collective operations that the parallelism omits, and of a pipeline without bytes.
 pub(super) fn warnings(text: &str) -> Vec<String> {
     let mut lines = text.lines();
     let head = lines.next().unwrap_or("");
@@ -112,16 +109,13 @@ pub(super) fn warnings(text: &str) -> Vec<String> {
     warnings
 }
 
-/// The place of the time of each pass among the words of a layer.
 const PLACES: [(Pass, usize); 3] = [(Pass::Forward, 2), (Pass::Inputs, 5), (Pass::Weights, 8)];
 
-/// A part of a step: a computation, and the collective operation after it.
 struct Part {
     span: Span,
     collective: Option<CollectiveStep>,
 }
 
-/// A layer, with its line.
 struct Layer<'a> {
     line: u32,
     name: &'a str,

@@ -1,4 +1,4 @@
-//! Lists that are too long for schedules, as AICB's micro tests on many ranks are: steps that follow each other.
+//! Lists too long for schedules (AICB's micro tests on many ranks), as streams of steps.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -10,7 +10,7 @@ use crate::programs::collective::Collective;
 use crate::programs::draft::Pipeline;
 use crate::programs::stream::{Stream, StreamAction, StreamStep};
 
-/// The section as a stream, if its schedules are too long, each step waits for the one before it, and data are in one piece.
+/// `None` unless schedules are too long, each step waits for the one before, and data are in one piece.
 pub(super) fn of(section: &Section, settings: &TraceSettings) -> Option<Arc<Stream>> {
     let mut locals: BTreeMap<Groups, Option<u32>> = BTreeMap::new();
     let mut steps = Vec::with_capacity(section.steps.len());
@@ -34,7 +34,6 @@ pub(super) fn of(section: &Section, settings: &TraceSettings) -> Option<Arc<Stre
     is_too_long(section, settings).then(|| Arc::new(Stream { ranks, steps }))
 }
 
-/// A collective operation that the next step waits for.
 fn collective(
     step: CollectiveStep,
     local: Option<u32>,
@@ -58,7 +57,7 @@ fn collective(
     })
 }
 
-/// Returns the number of members of a group that share a server, if it is equal in all groups of a kind.
+/// Members per server, if equal in all groups.
 fn local(groups: Groups, ranks: u32, settings: &TraceSettings) -> Option<u32> {
     let firsts = (0..ranks).filter(|rank| groups.place(*rank).0 == 0);
     let mut locals = firsts.map(|first| settings.local_members(&groups.members(first)));
@@ -66,7 +65,6 @@ fn local(groups: Groups, ranks: u32, settings: &TraceSettings) -> Option<u32> {
     locals.all(|other| other == local).then_some(local)
 }
 
-/// Returns true if the schedules of all ranks, of which each has about as many operations, have too many.
 fn is_too_long(section: &Section, settings: &TraceSettings) -> bool {
     let kinds = kinds(slice::from_ref(section));
     let mut groups = BTreeMap::new();

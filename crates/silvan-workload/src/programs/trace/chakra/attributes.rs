@@ -1,13 +1,9 @@
-//! The properties of a node in any of the formats, and what the node does by them.
-
 use super::super::MOST_BYTES;
 use super::NodeWork;
 use crate::programs::collective::Operation;
 
-/// A number of a node, or what is there instead of a whole number that is not negative.
 pub(super) type Given = Result<u64, String>;
 
-/// The properties of a node in any of the formats.
 #[derive(Debug, Default)]
 pub(super) struct Attributes {
     is_cpu_op: Option<Given>,
@@ -19,11 +15,10 @@ pub(super) struct Attributes {
     num_ops: Option<Given>,
     root: Option<Given>,
     group: Option<String>,
-    /// True if all dimensions of a network take part; an error is the text in place of a list.
+    /// All dimensions take part; an error is the text in place of a list.
     dimensions: Option<Result<bool, String>>,
 }
 
-/// The number of this name, if the node has it.
 pub(super) fn number(given: Option<&Given>, name: &str) -> Result<Option<u64>, String> {
     match given {
         None => Ok(None),
@@ -38,10 +33,9 @@ const MEMORY_LOAD: u64 = 2;
 const SEND: u64 = 5;
 const RECEIVE: u64 = 6;
 const COLLECTIVE: u64 = 7;
-/// The last type of nodes: those beyond the collective operations read and write files.
+/// Later types read and write files.
 const LAST_TYPE: u64 = 10;
 
-/// Fills a place, which may have the same value already.
 fn fill<T: PartialEq>(slot: &mut Option<T>, value: T, name: &str) -> Result<(), String> {
     match slot {
         Some(other) if *other != value => Err(format!("{name} is given twice, with two values")),
@@ -53,7 +47,6 @@ fn fill<T: PartialEq>(slot: &mut Option<T>, value: T, name: &str) -> Result<(), 
 }
 
 impl Attributes {
-    /// Keeps a number that a node may have under this name.
     pub fn set(&mut self, name: &str, given: Given) -> Result<(), String> {
         let slot = match name {
             "is_cpu_op" => &mut self.is_cpu_op,
@@ -69,17 +62,14 @@ impl Attributes {
         fill(slot, given, name)
     }
 
-    /// Keeps the group of ranks.
     pub fn set_group(&mut self, name: &str, group: Option<String>) -> Result<(), String> {
         group.map_or(Ok(()), |group| fill(&mut self.group, group, name))
     }
 
-    /// Keeps whether all dimensions of a network take part.
     pub fn set_dimensions(&mut self, all: Result<bool, String>) -> Result<(), String> {
         fill(&mut self.dimensions, all, "involved_dim")
     }
 
-    /// Returns the work of a node of this type on this rank; an error is the fault of the node.
     pub fn work(self, kind: u64, micros: u64, rank: usize) -> Result<NodeWork, String> {
         let is_host = match self.is_cpu_op {
             None | Some(Ok(0)) => false,
@@ -112,7 +102,7 @@ impl Attributes {
         };
         let short = |given: Option<&Given>, name: &str| {
             let value = number(given, name)?.ok_or_else(|| match kind {
-                // ASTRA-sim's feeder takes any number that memory has in its place.
+                // ASTRA-sim's feeder reads uninitialised memory instead.
                 SEND | RECEIVE => format!(
                     "it has no {name}: Chakra's PyTorch converter leaves out the other ends of messages"
                 ),

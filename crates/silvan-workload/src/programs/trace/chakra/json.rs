@@ -1,7 +1,5 @@
-//! Chakra traces in JSON, in both spellings.
-//!
-//! They are a `workload_graph` with a list of nodes, or the messages of the protobuf format in sequence, as protobuf
-//! writes them. Each node is stored as soon as it is read, without the text.
+//! Chakra traces in JSON: a `workload_graph` with nodes, or the protobuf messages in sequence. Nodes are stored as
+//! read, without the text.
 
 use std::fmt::{Formatter, Result as Written};
 
@@ -17,13 +15,11 @@ use super::{NODE_HINT, Node, check_version};
 const HINT: &str = "write a workload_graph, or the nodes as chakra_jsonizer does";
 const TRUNCATED: &str = "the file may have been cut off";
 
-/// The text of a trace in JSON, `None` of one in protobuf.
 pub(super) fn text(bytes: &[u8]) -> Option<&[u8]> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let start = text.iter().find(|byte| !b" \t\r\n".contains(byte));
     match start {
-        // A protobuf trace starts with the length of the first message, then its first field: neither byte is one of
-        // these.
+        // A protobuf trace starts with a length and a field number, neither of which is one of these.
         Some(b'{' | b'[') => Some(text),
         None if !text.is_empty() => Some(text),
         _ => None,
@@ -77,15 +73,12 @@ pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
     }
 }
 
-/// State of a rank that is being read.
 struct Reader<'a> {
     ranks: &'a mut Ranks,
-    /// True before the first value.
     is_first: bool,
     has_graph: bool,
-    /// A mistake that is none of JSON.
+    /// A mistake that JSON allows.
     wrong: Option<Wrong>,
-    /// Error for a next value of another type.
     expected: String,
 }
 
@@ -101,7 +94,6 @@ impl Reader<'_> {
     }
 }
 
-/// The names of what a node of a `workload_graph` may have.
 const GRAPH: [&str; 18] = [
     "Id",
     "Name",
@@ -123,7 +115,6 @@ const GRAPH: [&str; 18] = [
     "comm_root",
 ];
 
-/// The names of what a message may have.
 const MESSAGE: [&str; 12] = [
     "id",
     "name",
@@ -139,7 +130,6 @@ const MESSAGE: [&str; 12] = [
     "traceEvents",
 ];
 
-/// The names of the types of nodes, in the order of their numbers.
 const TYPES: [&str; 11] = [
     "INVALID_NODE",
     "METADATA_NODE",
@@ -154,14 +144,11 @@ const TYPES: [&str; 11] = [
     "CHECKPOINT_NODE",
 ];
 
-/// Reads a node of a `workload_graph`, or a message with all that it has.
 struct Entry<'a, 'r> {
     reader: &'a mut Reader<'r>,
-    /// Place of the entry in the graph.
     place: Option<u64>,
 }
 
-/// A node, as far as it has been read.
 #[derive(Default)]
 struct Fields {
     id: Option<Json>,
@@ -174,11 +161,10 @@ struct Fields {
     inputs: Option<Json>,
     version: Option<Json>,
     is_graph: bool,
-    /// Names that a message does not have.
     has_others: bool,
 }
 
-/// The name of the list in a trace of PyTorch that no converter has read, its name in errors, and a hint.
+/// List of an unconverted PyTorch trace, its name in errors, and a hint.
 const PYTORCH: [(&str, &str, &str); 2] = [
     (
         "nodes",
@@ -274,11 +260,10 @@ impl<'de> Visitor<'de> for Entry<'_, '_> {
     }
 }
 
-/// An error of what the trace says, within one of JSON.
+/// An error of the trace within one of JSON.
 type Checked<E> = Result<Result<(), String>, E>;
 
 impl Fields {
-    /// Reads the value of this name.
     fn read<'de, A: MapAccess<'de>>(
         &mut self,
         name: &str,
@@ -352,7 +337,6 @@ impl Fields {
         Ok(done)
     }
 
-    /// The node, and the groups that it names.
     fn node(self, is_message: bool, rank: usize) -> Result<(Node, Groups), String> {
         let value = |value: &Option<Json>, name: &str| {
             number(value.as_ref().map(Json::number).as_ref(), name)
@@ -396,7 +380,6 @@ impl Fields {
     }
 }
 
-/// Reads the nodes of a `workload_graph`.
 struct Graph<'a, 'r> {
     reader: &'a mut Reader<'r>,
 }

@@ -1,15 +1,12 @@
-//! Messages between the ranks of a trace, from their nodes.
-
 use std::collections::BTreeMap;
 
 use super::super::{COLLECTIVE_TAG, TraceError};
 use super::nodes::wrong;
 use super::{Node, NodeWork, Trace};
 
-/// Every message has a sender and a receiver.
 pub(super) fn check(trace: &Trace) -> Result<(), TraceError> {
     let ranks = trace.ranks.len();
-    // By sender, receiver and tag: how many are sent and received.
+    // Sent and received counts by sender, receiver and tag.
     let mut counts: BTreeMap<(u32, u32, u32), (u64, u64)> = BTreeMap::new();
     let ends = |rank: usize, node: &Node| match node.work {
         NodeWork::Send { to, tag, .. } => Some((rank as u32, to, tag, false)),

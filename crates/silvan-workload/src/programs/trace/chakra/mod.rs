@@ -1,8 +1,7 @@
-//! Chakra execution traces: what each rank computes and communicates, and what waits for what.
+//! Chakra execution traces (S. Sridharan et al., "Chakra: Advancing Performance Benchmarking and Co-design using
+//! Standardized Execution Traces", arXiv:2305.14516, 2023; versions 0.0.4 to 1.0.0 of MLCommons).
 //!
-//! S. Sridharan et al., "Chakra: Advancing Performance Benchmarking and Co-design using Standardized Execution Traces",
-//! arXiv:2305.14516, 2023; versions 0.0.4 to 1.0.0 of MLCommons. Every rank has a file: protobuf ([`proto`]) or JSON ([`json`]).
-//! Groups of ranks are in a JSON file, or in nodes with metadata.
+//! Every rank has a file in protobuf ([`proto`]) or JSON ([`json`]); groups are in a JSON file, or in nodes.
 
 mod attributes;
 mod json;
@@ -95,7 +94,7 @@ impl TraceFormat for Chakra {
     }
 
     fn warnings(&self, text: &str) -> Vec<String> {
-        // The count is at the start, so that a large text is not parsed again.
+        // A count at the start avoids parsing a large text again.
         let count = text.strip_prefix(DANGLING).map_or("", |rest| {
             let end = rest.find(|c: char| !c.is_ascii_digit());
             &rest[..end.unwrap_or(rest.len())]
@@ -109,18 +108,15 @@ impl TraceFormat for Chakra {
     }
 }
 
-/// The start of a text with control dependencies that name no node.
 const DANGLING: &str = "{\"dangling\":";
 
-/// The traces of all ranks, without what does not matter here.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Trace {
-    /// Control dependencies that name no node of their rank, and are left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     dangling: u64,
     ranks: Vec<Vec<Node>>,
-    /// Groups of ranks, by name. An empty list is all ranks.
+    /// By name; an empty list means all ranks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     groups: BTreeMap<String, Vec<u32>>,
 }
@@ -132,10 +128,8 @@ struct Node {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     name: String,
     work: NodeWork,
-    /// Nodes that it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     after: Vec<u64>,
-    /// Control dependencies, until all nodes of the rank have been read.
     #[serde(skip)]
     control: Vec<u64>,
 }
@@ -156,19 +150,16 @@ impl Node {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum NodeWork {
-    /// Nothing that takes time.
     Metadata,
-    /// Takes a time on the accelerator, or on the host.
     Compute { micros: u64, ops: u64, host: bool },
     Send { to: u32, bytes: u64, tag: u32 },
-    /// Receives a message.
     Receive { from: u32, bytes: u64, tag: u32 },
-    /// A collective operation of a group; `None` is all ranks.
+    /// `None` means all ranks.
     Collective {
         operation: Operation,
         bytes: u64,
         group: Option<String>,
-        /// The rank that has another part than all others; `None` is the first one of the group.
+        /// Rank with a different part; `None` means the group's first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         root: Option<u32>,
     },
@@ -176,7 +167,7 @@ enum NodeWork {
 
 const NODE_HINT: &str = "correct the node, or leave it out";
 
-/// Refuses unknown versions. Chakra's converters leave the version empty and write an attribute `schema` instead.
+/// Converters leave the version empty and write an attribute `schema`.
 fn check_version(version: &str) -> Result<(), String> {
     let is_known = version.is_empty() || version.starts_with("0.0.") || version.starts_with("1.");
     match is_known {

@@ -1,5 +1,3 @@
-//! The schedules of the nodes of all ranks.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,7 +16,6 @@ pub(super) fn wrong(rank: usize, message: String, hint: &'static str) -> TraceEr
     TraceError::new(TracePlace::Whole, message, hint).in_file(rank)
 }
 
-/// A collective operation as a member sees it: for each group the next one has the next number.
 #[derive(Clone, Copy, PartialEq)]
 struct Entry {
     operation: Operation,
@@ -26,11 +23,10 @@ struct Entry {
     root: Option<u32>,
 }
 
-/// The collective operations of a group, in order, with their first tags; the rank and node that had each first.
+/// A group's collective operations with first tags, and the first rank and node of each.
 #[derive(Default)]
 struct Sequence {
     entries: Vec<(Entry, u32, usize, u64)>,
-    /// Operations that each member has met.
     met: BTreeMap<usize, usize>,
 }
 
@@ -81,7 +77,7 @@ pub(super) fn schedules(
             let entry = Entry {
                 operation: *operation,
                 bytes: match operation {
-                    // Each rank gives its part, of which all ranks get all.
+                    // Each rank gives a part and gets all parts.
                     Operation::Allgather => bytes.saturating_mul(size),
                     Operation::Alltoall | Operation::Scatter => bytes / size,
                     _ => *bytes,
@@ -154,7 +150,6 @@ pub(super) fn schedules(
 
 const SAME: &str = "all members of a group do the same collective operations in the same order";
 
-/// The first few ranks of a group.
 fn first_of(members: &[u32]) -> String {
     const NAMED: usize = 8;
     let names: Vec<String> = members.iter().take(NAMED).map(u32::to_string).collect();
@@ -163,7 +158,6 @@ fn first_of(members: &[u32]) -> String {
 }
 
 impl Entry {
-    /// The operation as traces call it, with its size.
     fn label(&self) -> String {
         let name = match self.operation {
             Operation::Incast => "Gather".to_owned(),
@@ -191,7 +185,6 @@ fn differs(rank: usize, node: &Node, entry: Entry, known: &(Entry, u32, usize, u
     )
 }
 
-/// Returns the action of a node that is no collective operation, and its processor.
 fn simple(node: &Node, settings: &TraceSettings) -> Result<(Action, u32), (String, &'static str)> {
     Ok(match node.work {
         NodeWork::Send { to, bytes, tag } => (Action::Send { to, bytes, tag }, MESSAGES),
@@ -211,7 +204,6 @@ fn simple(node: &Node, settings: &TraceSettings) -> Result<(Action, u32), (Strin
     })
 }
 
-/// Returns the computing time of a node.
 fn span(
     node: &Node,
     micros: u64,
@@ -237,7 +229,6 @@ fn span(
     }
 }
 
-/// The ranks of a group that a rank names.
 fn members<'a>(
     trace: &'a Trace,
     group: Option<&str>,
@@ -286,7 +277,7 @@ fn check_groups(trace: &Trace) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Every member of a group has all its collective operations.
+/// Every member must have all collective operations of its group.
 fn check_sequences(
     trace: &Trace,
     sequences: &BTreeMap<Option<&str>, Sequence>,
@@ -311,7 +302,6 @@ fn check_sequences(
     Ok(())
 }
 
-/// Adds what waits for what.
 fn finish(
     rank: usize,
     mut draft: Draft,
@@ -341,7 +331,7 @@ fn finish(
         }
     }
     draft.finish().map(Arc::new).map_err(|cycle| {
-        // Operations of a collective stand side by side.
+        // Operations of a collective are adjacent.
         let node = |op: &u32| spans.partition_point(|span| span.1 < *op);
         let mut turn: Vec<usize> = cycle.iter().map(node).collect();
         turn.dedup();

@@ -1,5 +1,3 @@
-//! The properties of a node in JSON: each with a name, and a value whose name says the type.
-
 use std::fmt::{Formatter, Result as Written};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -7,7 +5,6 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::attributes::Attributes;
 use super::values::{ANY, Json, Name};
 
-/// Keeps a property of a node.
 pub(super) fn set(attributes: &mut Attributes, name: &str, value: &Json) -> Result<(), String> {
     match name {
         "pg_name" | "comm_group" => attributes.set_group(name, value.group()),
@@ -16,7 +13,6 @@ pub(super) fn set(attributes: &mut Attributes, name: &str, value: &Json) -> Resu
     }
 }
 
-/// Reads the properties of a message.
 pub(super) struct Properties<'a> {
     pub attributes: &'a mut Attributes,
 }
@@ -49,7 +45,6 @@ impl<'de> Visitor<'de> for Properties<'_> {
     }
 }
 
-/// Reads one property of a message.
 struct Property<'a> {
     attributes: &'a mut Attributes,
 }
@@ -70,7 +65,6 @@ impl<'de> Visitor<'de> for Property<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-        // The name of a value says its type.
         let is_value = |name: &str| match name {
             "name" => Some(false),
             _ => (name.ends_with("Val") || name.ends_with("List")).then_some(true),

@@ -1,5 +1,3 @@
-//! Chakra traces in protobuf: messages one after the other, each behind its length.
-
 use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, int32, message, skip_field, string, uint64,
 };
@@ -11,7 +9,6 @@ use super::ranks::{MOST_WAITS, Ranks};
 use super::values::{in_words, named_groups, whole};
 use super::{NODE_HINT, Node, check_version};
 
-/// The values of a node's inputs, as text.
 #[derive(Clone, PartialEq, Message)]
 struct Values {
     #[prost(string, tag = "1")]
@@ -97,14 +94,12 @@ impl Value {
     }
 }
 
-/// Messages of a file, one after the other.
 struct Messages<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Messages<'a> {
-    /// The next message and where it starts; `None` at the end.
     fn next(&mut self) -> Result<Option<(&'a [u8], u64)>, TraceError> {
         if self.at == self.bytes.len() {
             return Ok(None);
@@ -166,7 +161,7 @@ pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Checks the first message, which describes the trace: its version, and attributes that no node needs.
+/// The first message has the version, and attributes that no node needs.
 fn metadata(mut bytes: &[u8]) -> Result<Result<(), String>, DecodeError> {
     let mut version = String::new();
     while !bytes.is_empty() {
@@ -184,7 +179,6 @@ fn metadata(mut bytes: &[u8]) -> Result<Result<(), String>, DecodeError> {
     Ok(check_version(&version))
 }
 
-/// A node, as far as it has been read.
 #[derive(Default)]
 struct Fields {
     id: u64,
@@ -195,12 +189,10 @@ struct Fields {
     micros: u64,
     inputs: Option<Values>,
     attributes: Attributes,
-    /// Fault of the properties.
     wrong: Option<String>,
 }
 
 impl Fields {
-    /// Reads a message. Of its properties, which may be many, only what a node needs is kept.
     fn read(mut bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut fields = Self::default();
         while !bytes.is_empty() {
@@ -257,8 +249,7 @@ impl Fields {
     }
 }
 
-/// Returns the largest possible count of numbers here: each ends with a byte whose highest bit is
-/// 0.
+/// Upper bound of packed numbers: each ends with a byte whose highest bit is 0.
 fn numbers(wire: WireType, mut bytes: &[u8]) -> usize {
     if wire != WireType::LengthDelimited {
         return 1;
@@ -269,7 +260,6 @@ fn numbers(wire: WireType, mut bytes: &[u8]) -> usize {
     ends.count()
 }
 
-/// Keeps a property of a node.
 fn set(attributes: &mut Attributes, attribute: &Attribute) -> Result<(), String> {
     let Some(value) = &attribute.value else {
         return Ok(());

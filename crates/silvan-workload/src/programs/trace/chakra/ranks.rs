@@ -1,34 +1,27 @@
-//! Nodes of all ranks as they are read.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ControlDependencies, Node, Trace};
 
-/// Nodes of all ranks together, of some 100 bytes each.
+/// Over all ranks, at some 100 bytes each.
 const MOST_NODES: usize = 1 << 22;
 
-/// Nodes of all ranks together that others wait for.
 pub(super) const MOST_WAITS: usize = 1 << 25;
 
 const FEWER: &str = "leave out ranks, or nodes that take no time";
 
-/// Fault of a node, and the hint.
 pub(super) type Wrong = (String, &'static str);
 
-/// The ranks so far.
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
     trace: Trace,
-    /// Nodes of the last rank.
     ids: BTreeSet<u64>,
     nodes: usize,
     waits: usize,
-    /// Control dependencies that the last rank keeps; `None` before the first rank.
+    /// Of the last rank; `None` before the first.
     control: Option<ControlDependencies>,
 }
 
 impl Ranks {
-    /// Begins the next rank.
     pub fn begin(&mut self, control: ControlDependencies) {
         self.resolve();
         self.trace.ranks.push(Vec::new());
@@ -36,7 +29,6 @@ impl Ranks {
         self.control = Some(control);
     }
 
-    /// Joins the control dependencies of the last rank with its data dependencies.
     fn resolve(&mut self) {
         let keeps = self.control == Some(ControlDependencies::Existing);
         for node in self.trace.ranks.last_mut().into_iter().flatten() {
@@ -53,12 +45,10 @@ impl Ranks {
         }
     }
 
-    /// The number of the last rank.
     pub fn rank(&self) -> usize {
         self.trace.ranks.len().saturating_sub(1)
     }
 
-    /// Adds a node to the last rank.
     pub fn add(&mut self, mut node: Node) -> Result<(), Wrong> {
         if !self.ids.insert(node.id) {
             let message = format!("rank {}: two nodes have the id {}", self.rank(), node.id);
@@ -85,12 +75,10 @@ impl Ranks {
         Ok(())
     }
 
-    /// Adds groups of ranks that a node names.
     pub fn name(&mut self, groups: BTreeMap<String, Vec<u32>>) {
         self.trace.groups.extend(groups);
     }
 
-    /// The whole trace.
     pub fn end(mut self) -> Trace {
         self.resolve();
         self.trace

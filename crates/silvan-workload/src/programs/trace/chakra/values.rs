@@ -1,4 +1,4 @@
-//! Values in JSON, of which only what a node needs is kept: a value may be much larger than that.
+//! JSON values, of which only needed parts are kept, because a value may be large.
 
 use std::collections::BTreeMap;
 use std::fmt::{Formatter, Result as Written};
@@ -9,14 +9,13 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::super::{MOST_RANKS, TraceError, TracePlace};
 use super::attributes::Given;
 
-/// A number that has no fraction and is not negative.
 pub(super) fn whole(value: f64) -> Option<u64> {
-    // Up to here every whole number has a float.
+    // Every smaller whole number is a float.
     const MOST: f64 = 9_007_199_254_740_992.0;
     (value.fract() == 0.0 && (0.0..=MOST).contains(&value)).then_some(value as u64)
 }
 
-/// A text that is a number as that number, another one in quotes.
+/// Numbers as is, other text in quotes.
 pub(super) fn in_words(text: &str) -> String {
     match text.parse::<f64>() {
         Ok(_) => text.to_owned(),
@@ -24,7 +23,6 @@ pub(super) fn in_words(text: &str) -> String {
     }
 }
 
-/// A value.
 #[derive(Debug)]
 pub(super) enum Json {
     Null,
@@ -32,22 +30,19 @@ pub(super) enum Json {
     Number(Given),
     Text(String),
     List(List),
-    /// The `values` of an object.
     Object(Option<Box<Json>>),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct List {
-    /// True if an element is false or 0.
     has_false: bool,
-    /// True if all elements are true, false, 1 or 0.
+    /// All elements are true, false, 1 or 0.
     is_flags: bool,
     /// The first element that is no whole number.
     wrong: Option<String>,
 }
 
 impl Json {
-    /// Describes an unexpected value.
     pub fn words(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -68,7 +63,7 @@ impl Json {
         match self {
             Self::Flag(value) => Ok((*value).into()),
             Self::Number(given) => given.clone(),
-            // Protobuf writes numbers of 64 bits as text.
+            // Protobuf writes 64-bit numbers as text.
             Self::Text(text) => text.parse().map_err(|_| in_words(text)),
             other => Err(other.words()),
         }
@@ -82,7 +77,6 @@ impl Json {
         }
     }
 
-    /// Returns true if all elements of a list are true.
     pub fn all_true(&self) -> Result<bool, String> {
         match self {
             Self::List(list) if list.is_flags => Ok(!list.has_false),
@@ -92,7 +86,6 @@ impl Json {
         }
     }
 
-    /// An error unless it is a list of whole numbers, which have been kept.
     pub fn ids(&self, name: &str) -> Result<(), String> {
         match self {
             Self::List(List {
@@ -104,13 +97,11 @@ impl Json {
     }
 }
 
-/// Reads a value.
 pub(super) struct Any<'a> {
-    /// Destination of a list's whole numbers, and their largest count.
+    /// Receives a list's whole numbers, up to a maximum count.
     pub numbers: Option<(&'a mut Vec<u64>, usize)>,
 }
 
-/// Keeps no numbers of a list.
 pub(super) const ANY: Any<'static> = Any { numbers: None };
 
 impl<'de> DeserializeSeed<'de> for Any<'_> {
@@ -196,11 +187,9 @@ impl<'de> Visitor<'de> for Any<'_> {
     }
 }
 
-/// Reads the name of a value, from which the function makes the value.
 #[derive(Clone, Copy)]
 pub(super) struct Name<F>(pub F);
 
-/// Reads a name as its place among those that are known.
 pub(super) fn among(names: &[&str]) -> Name<impl Fn(&str) -> Option<usize>> {
     Name(|name: &str| names.iter().position(|known| *known == name))
 }
@@ -225,17 +214,15 @@ impl<T, F: Fn(&str) -> Option<T>> Visitor<'_> for Name<F> {
     }
 }
 
-/// Groups of ranks, by name.
 pub(super) type Groups = BTreeMap<String, Vec<u32>>;
 
-/// Reads groups of ranks from the inputs of a node on process groups: JSON, in which JSON may stand as text.
+/// Groups from a node's inputs: JSON that may contain JSON as text.
 pub(super) fn named_groups(text: &str) -> Groups {
     let mut groups = Groups::new();
     collect(text, &mut groups, 8);
     groups
 }
 
-/// Adds the groups that a text has, if it is JSON.
 fn collect(text: &str, groups: &mut Groups, depth: u32) {
     let mut found = Groups::new();
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -247,7 +234,7 @@ fn collect(text: &str, groups: &mut Groups, depth: u32) {
         groups.extend(found);
         return;
     }
-    // Chakra's converter writes Python's form of a list, in whose only text the JSON is.
+    // Chakra's converter writes a Python list whose only text is the JSON.
     let (Some(start), Some(end)) = (text.find('{'), text.rfind('}')) else {
         return;
     };
@@ -256,7 +243,6 @@ fn collect(text: &str, groups: &mut Groups, depth: u32) {
     }
 }
 
-/// Reads a value with groups.
 struct Named<'a> {
     groups: &'a mut Groups,
     depth: u32,
@@ -345,7 +331,7 @@ impl<'de> Visitor<'de> for Named<'_> {
     }
 }
 
-/// Reads a file with groups of ranks, by name: `{"0": [0, 1, 2, 3]}`.
+/// `{"0": [0, 1, 2, 3]}`.
 pub(super) fn groups(text: &str) -> Result<Groups, TraceError> {
     let groups: Groups = serde_json::from_str(text).map_err(|error| {
         let line = u32::try_from(error.line()).unwrap_or(u32::MAX).max(1);

@@ -1,18 +1,9 @@
-//! Connection matrices of htsim: senders, receivers and sizes, with a start time or a trigger.
+//! Connection matrices of htsim: lines such as `0->1 id 1 start 0 size 2000000 send_done_trigger 1` and `trigger id 1
+//! oneshot`.
 //!
-//! ```text
-//! Nodes 4
-//! Connections 2
-//! Triggers 1
-//! 0->1 id 1 start 0 size 2000000 send_done_trigger 1
-//! 0->2 id 2 trigger 1 size 2000000
-//! trigger id 1 oneshot
-//! ```
-//!
-//! Starts are picoseconds (csg-htsim) or microseconds (uet-htsim), sizes bytes. A connection writes straight into the
-//! memory of the other node: no receive, no request. It activates triggers when its bytes have arrived.
-//! Acknowledgements take no time, so the triggers of sender and receiver fire at the same instant. A trigger acts
-//! outside the network and takes no time. A `oneshot` fires at its activation, a `barrier` at its `count`-th.
+//! Starts are ps (csg-htsim) or us (uet-htsim), sizes bytes. A connection writes into the other node's memory. Triggers
+//! act outside the network, for sender and receiver at once: a `oneshot` at its activation, a `barrier` at its
+//! `count`-th.
 
 mod triggers;
 
@@ -105,18 +96,15 @@ struct Connection {
     to: u32,
     bytes: u64,
     start: Start,
-    /// True for a start after time 0.
     is_later: bool,
-    /// Triggers that it activates.
     fires: [Option<u32>; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Trigger {
     line: u32,
-    /// Activations that it takes.
     count: u64,
-    /// True if the trigger fires at each activation, instead of only at the first.
+    /// Fires at each activation, not only the first.
     is_multishot: bool,
 }
 
@@ -275,7 +263,7 @@ fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
     };
     let count = match kind {
         "barrier" => count.unwrap_or(0),
-        // A trigger that may fire again fires once for its only activation.
+        // With a single activation it fires once.
         _ => 1,
     };
     let is_multishot = kind == "multishot";
@@ -289,7 +277,6 @@ fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
     ))
 }
 
-/// A property that a line has already.
 fn twice(word: &str, line: u32) -> TraceError {
     let message = format!("{word} comes second: the line has such a property already");
     TraceError::line(line, message, "write each property once")
@@ -368,7 +355,7 @@ fn connection(
             "id" | "prio" => {
                 number(words, place + 1, line, "a number")?;
             }
-            // A label, whose number may be missing.
+            // A label with an optional number.
             "msg" => {
                 let next = words
                     .get(place + 1)
@@ -433,7 +420,7 @@ fn build(matrix: &Matrix) -> Result<Vec<Arc<Schedule>>, TraceError> {
         })
         .collect();
     for &(waiter, line) in &triggers.shared {
-        // An operation of no length of a node that waits for the trigger anyway.
+        // An operation of no length at a waiting node.
         let rank = connections[waiter as usize].from;
         places.push((rank, drafts[rank as usize].join(line, &[])));
     }
@@ -450,8 +437,7 @@ fn build(matrix: &Matrix) -> Result<Vec<Arc<Schedule>>, TraceError> {
     Ok(schedules.into_iter().map(Arc::new).collect())
 }
 
-/// For each connection that starts later, the operation at whose end it does: every node counts the time from one start to
-/// the next.
+/// By connection: operation at whose end it starts. Nodes count time from start to start.
 fn timers(connections: &[Connection], drafts: &mut [Draft]) -> Vec<Option<u32>> {
     let mut starts: Vec<(u32, Span, usize)> = Vec::new();
     for (number, connection) in connections.iter().enumerate() {

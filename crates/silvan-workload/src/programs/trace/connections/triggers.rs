@@ -1,12 +1,10 @@
-//! Dependencies in a connection matrix.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{TraceError, first_few};
 use super::{Connection, Matrix, Start};
 use crate::programs::schedule::cycle;
 
-/// Every trigger that a connection names is described, and is activated as often as it takes.
+/// Checks that named triggers are described, and activated often enough.
 pub(super) fn check(matrix: &Matrix) -> Result<(), TraceError> {
     let mut activations: BTreeMap<u32, u64> = BTreeMap::new();
     let mut awaited = BTreeSet::new();
@@ -55,19 +53,17 @@ pub(super) fn check(matrix: &Matrix) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Connections that activate a trigger, and connections that wait for it.
 #[derive(Default)]
 struct Ends {
     activators: Vec<u32>,
     waiters: Vec<u32>,
 }
 
-/// Dependencies in as many steps as the file has words. Connections that wait for several others wait for their
-/// trigger, and the trigger waits for the others.
+/// Dependencies in linear size: many-to-many dependencies go through the trigger.
 pub(super) struct Triggers {
-    /// Pairs of numbers, what waits and what it waits for: connections, and after them the shared triggers.
+    /// Waiting and awaited number: connections, then shared triggers.
     pub edges: Vec<(u32, u32)>,
-    /// The triggers that several connections activate and several wait for: one that waits, and the line of the trigger.
+    /// Many-to-many triggers: one waiting connection, and the trigger's line.
     pub shared: Vec<(u32, u32)>,
 }
 
@@ -105,7 +101,6 @@ impl Triggers {
         Self { edges, shared }
     }
 
-    /// Refuses connections that wait for each other.
     pub fn check_cycles(&self, connections: &[Connection]) -> Result<(), TraceError> {
         let nodes = connections.len() + self.shared.len();
         let Some(cycle) = cycle(nodes, self.edges.iter().copied()) else {

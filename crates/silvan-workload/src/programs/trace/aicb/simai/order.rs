@@ -1,5 +1,3 @@
-//! The order of a step: which pass through which layer comes when, and what waits for collective operations.
-
 use silvan_core::Span;
 
 use super::super::super::TraceError;
@@ -7,7 +5,6 @@ use super::super::{CollectiveStep, Step, Waiter};
 use super::parallelism::{Parallelism, Policy};
 use super::{Layer, Part};
 
-/// The steps so far, each with its line.
 #[derive(Default)]
 pub(super) struct Steps {
     pub steps: Vec<(u32, Step)>,
@@ -91,7 +88,7 @@ pub(super) fn steps(
     Ok(steps.steps)
 }
 
-/// The next step goes on beside a collective operation, for which a join waits.
+/// The next step runs concurrently; a join waits.
 fn joined(collective: Option<CollectiveStep>) -> Option<CollectiveStep> {
     collective.map(|collective| CollectiveStep {
         waiter: Waiter::Join,
@@ -99,7 +96,7 @@ fn joined(collective: Option<CollectiveStep>) -> Option<CollectiveStep> {
     })
 }
 
-/// The first layer's all-to-alls, of embeddings, go on beside the bottom layers.
+/// The first layer's all-to-alls run beside the bottom layers.
 fn dlrm(
     steps: &mut Steps,
     parallelism: &Parallelism,
@@ -133,7 +130,7 @@ fn dlrm(
     Ok(())
 }
 
-/// Passes forwards again from the last checkpoint to the layer before one that initiates this.
+/// Repeats forward passes from the last checkpoint to the layer before an initiating one.
 fn recompute(
     steps: &mut Steps,
     parallelism: &Parallelism,

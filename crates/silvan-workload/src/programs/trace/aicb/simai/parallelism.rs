@@ -1,5 +1,3 @@
-//! The first line of a text: the parallelism, and the groups of ranks that follow from it.
-
 use std::collections::BTreeSet;
 
 use super::super::super::{MOST_BYTES, MOST_RANKS, TraceError, TraceSettings};
@@ -7,11 +5,9 @@ use super::super::Groups;
 use super::HINT;
 use crate::programs::collective::Operation;
 
-/// The names of parallelisms.
 pub(super) const KNOWN: &str = "known: DATA, MODEL, MICRO, DISTRIBUTED_INFERENCE, HYBRID_DATA_MODEL, HYBRID_MODEL_DATA, \
     HYBRID_DLRM, HYBRID_DLRM_ENHANCED, HYBRID_CUSTOMIZED, HYBRID_TRANSFORMER, HYBRID_TRANSFORMER_FWD_IN_BCKWD";
 
-/// A parallelism: the order of a step, and the groups of its collective operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
     Data,
@@ -25,11 +21,10 @@ pub(super) enum Policy {
     Transformer,
     /// Computes layers again in the backward pass.
     Recomputing,
-    /// All ranks in each pass: the first layer of DLRM.
+    /// All ranks in each pass: DLRM's first layer.
     All,
 }
 
-/// A pass through a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pass {
     Forward,
@@ -54,7 +49,7 @@ impl Policy {
         })
     }
 
-    /// The parallelism whose groups a layer has; `word` is the 13th word of its line.
+    /// `word` is the 13th word of the layer's line.
     pub fn of_layer(self, number: usize, word: Option<&str>) -> Option<Self> {
         match self {
             Self::Dlrm if number == 0 => Some(Self::All),
@@ -66,7 +61,6 @@ impl Policy {
         }
     }
 
-    /// Returns true if collective operations of a pass have a group of ranks.
     pub fn has_group(self, pass: Pass) -> bool {
         match self {
             Self::Data | Self::Micro | Self::Dlrm => pass == Pass::Weights,
@@ -75,7 +69,6 @@ impl Policy {
         }
     }
 
-    /// Returns true if a step has the collective operation of a pass through a layer.
     pub fn issues(self, pass: Pass, layer: usize, word: &str) -> bool {
         match (self, pass) {
             (Self::Data | Self::Micro, pass) => pass == Pass::Weights,
@@ -91,30 +84,27 @@ impl Policy {
     }
 }
 
-/// The first line.
 pub(super) struct Parallelism {
     pub policy: Policy,
     pub ranks: u32,
     tensor: u32,
     expert: u32,
-    /// The stages of the pipeline, each with the layers of the text.
+    /// Pipeline stages, each with the text's layers.
     pub stages: u32,
-    /// Micro-batches of a step, whose layers follow each other in the text.
+    /// Micro-batches of a step, consecutive in the text.
     pub micro_batches: u32,
-    /// Parts of a stage, which a micro-batch passes in turns with the other stages.
+    /// Parts of a stage (virtual pipeline).
     pub parts: u32,
-    /// Bytes that a micro-batch sends from a part to the next.
+    /// Bytes between parts, per micro-batch.
     pub stage_bytes: u64,
     /// Ranks of the network's first dimension.
     server: u32,
-    /// True if the size of an allgather is that of the whole vector, as in SimAI (`MockNcclGroup.cc` divides it by the
-    /// ranks). In ASTRA-sim (`Ring.cc`) it is the part of a rank. In both, the size of a reduce-scatter is that of the
-    /// whole vector.
+    /// An allgather's size is the whole vector in SimAI (`MockNcclGroup.cc`), a rank's part in ASTRA-sim (`Ring.cc`). A
+    /// reduce-scatter's is the whole vector in both.
     pub is_simai: bool,
-    /// The last layer before the layer that joins dense and sparse features.
     pub last_bottom: usize,
     pub checkpoints: BTreeSet<usize>,
-    /// Layers before whose backward pass the layers from the last checkpoint are computed again.
+    /// Layers that start recomputation from the last checkpoint.
     pub initiates: BTreeSet<usize>,
 }
 
@@ -125,7 +115,7 @@ impl Parallelism {
         Ok(parallelism)
     }
 
-    /// Reads the words. `places` is the number of ranks where the text has none, `local` that of a server.
+    /// `places` is the default number of ranks, `local` that of a server.
     pub fn parse(text: &str, places: u32, local: u32) -> Result<Self, TraceError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let place_of = |key: &str| {
@@ -164,7 +154,7 @@ impl Parallelism {
         }
         let stage_bytes = place_of("pp_comm").map_or(Ok(0), |place| {
             let word = words.get(place + 1).copied().unwrap_or("");
-            // Python divides to 4096.0; SimAI leaves the fraction out.
+            // Python divides to 4096.0; SimAI drops the fraction.
             let bytes = word.parse::<f64>().ok();
             let bytes = bytes.filter(|bytes| (0.0..=MOST_BYTES as f64).contains(bytes));
             bytes.map(|bytes| bytes as u64).ok_or_else(|| {
@@ -199,12 +189,10 @@ impl Parallelism {
         })
     }
 
-    /// Ranks of a stage, side by side.
     pub fn stage_ranks(&self) -> u32 {
         self.ranks / self.stages
     }
 
-    /// Returns true if the ranks are whole servers of two ranks or more.
     fn has_servers(&self) -> bool {
         self.server > 1 && self.ranks % self.server == 0
     }
@@ -242,7 +230,7 @@ impl Parallelism {
         Ok(())
     }
 
-    /// Returns the operation and the groups of a word such as `ALLREDUCE_EP`, if the pass has a group.
+    /// Operation and groups of a word such as `ALLREDUCE_EP`, if the pass has a group.
     pub fn communication(
         &self,
         line: u32,

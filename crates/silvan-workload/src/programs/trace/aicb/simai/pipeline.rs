@@ -1,11 +1,8 @@
-//! The order of the stages of a pipeline in SimAI's texts.
+//! The order of pipeline stages in SimAI's texts: the layers of one stage, `ga` times.
 //!
-//! A text with `pp` above 1 has the layers of one stage, `ga` times: once for each micro-batch. Stages differ only in
-//! their ranks. SimAI computes the cost of stages for each other: a bubble of `(pp - 1) / (ga vpp)` of the layers'
-//! time, and `2 vpp ga` messages of `pp_comm` bytes (`Layer.cc`, `Layer::report`). Here, stages send these messages and
-//! wait for them, in the order that has this bubble: all micro-batches forwards, then all backwards, by `vpp` parts of
-//! a stage in turn (D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-//! Megatron-LM", SC 2021, section 2.2).
+//! SimAI adds a bubble of `(pp - 1)/(ga vpp)` of their time, and `2 vpp ga` messages of `pp_comm` bytes (`Layer.cc`,
+//! `Layer::report`). Here stages send these in the order of that bubble (D. Narayanan et al., "Efficient Large-Scale
+//! Language Model Training on GPU Clusters Using Megatron-LM", SC 2021, section 2.2).
 
 use std::ops::Range;
 
@@ -15,10 +12,10 @@ use super::Layer;
 use super::order::Steps;
 use super::parallelism::Parallelism;
 
-/// The first layer of a micro-batch in AICB's texts.
+/// First layer of a micro-batch in AICB's texts.
 const FIRST: &str = "embedding_layer";
 
-/// Prefixes of the names of layers after the last micro-batch in AICB's texts.
+/// Prefixes of layers after the last micro-batch in AICB's texts.
 const AFTER: [&str; 2] = ["cross_entropy", "optimizer"];
 
 pub(super) fn sections(
@@ -40,17 +37,12 @@ pub(super) fn sections(
     stages.collect()
 }
 
-/// The layers of a stage, in the order in which micro-batches pass them.
 struct Turns {
-    /// Layers before the first micro-batch.
     before: Range<usize>,
-    /// The part of each turn, and its layers.
     turns: Vec<(u32, Range<usize>)>,
-    /// Layers after the last micro-batch.
     after: Range<usize>,
 }
 
-/// Cuts the layers into micro-batches and parts.
 fn turns(parallelism: &Parallelism, layers: &[Layer<'_>]) -> Result<Turns, TraceError> {
     let (batches, parts) = (parallelism.micro_batches, parallelism.parts);
     let stages = parallelism.stages;
@@ -82,8 +74,7 @@ fn turns(parallelism: &Parallelism, layers: &[Layer<'_>]) -> Result<Turns, Trace
     }
     let cuts = cuts(&layers[whole.start..whole.start + length], parts as usize);
     let mut order = Vec::new();
-    // A part of the first stage continues after the last stage, so as many micro-batches follow each other as there are
-    // stages.
+    // A part of the first stage continues after the last stage, so micro-batches come in groups of as many as stages.
     for group in (0..batches).step_by(stages as usize) {
         let end = batches.min(group.saturating_add(stages));
         for (part, cut) in (0..parts).zip(cuts.windows(2)) {
@@ -104,8 +95,8 @@ fn places_of(layers: &[Layer<'_>], name: &str) -> impl Iterator<Item = usize> {
     (0..layers.len()).filter(move |place| layers[*place].name == name)
 }
 
-/// Returns the first layers of the parts of a micro-batch, and its end. Parts have as many layers of the second name,
-/// with which a transformer's layer begins. If that number is not divisible, they have about as many layers, or none.
+/// First layers of a micro-batch's parts, and its end. Parts have equally many layers of the second name, which begins
+/// a transformer's layer, if divisible.
 fn cuts(layers: &[Layer<'_>], parts: usize) -> Vec<usize> {
     let name = layers.get(1).unwrap_or(&layers[0]).name;
     let starts: Vec<usize> = places_of(layers, name).collect();
@@ -116,7 +107,6 @@ fn cuts(layers: &[Layer<'_>], parts: usize) -> Vec<usize> {
     [0].into_iter().chain(inner).chain([layers.len()]).collect()
 }
 
-/// The steps of the ranks of a stage.
 fn steps(
     parallelism: &Parallelism,
     layers: &[Layer<'_>],
