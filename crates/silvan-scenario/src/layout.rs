@@ -10,7 +10,7 @@ use crate::checks::engine::{build_engine, check_data_vls};
 use crate::checks::fabric::{
     ChosenRouting, build_fabric, build_routes, choose_routing, warn_of_routing,
 };
-use crate::checks::faults::build_in;
+use crate::checks::faults::{build_in, check_order};
 use crate::checks::import::{import_fabric, import_guids, import_host_names, import_tables};
 use crate::checks::kept::{Key, RoutedFabric, keep, kept};
 use crate::checks::levels::lanes_named;
@@ -120,6 +120,7 @@ impl Layout {
         effective::fill_lanes(&mut file);
         let mut engine = build_engine(&file)?;
         engine.bit_errors = bit_errors_of(&routed.faults.later);
+        check_order(&file, &engine)?;
         Ok(Self {
             file,
             warnings,
