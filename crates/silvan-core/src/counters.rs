@@ -22,6 +22,8 @@ pub enum CounterTable {
     PortsIfUnroutable,
     /// `ports`, of runs with faults that lose packets.
     PortsIfFaults,
+    /// `ports`, of runs with bit errors.
+    PortsIfBitErrors,
     /// `ports`, of runs with PFC.
     PortsIfPfc,
     /// `port_series`: growth by probe interval.
@@ -256,7 +258,7 @@ port_counters! {
         ],
         metric: None,
     }
-    /// Packets that were on the cable to this port when it was cut.
+    /// Packets with bit errors that this port discarded, and packets that were on its cable when that was cut.
     rcv_errors: Packets {
         tables: [PortsIfFaults],
         fields: [
@@ -264,6 +266,35 @@ port_counters! {
             PortCountersExtended.rcv_errors,
             PortRcvErrorDetails.local_physical_errors
         ],
+        metric: None,
+    }
+    /// Times that the link went down.
+    link_downed: Packets {
+        tables: [PortsIfFaults],
+        fields: [],
+        metric: None,
+    }
+    /// Bit errors that this port received, those between packets included.
+    symbol_errors: Packets {
+        tables: [PortsIfBitErrors],
+        fields: [],
+        metric: None,
+    }
+    /// Times that the link was retrained, because bad packets outnumbered good ones by more than 8.
+    link_error_recovery: Packets {
+        tables: [PortsIfBitErrors],
+        fields: [
+            PortCounters.link_error_recovery,
+            PortCountersExtended.link_error_recovery,
+            PortCounters.local_link_integrity_errors,
+            PortCountersExtended.local_link_integrity_errors
+        ],
+        metric: None,
+    }
+    /// Packets that this port received again, because the link replayed them.
+    link_replays: Packets {
+        tables: [PortsIfBitErrors],
+        fields: [],
         metric: None,
     }
     /// Packets bound for this output that it discarded.
@@ -361,6 +392,7 @@ impl PortCounter {
                 "`ports`, where packets without a route are discarded"
             }
             CounterTable::PortsIfFaults => "`ports`, with `[[fault]]` during the run",
+            CounterTable::PortsIfBitErrors => "`ports`, with `[[fault]]` of bit errors",
             CounterTable::PortsIfPfc => "`ports`, with `link.flow-control = \"pfc\"`",
             CounterTable::PortSeries => "`port_series`",
         };

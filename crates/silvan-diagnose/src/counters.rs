@@ -22,6 +22,12 @@ pub struct TrafficReading {
     pub becn: Option<CounterValue>,
     /// LinkDownedCounter.
     pub link_downed: Option<CounterValue>,
+    /// SymbolErrorCounter.
+    pub symbol_errors: Option<CounterValue>,
+    /// PortRcvErrors.
+    pub rcv_errors: Option<CounterValue>,
+    /// LinkErrorRecoveryCounter.
+    pub link_error_recovery: Option<CounterValue>,
 }
 
 /// Growth of the counters that the diagnosis uses.
@@ -43,6 +49,12 @@ pub struct TrafficGrowth {
     pub becn: Result<u64, UnknownGrowth>,
     /// True if the link went down between the sweeps.
     pub flapped: bool,
+    /// SymbolErrorCounter.
+    pub symbol_errors: Result<u64, UnknownGrowth>,
+    /// PortRcvErrors, in packets.
+    pub rcv_errors: Result<u64, UnknownGrowth>,
+    /// LinkErrorRecoveryCounter.
+    pub link_error_recovery: Result<u64, UnknownGrowth>,
 }
 
 impl TrafficGrowth {
@@ -56,6 +68,9 @@ impl TrafficGrowth {
         fecn: Err(UnknownGrowth::Missing),
         becn: Err(UnknownGrowth::Missing),
         flapped: false,
+        symbol_errors: Err(UnknownGrowth::Missing),
+        rcv_errors: Err(UnknownGrowth::Missing),
+        link_error_recovery: Err(UnknownGrowth::Missing),
     };
 
     /// Growth between two readings of a link that carries at most `words_per_second`; `tick` is that of PortXmitWait.
@@ -83,6 +98,13 @@ impl TrafficGrowth {
             fecn: growth(before.fecn, now.fecn, words),
             becn: growth(before.becn, now.becn, words),
             flapped: link_downed.is_ok_and(|by| by > 0),
+            symbol_errors: growth(before.symbol_errors, now.symbol_errors, u64::MAX),
+            rcv_errors: growth(before.rcv_errors, now.rcv_errors, words),
+            link_error_recovery: growth(
+                before.link_error_recovery,
+                now.link_error_recovery,
+                u64::MAX,
+            ),
         };
         // A program that resets one counter resets its neighbours, which may have grown beyond their old values.
         let data = [grown.xmit_data, grown.rcv_data];

@@ -183,11 +183,19 @@ fn take(reading: &mut TrafficReading, name: &str, value: u64, bits: u8) {
         "PortPktRcvFECN" | "PortRcvFECN" => &mut reading.fecn,
         "PortPktRcvBECN" | "PortRcvBECN" => &mut reading.becn,
         "LinkDownedCounter" | "LinkDowned" => &mut reading.link_downed,
+        "SymbolErrorCounter" => &mut reading.symbol_errors,
+        "PortRcvErrors" | "RcvErrors" => &mut reading.rcv_errors,
+        "LinkErrorRecoveryCounter" | "LinkErrorRecovery" | "LinkRecovers" => {
+            &mut reading.link_error_recovery
+        }
         _ => return,
     };
-    // PortCounters has 8 bits of it.
+    // PortCounters has 8 bits or 16 of them.
     let bits = match name {
-        "LinkDownedCounter" | "LinkDowned" if bits == 32 => 8,
+        _ if bits != 32 => bits,
+        "LinkDownedCounter" | "LinkDowned" => 8,
+        "LinkErrorRecoveryCounter" | "LinkErrorRecovery" | "LinkRecovers" => 8,
+        "SymbolErrorCounter" | "PortRcvErrors" | "RcvErrors" => 16,
         _ => bits,
     };
     if field.is_none_or(|old| old.bits <= bits) {

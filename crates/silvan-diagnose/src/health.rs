@@ -11,6 +11,7 @@ use silvan_mad::smp::SmState;
 use silvan_subnet::client::Failure;
 
 use crate::observation::{Observation, data_rate};
+use crate::report::{BadCable, CablePart};
 use crate::survey::{ManagerState, SurveyFacts};
 
 const MOST_NAMES: usize = 5;
@@ -86,7 +87,7 @@ pub fn check_health(
     tables: Option<&ForwardingTables>,
     capable: &IdVec<PortId, Option<Rate>>,
     observation: &Observation,
-    facts: Option<&SurveyFacts>,
+    (facts, bad_cables): (Option<&SurveyFacts>, &[BadCable]),
 ) -> Vec<HealthItem> {
     let mut findings = HealthList(Vec::new());
     let mut of_routes = HealthList(Vec::new());
@@ -109,6 +110,7 @@ pub fn check_health(
         adapters(&mut findings, facts);
     }
     links(&mut findings, fabric, capable, observation);
+    cables(&mut findings, bad_cables);
     // The ports of a node that does not answer are not listed again.
     let silent = facts.map_or(&[][..], |facts| &facts.silent);
     counters(&mut findings, fabric, observation, silent);
@@ -361,6 +363,37 @@ fn links(
         "the link went down between the sweeps",
         "check cable and transceiver; ibqueryerrors shows symbol errors",
     );
+}
+
+fn cables(findings: &mut HealthList, bad_cables: &[BadCable]) {
+    for cable in bad_cables {
+        let mut what = format!(
+            "Bad cable at {} (from {}): SymbolErrorCounter +{:.3} a second",
+            cable.port, cable.peer, cable.symbol_errors_per_s
+        );
+        if cable.rcv_errors_per_s > 0.0 {
+            what += &format!(", PortRcvErrors +{:.3} a second", cable.rcv_errors_per_s);
+        }
+        if cable.link_error_recoveries > 0 {
+            what += &format!(
+                ", LinkErrorRecoveryCounter +{}",
+                cable.link_error_recoveries
+            );
+        }
+        what += &match (cable.congestion, &cable.root) {
+            (CablePart::Causes, _) => format!("; it causes the congestion at {}", cable.peer),
+            (CablePart::Carries, Some(root)) => {
+                format!("; it carries the congestion at {root}, and does not cause it")
+            }
+            _ => String::new(),
+        };
+        let severity = match cable.rcv_errors_per_s > 0.0 || cable.congestion == CablePart::Causes {
+            true => Severity::Error,
+            false => Severity::Warning,
+        };
+        let advice = "clean and reseat the cable or transceiver, then replace it; perfquery LID PORT shows its counters";
+        findings.add(severity, what, advice);
+    }
 }
 
 fn is_between(fabric: &Fabric, port: PortId) -> bool {

@@ -22,6 +22,20 @@ pub struct PortLoad {
     pub becn_per_s: Option<f64>,
 }
 
+/// Bit errors of a link between two sweeps, at its receiving port.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkErrors {
+    /// Growth of SymbolErrorCounter per second.
+    pub symbol_errors_per_s: f64,
+    /// Growth of PortRcvErrors per second, in packets.
+    pub rcv_errors_per_s: f64,
+    /// Growth of LinkErrorRecoveryCounter.
+    pub recoveries: u64,
+}
+
+/// Bit errors of a link that works as it should are fewer, as a part of all bits (IBA, volume 2).
+const USUAL_ERRORS: f64 = 1e-12;
+
 /// Two sweeps compared.
 #[derive(Clone, Debug)]
 pub struct Observation {
@@ -82,6 +96,26 @@ impl Observation {
             logs: Logs::default(),
             ticks,
         }
+    }
+
+    /// The bit errors of what a port receives, if they are more than a good cable has.
+    pub fn link_errors(&self, fabric: &Fabric, port: PortId) -> Option<LinkErrors> {
+        let rate = data_rate(fabric, port)?;
+        let grown = &self.growth[port];
+        let seconds = grown.span.as_secs_f64();
+        let count = |counter: Result<u64, _>| counter.unwrap_or(0);
+        if seconds == 0.0 {
+            return None;
+        }
+        let errors = LinkErrors {
+            symbol_errors_per_s: count(grown.symbol_errors) as f64 / seconds,
+            rcv_errors_per_s: count(grown.rcv_errors) as f64 / seconds,
+            recoveries: count(grown.link_error_recovery),
+        };
+        let usual = USUAL_ERRORS * rate.bits_per_sec() as f64;
+        // Packets are bad for other reasons, too, such as a cable that was cut.
+        let is_bad = errors.symbol_errors_per_s > usual || errors.recoveries > 0;
+        is_bad.then_some(errors)
     }
 
     /// Cabled ports of which the load or the waiting time is not known.

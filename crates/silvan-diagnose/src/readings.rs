@@ -112,5 +112,8 @@ fn reading(answers: &PortAnswers) -> TrafficReading {
         fecn: read!(fecn),
         becn: read!(becn),
         link_downed: answers.counter(&LINK_DOWNED),
+        symbol_errors: read!(symbol_errors),
+        rcv_errors: read!(rcv_errors),
+        link_error_recovery: read!(link_error_recovery),
     }
 }

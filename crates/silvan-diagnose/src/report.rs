@@ -53,6 +53,8 @@ pub struct Report {
     pub losses: Vec<Loss>,
     /// Ports that wait, and that no tree explains.
     pub unexplained: Vec<String>,
+    /// Cables with bit errors, the one with most errors first.
+    pub bad_cables: Vec<BadCable>,
     /// Findings, the gravest first.
     pub health: Vec<HealthItem>,
     /// Congestion control of a live subnet.
@@ -134,7 +136,7 @@ pub struct TreeReport {
     pub root_port: PortId,
     /// The port at the other end of its cable.
     pub peer: String,
-    /// incast, overload, degraded link or slow receiver.
+    /// incast, overload, degraded link, slow receiver or bad cable.
     pub cause: &'static str,
     /// Meaning of the verdict, as a sentence with numbers.
     pub explanation: String,
@@ -180,6 +182,82 @@ pub struct HostReport {
     pub gbps: f64,
     /// Why it is listed.
     pub reason: String,
+}
+
+/// A cable with bit errors.
+#[derive(Clone, Debug, Serialize)]
+pub struct BadCable {
+    /// The port that receives the errors.
+    pub port: String,
+    /// Number of the port in the fabric.
+    #[serde(skip)]
+    pub id: PortId,
+    /// The port at the other end, which sends.
+    pub peer: String,
+    /// Growth of SymbolErrorCounter per second.
+    pub symbol_errors_per_s: f64,
+    /// Growth of PortRcvErrors per second.
+    pub rcv_errors_per_s: f64,
+    /// Growth of LinkErrorRecoveryCounter between the sweeps.
+    pub link_error_recoveries: u64,
+    /// Part of the cable in congestion: causes, carries or none.
+    pub congestion: CablePart,
+    /// Root of the congestion tree, if the cable is part of one.
+    pub root: Option<String>,
+}
+
+/// Part of a bad cable in congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CablePart {
+    /// Its replays are the cause of a tree.
+    Causes,
+    /// It is the root or a branch of a tree that has another cause.
+    Carries,
+    /// It is in no tree.
+    None,
+}
+
+impl CablePart {
+    /// Returns the name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Causes => "causes",
+            Self::Carries => "carries",
+            Self::None => "none",
+        }
+    }
+}
+
+/// Finds the cables with bit errors.
+fn bad_cables(fabric: &Fabric, observation: &Observation, verdict: &Verdict) -> Vec<BadCable> {
+    let name = |port: PortId| fabric.port_name(port).to_string();
+    let cables = fabric.ports.ids().filter_map(|port| {
+        let errors = observation.link_errors(fabric, port)?;
+        let sender = fabric.ports[port].peer?;
+        let has = |tree: &&Tree| {
+            tree.root == sender || tree.branches.iter().any(|branch| branch.port == sender)
+        };
+        let tree = verdict.trees.iter().find(has);
+        let congestion = match tree {
+            Some(tree) if tree.root == sender && tree.cause == Cause::BadCable => CablePart::Causes,
+            Some(_) => CablePart::Carries,
+            None => CablePart::None,
+        };
+        Some(BadCable {
+            port: name(port),
+            id: port,
+            peer: name(sender),
+            symbol_errors_per_s: errors.symbol_errors_per_s,
+            rcv_errors_per_s: errors.rcv_errors_per_s,
+            link_error_recoveries: errors.recoveries,
+            congestion,
+            root: tree.map(|tree| name(tree.root)),
+        })
+    });
+    let mut cables: Vec<BadCable> = cables.collect();
+    cables.sort_by(|a, b| b.symbol_errors_per_s.total_cmp(&a.symbol_errors_per_s));
+    cables
 }
 
 /// Bandwidth that a port loses.
@@ -239,6 +317,7 @@ impl Report {
             ns: tick.as_ps() as f64 / 1e3,
             ports,
         });
+        let bad_cables = bad_cables(fabric, input.observation, &verdict);
         Self {
             switches: fabric.switch_count(),
             hosts: fabric.host_count(),
@@ -258,8 +337,9 @@ impl Report {
                 input.tables,
                 input.capable,
                 input.observation,
-                input.facts,
+                (input.facts, &bad_cables),
             ),
+            bad_cables,
             control: input
                 .facts
                 .map(|facts| control_report(fabric, facts, input.observation)),
@@ -386,6 +466,10 @@ fn tree_report(input: &Input<'_>, verdict: &Verdict, tree: &Tree) -> TreeReport 
             "{receiver} takes {} of its link of {rate}, which waits for it {} of the time",
             percent(load.load),
             percent(load.wait)
+        ),
+        Cause::BadCable => format!(
+            "the cable of {rate} to {receiver} replays packets with bit errors, and carries {} of its rate while others wait",
+            percent(load.load)
         ),
     };
     let contributors = tree.contributors.iter().map(|one| HostReport {

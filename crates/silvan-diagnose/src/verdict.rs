@@ -17,7 +17,7 @@ use crate::flows::Flows;
 use crate::observation::data_rate;
 
 pub use facts::Facts;
-use facts::{BUSY, is_blocked, is_busy, is_full};
+use facts::{BUSY, is_bad_cable, is_blocked, is_busy, is_full};
 pub use tree::{Branch, Cause, Confidence, Contributor, Tree, Verdict, Victim};
 
 /// A blocked port that no busy port explains waits for one that sends at least so much.
@@ -205,7 +205,10 @@ impl<'a> Trees<'a> {
                     (sum + turn, if is_larger { (turn, input) } else { largest })
                 });
         let is_alone = sum > 0.0 && largest >= ALONE * sum;
-        !is_alone || self.rate(input) > self.rate(port) * 1.01 || is_blocked(&self.facts, port)
+        !is_alone
+            || self.rate(input) > self.rate(port) * 1.01
+            || is_blocked(&self.facts, port)
+            || is_bad_cable(&self.facts, port)
     }
 
     fn attach(&mut self, roots: Vec<PortId>) {
@@ -342,6 +345,8 @@ impl<'a> Trees<'a> {
         if faces_host && is_blocked(&self.facts, root) && load.load.is_some_and(|load| load < SLOW)
         {
             Cause::SlowReceiver
+        } else if is_bad_cable(&self.facts, root) {
+            Cause::BadCable
         } else if is_degraded {
             Cause::DegradedLink
         } else if faces_host {
@@ -353,8 +358,8 @@ impl<'a> Trees<'a> {
 
     fn confidence(&self, root: PortId, used: MarksUsed, has_senders: bool) -> Confidence {
         let load = &self.facts.observation.ports[root];
-        let is_clear =
-            load.load.is_some_and(|load| load >= BUSY) || self.cause(root) == Cause::SlowReceiver;
+        let is_clear = load.load.is_some_and(|load| load >= BUSY)
+            || matches!(self.cause(root), Cause::SlowReceiver | Cause::BadCable);
         match (self.facts.assumed_tables || !is_clear || !has_senders, used) {
             (true, _) => Confidence::Low,
             (false, MarksUsed::All) => Confidence::High,

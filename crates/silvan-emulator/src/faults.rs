@@ -20,6 +20,9 @@ impl Clients {
             }
             Fault::Degrade(port, limit) => subnet.limit_cable(port, limit),
             Fault::SymbolErrors(port, rate) => subnet.set_symbol_errors(port, rate),
+            Fault::BitErrors(port, errors) => {
+                subnet.plane.engine.set_bit_errors(port, Some(&errors));
+            }
             Fault::Slow(host, rate) => subnet.plane.engine.set_sink_rate(host, rate),
             Fault::Reboot(switch) => {
                 if !subnet.power_off(switch, span) {
@@ -42,6 +45,7 @@ impl Clients {
             }
             Fault::Degrade(port, _) => subnet.limit_cable(port, CableLimit::default()),
             Fault::SymbolErrors(port, _) => subnet.set_symbol_errors(port, 0.0),
+            Fault::BitErrors(port, _) => subnet.plane.engine.set_bit_errors(port, None),
             Fault::Slow(host, _) => subnet.plane.engine.set_sink_rate(host, None),
             Fault::Reboot(_) => {}
             Fault::Lose(..) => self.loss.set(0.0, 0),

@@ -2,6 +2,7 @@ use silvan_core::{Bytes, Span, Time};
 use silvan_fabric::Fabric;
 use silvan_model::{Engines, Forest, InvariantError};
 use silvan_scenario::Scenario;
+use silvan_scenario::faults::Fault;
 use silvan_workload::programs::{Driver, Request};
 
 use crate::clients::{Clients, ControlAction};
@@ -110,6 +111,15 @@ impl ManagementPlane {
         self.clients.expire();
         self.clients.flush_traps();
         Ok(())
+    }
+
+    /// Begins a fault now; it lasts until the end.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the fault has no effect.
+    pub fn begin_fault(&mut self, fault: Fault) -> Result<(), String> {
+        self.clients.bring_about(fault, std::time::Duration::MAX)
     }
 
     /// Loses this part of all datagrams from now on, 0 to 1.

@@ -192,6 +192,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 && !needs.select_vl
                 && !plane.routing.has_choices()
                 && plane.reordering.is_none()
+                // The last packet of a message arrives, and one before it may be lost.
+                && plane.bad_links.is_empty()
                 && !workload.needs_packets(),
             needs,
             grants: Grants::default(),

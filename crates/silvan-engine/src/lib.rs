@@ -17,6 +17,7 @@
 //! need no events unless somebody waits. Constant delays use fixed-delay queues, the rest a timing wheel.
 
 mod audit;
+mod bit_errors;
 mod buffers;
 mod bypass;
 mod choices;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use silvan_core::{Bytes, HostId, PortId, Rate, Time, Vl};
 use silvan_fabric::routing::ComputedRoutes;
 
+use crate::bit_errors::BadLinks;
 use crate::buffers::Buffers;
 use crate::bypass::Bypass;
 use crate::events::EventQueue;
@@ -153,6 +154,8 @@ pub(crate) struct Plane {
     pub working_set: WorkingSet,
     pub config: EngineConfig,
     pub reconfiguration: Reconfiguration,
+    /// Links with bit errors.
+    pub bad_links: BadLinks,
 }
 
 impl Plane {
@@ -427,6 +430,7 @@ impl Plane {
             + self.pool.bytes()
             + self.extensions.bytes()
             + self.fifos.as_ref().map_or(0, Fifos::bytes)
+            + self.bad_links.bytes()
             + self.hosts.capacity() * size_of::<Host>()
             + self.events.bytes()
             + (self.head_delay.capacity() + self.propagation.capacity()) * 8

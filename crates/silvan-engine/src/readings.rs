@@ -102,6 +102,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 pauses_sent = plane.pause_counts(self.now, sender);
             }
         }
+        let errors = plane.errors_to(port, self.now);
         PortCounters {
             xmit_bytes: out.xmit_bytes,
             xmit_pkts: out.xmit_packets,
@@ -112,6 +113,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             fecn_marked: marked,
             relay_errors: discards.relay_errors,
             rcv_errors: discards.rcv_errors,
+            symbol_errors: errors.symbol_errors,
+            link_error_recovery: errors.recoveries,
+            link_downed: discards.downed,
+            link_replays: errors.replays,
             xmit_discards: discards.xmit,
             inactive_discards: discards.xmit - discards.stale,
             stale_discards: discards.stale,

@@ -31,9 +31,12 @@ pub(crate) struct Discards {
     pub xmit: u64,
     /// Part of `xmit` discarded to end a deadlock.
     pub stale: u64,
+    /// Packets that were on the cable to this port when it was cut, or had bit errors.
     pub rcv_errors: u64,
     /// Packets without forwarding entry or virtual lane.
     pub relay_errors: u64,
+    /// Times that the link of this port has gone down.
+    pub downed: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -51,6 +54,15 @@ pub(crate) struct Reconfiguration {
     pub payload: u64,
     /// Discarded data packets that the workload does not know of, if discards do not end the run.
     lost: Vec<Packet>,
+}
+
+impl Reconfiguration {
+    /// Records a data packet that is lost on a link, where discards do not end the run.
+    pub fn note_lost(&mut self, packet: &Packet) {
+        if self.discards {
+            self.lost.push(*packet);
+        }
+    }
 }
 
 /// The routes as set, including those over closed ports.
@@ -81,7 +93,8 @@ impl Plane {
         }
     }
 
-    fn no_destination(&self) -> u32 {
+    /// Number of the destination that no switch has a route to.
+    pub(crate) fn no_destination(&self) -> u32 {
         self.hosts.len() as u32
     }
 
@@ -154,6 +167,13 @@ impl Plane {
         }
     }
 
+    /// The counts of a port of the fabric.
+    fn discards_at(&mut self, port: usize) -> &mut Discards {
+        let counts = &mut self.reconfiguration.counts;
+        counts.resize(self.fabric_ports, Discards::default());
+        &mut counts[port]
+    }
+
     pub(crate) fn count(
         &mut self,
         now: u64,
@@ -161,9 +181,7 @@ impl Plane {
         packet: &Packet,
         one: impl FnOnce(&mut Discards),
     ) {
-        let counts = &mut self.reconfiguration.counts;
-        counts.resize(self.fabric_ports, Discards::default());
-        one(&mut counts[port as usize]);
+        one(self.discards_at(port as usize));
         let born = self.extensions.sent(now, packet);
         self.extensions.discard(packet);
         if !packet.is(CONTROL) {
@@ -335,6 +353,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if std::mem::replace(&mut plane.reconfiguration.closed[port.index()], true) {
             return;
         }
+        plane.discards_at(port.index()).downed += 1;
         let element = plane.element_index(port.index());
         if plane.table_range(element).is_none() {
             plane.withhold_credits(port.index(), true);
@@ -378,7 +397,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Changes the rate out of a port; started packets keep their time. Panics without such a port.
     pub fn set_link_rate(&mut self, port: PortId, rate: Rate) {
         self.plane.known_port(port);
-        self.plane.set_link_rate(port, rate);
+        self.plane.set_link_rate(self.now, port, rate);
     }
 
     /// Changes a host's payload rate for packets that leave its switch later; `None` for the configured rate. Panics

@@ -52,7 +52,7 @@ impl Plane {
             pause_delay.unwrap_or(self.credit_delays[usize::from(port.credit_delay)])
         });
         let lookahead = delays().chain(credit_delay).min()?;
-        let longest = delays().max().unwrap_or(0) + self.longest_wait();
+        let longest = delays().max().unwrap_or(0) + self.longest_wait() + self.longest_replays();
         let packets = outs.clone().filter(|(out, _)| leaves(out));
         let packets = packets.map(|(out, _)| self.rates[usize::from(out.rate)].ser_mtu);
         let short = packets.min().unwrap_or(u64::MAX) / 2;

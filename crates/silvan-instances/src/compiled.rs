@@ -9,6 +9,7 @@ use silvan_engine::{
     Forest, General, GeneralLookahead, HostCounters, InvariantError, Latencies, Lookahead, OnWire,
     PacketFilter, PacketHop, Partitioned, Traced, VlArbitration,
 };
+use silvan_model::bit_errors::BitErrors;
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{Balance, ClassTotals, FabricChange, LiveSimulation, PortReading, Simulation};
 use silvan_workload::programs::{Load, Programs};
@@ -397,6 +398,7 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Load> {
         close_port(port: PortId, on_wire: OnWire);
         set_link_rate(port: PortId, rate: Rate);
         set_sink_rate(host: HostId, rate: Option<Rate>);
+        set_bit_errors(port: PortId, errors: Option<&BitErrors>);
         open_port(port: PortId);
         wake(host: HostId);
     }

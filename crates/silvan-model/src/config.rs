@@ -9,6 +9,7 @@ use silvan_fabric::Link;
 use silvan_fabric::routing::{PathChoice, Routes};
 use silvan_workload::traffic::SendQueue;
 
+use crate::bit_errors::PlannedBitErrors;
 use crate::buffers::MOST_BUFFER;
 use crate::build_error::BuildError;
 use crate::pfc::{PfcCable, PfcLimits, PfcParams};
@@ -38,6 +39,8 @@ pub struct EngineConfig {
     pub seed: u64,
     /// True if a run may leap over repeating states. No result depends on it.
     pub fast_forward: bool,
+    /// Bit errors of links.
+    pub bit_errors: Vec<PlannedBitErrors>,
 }
 
 impl Default for EngineConfig {
@@ -55,6 +58,7 @@ impl Default for EngineConfig {
             latency: LatencyStats::Class,
             seed: 1,
             fast_forward: true,
+            bit_errors: Vec::new(),
         }
     }
 }

@@ -13,6 +13,7 @@
 //! assert_eq!(config.validate(), Err(BuildError::DataVls(16)));
 //! ```
 
+pub mod bit_errors;
 mod buffers;
 mod build_error;
 mod config;

@@ -9,6 +9,7 @@ use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate,
 use silvan_workload::programs::{Load, Programs};
 use silvan_workload::traffic::Traffic;
 
+use crate::bit_errors::BitErrors;
 use crate::meter::{MeteredAdapter, MeteredSwitch};
 
 /// Counts of a traffic class.
@@ -235,6 +236,9 @@ pub trait LiveSimulation: Simulation + Debug + Send {
 
     /// Changes a host's payload rate for packets that leave its switch later; `None` for the configured rate.
     fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>);
+
+    /// Adds bit errors to what a port receives from now on; `None` ends all of them.
+    fn set_bit_errors(&mut self, port: PortId, errors: Option<&BitErrors>);
 
     /// Opens a port again.
     fn open_port(&mut self, port: PortId);

@@ -1,4 +1,4 @@
-//! Faults with their nodes and ports found: cut or degraded cables, symbol errors, slow receivers, reboots, lost
+//! Faults with their nodes and ports found: cut, degraded or bad cables, symbol errors, slow receivers, reboots, lost
 //! datagrams.
 
 use std::collections::BTreeSet;
@@ -6,10 +6,18 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use silvan_core::document::{Document, KeyPath, Refusal};
 use silvan_core::{HostId, PortId, PortNumber, Rate, Span, SwitchId, Time};
-use silvan_fabric::{CableLimit, Fabric, NodeKind};
+use silvan_fabric::{CableLimit, Fabric, NodeKind, Speed};
+use silvan_model::bit_errors::{BitErrors, Bursts, ErrorTimes, MOST_BIT_ERRORS, PlannedBitErrors};
 
 use crate::ScenarioError;
 use crate::parsed::{FaultEntry, FaultKind};
+
+/// The slowest cable that replays bad packets by default: vendors' adapters and switches do so since FDR ("Unbreakable
+/// link", MLNX-OS user manual).
+const FIRST_RETRANSMITTING: Speed = Speed::Fdr;
+
+/// The longest `replay-latency`.
+const MOST_REPLAY_LATENCY: Span = Span::from_us(1_000);
 
 /// A fault that lasts until it is repaired.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +28,8 @@ pub enum Fault {
     Degrade(PortId, CableLimit),
     /// A port receives so many bad symbols in a simulated second.
     SymbolErrors(PortId, f64),
+    /// A port receives wrong bits.
+    BitErrors(PortId, BitErrors),
     /// A host receives no more payload than this; `None` for what the scenario has.
     Slow(HostId, Option<Rate>),
     /// A switch is without power.
@@ -34,9 +44,24 @@ impl Fault {
         matches!(self, Self::Cut(_) | Self::Degrade(..) | Self::Reboot(_))
     }
 
+    /// Returns true if the fault changes links or hosts while packets move.
+    pub fn changes_fabric(&self) -> bool {
+        self.changes_links() || matches!(self, Self::Slow(..))
+    }
+
+    /// Returns true if packets are lost because of the fault.
+    pub fn loses_packets(&self) -> bool {
+        self.changes_links() || self.is_bit_errors()
+    }
+
+    /// Returns true if a port receives wrong bits.
+    pub fn is_bit_errors(&self) -> bool {
+        matches!(self, Self::BitErrors(..))
+    }
+
     /// Returns true if the fault concerns packets; the others exist in the live fabric alone.
     pub fn concerns_packets(&self) -> bool {
-        self.changes_links() || matches!(self, Self::Slow(..))
+        self.changes_fabric() || self.is_bit_errors()
     }
 }
 
@@ -62,6 +87,23 @@ impl PlannedFault {
             && self.at == Time::ZERO
             && self.lasts.is_none()
     }
+}
+
+/// The bit errors among these faults.
+pub(crate) fn bit_errors_of(faults: &[PlannedFault]) -> Vec<PlannedBitErrors> {
+    let planned = faults.iter().filter_map(|planned| match planned.fault {
+        Fault::BitErrors(port, errors) => Some(PlannedBitErrors {
+            port,
+            errors,
+            times: ErrorTimes {
+                at: planned.at,
+                lasts: planned.lasts,
+                every: planned.every,
+            },
+        }),
+        _ => None,
+    });
+    planned.collect()
 }
 
 #[derive(Debug, Deserialize)]
@@ -113,14 +155,15 @@ fn plan(entry: &FaultEntry, fabric: &Fabric) -> Result<PlannedFault, Mistake> {
 
 impl FaultEntry {
     /// Returns the keys in addition to those of all faults: name, true if given, true if this kind of fault has it.
-    fn keys(&self) -> [(&'static str, bool, bool); 9] {
+    fn keys(&self) -> [(&'static str, bool, bool); 15] {
         let kind = self.kind;
         let is_of_port = matches!(
             kind,
-            FaultKind::Cut | FaultKind::Degrade | FaultKind::SymbolErrors
+            FaultKind::Cut | FaultKind::Degrade | FaultKind::SymbolErrors | FaultKind::BitErrors
         );
         let (degrades, loses) = (kind == FaultKind::Degrade, kind == FaultKind::Lose);
         let slows = kind == FaultKind::Slow;
+        let errs = kind == FaultKind::BitErrors;
         [
             ("port", self.port.is_some(), is_of_port),
             ("host", self.host.is_some(), slows),
@@ -133,6 +176,16 @@ impl FaultEntry {
                 self.per_second.is_some(),
                 kind == FaultKind::SymbolErrors,
             ),
+            ("bit-error-rate", self.bit_error_rate.is_some(), errs),
+            (
+                "burst-bit-error-rate",
+                self.burst_bit_error_rate.is_some(),
+                errs,
+            ),
+            ("burst-length", self.burst_length.is_some(), errs),
+            ("burst-spacing", self.burst_spacing.is_some(), errs),
+            ("retransmission", self.retransmission.is_some(), errs),
+            ("replay-latency", self.replay_latency.is_some(), errs),
             ("percent", self.percent.is_some(), loses),
             ("seed", self.seed.is_some(), loses),
         ]
@@ -168,6 +221,10 @@ impl FaultEntry {
                 let errors = error_rate(per_second).map_err(|error| ("per-second", error))?;
                 Ok(Fault::SymbolErrors(port()?, errors))
             }
+            FaultKind::BitErrors => {
+                let port = port()?;
+                Ok(Fault::BitErrors(port, self.bit_errors(fabric, port)?))
+            }
             FaultKind::Slow => {
                 let host = self.required("host", self.host.as_deref())?;
                 let host = host_named(fabric, host).map_err(|error| ("host", error))?;
@@ -183,6 +240,72 @@ impl FaultEntry {
                 let share = lost_share(percent).map_err(|error| ("percent", error))?;
                 Ok(Fault::Lose(share, self.seed.unwrap_or(0)))
             }
+        }
+    }
+
+    fn bit_errors(&self, fabric: &Fabric, port: PortId) -> Result<BitErrors, Mistake> {
+        let rate_of = |key, value: Option<f64>| {
+            let rate = value.unwrap_or(0.0);
+            match (0.0..=MOST_BIT_ERRORS).contains(&rate) {
+                true => Ok(rate),
+                false => Err((
+                    key,
+                    format!("{rate} wrong bits of all: 0 to {MOST_BIT_ERRORS} are possible"),
+                )),
+            }
+        };
+        let rate = rate_of("bit-error-rate", self.bit_error_rate)?;
+        let in_bursts = rate_of("burst-bit-error-rate", self.burst_bit_error_rate)?;
+        let bursts = match self.burst_bit_error_rate {
+            Some(_) => Some(Bursts {
+                rate: in_bursts,
+                length: self.burst_time("burst-length", self.burst_length)?,
+                spacing: self.burst_time("burst-spacing", self.burst_spacing)?,
+            }),
+            None => {
+                let times = [
+                    ("burst-length", self.burst_length),
+                    ("burst-spacing", self.burst_spacing),
+                ];
+                if let Some((key, _)) = times.into_iter().find(|(_, time)| time.is_some()) {
+                    let error = "there are no bursts without burst-bit-error-rate";
+                    return Err((key, error.to_owned()));
+                }
+                None
+            }
+        };
+        if self.bit_error_rate.is_none() && bursts.is_none() {
+            let error = "\"bit-errors\" needs bit-error-rate, burst-bit-error-rate, or both";
+            return Err(("do", error.to_owned()));
+        }
+        let cable = fabric.ports[port].link.map(|link| fabric.links[link].kind);
+        let by_speed = cable.is_some_and(|cable| cable.speed >= FIRST_RETRANSMITTING);
+        let retransmits = self.retransmission.unwrap_or(by_speed);
+        match self.replay_latency {
+            Some(_) if !retransmits => {
+                let error = "the link discards bad packets, and replays none";
+                return Err(("replay-latency", error.to_owned()));
+            }
+            Some(latency) if latency > MOST_REPLAY_LATENCY => {
+                let error =
+                    format!("{latency}: a replay starts after at most {MOST_REPLAY_LATENCY}");
+                return Err(("replay-latency", error));
+            }
+            _ => {}
+        }
+        Ok(BitErrors {
+            rate,
+            bursts,
+            retransmits,
+            replay_latency: self.replay_latency,
+        })
+    }
+
+    fn burst_time(&self, key: &'static str, time: Option<Span>) -> Result<Span, Mistake> {
+        let time = self.required(key, time)?;
+        match time.is_zero() {
+            true => Err((key, "it is zero".to_owned())),
+            false => Ok(time),
         }
     }
 
@@ -212,6 +335,7 @@ impl FaultEntry {
             FaultKind::Cut => format!("cut of the cable in {place}"),
             FaultKind::Degrade => format!("degradation of the cable in {place}"),
             FaultKind::SymbolErrors => format!("symbol errors at {place}"),
+            FaultKind::BitErrors => format!("bit errors at {place}"),
             FaultKind::Slow => format!("slow receiver {place}"),
             FaultKind::Reboot => format!("reboot of {place}"),
             FaultKind::Lose => "loss of management datagrams".to_owned(),
@@ -227,6 +351,11 @@ fn hint(key: &str) -> &'static str {
         "speed" => "give a speed below that of the cable, such as \"SDR\"",
         "rate" => "give a rate with its unit, such as \"10 Gbit/s\"",
         "per-second" => "give a number of errors, such as 100",
+        "bit-error-rate" | "burst-bit-error-rate" => "give a probability, such as 1e-8",
+        "burst-length" | "burst-spacing" => {
+            "bursts have a burst-bit-error-rate, a burst-length such as \"1 us\", and a burst-spacing such as \"1 ms\""
+        }
+        "replay-latency" => "give a time such as \"200 ns\", and retransmission = true",
         "percent" => "give a percentage, such as 10",
         "for" | "every" => {
             "give a time such as \"2 s\"; a fault lasts \"for\" less time than \"every\""

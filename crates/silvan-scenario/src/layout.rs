@@ -10,7 +10,7 @@ use crate::checks::engine::{build_engine, check_data_vls};
 use crate::checks::fabric::{
     ChosenRouting, build_fabric, build_routes, choose_routing, warn_of_routing,
 };
-use crate::checks::faults::build_in;
+use crate::checks::faults::{build_in, check_order};
 use crate::checks::import::{import_fabric, import_guids, import_host_names, import_tables};
 use crate::checks::kept::{Key, RoutedFabric, keep, kept};
 use crate::checks::levels::lanes_named;
@@ -18,6 +18,7 @@ use crate::checks::limits::{check_name, check_runs};
 use crate::checks::pfc::fill_ethernet;
 use crate::checks::run::check_run;
 use crate::effective;
+use crate::faults::bit_errors_of;
 use crate::parsed::ScenarioFile;
 use crate::topology::{check_fabric_keys, read_routing, read_topology};
 use crate::variants::published_settings;
@@ -117,7 +118,9 @@ impl Layout {
         };
         file.vl.data_vls.get_or_insert(routed.lanes_needed());
         effective::fill_lanes(&mut file);
-        let engine = build_engine(&file)?;
+        let mut engine = build_engine(&file)?;
+        engine.bit_errors = bit_errors_of(&routed.faults.later);
+        check_order(&file, &engine)?;
         Ok(Self {
             file,
             warnings,

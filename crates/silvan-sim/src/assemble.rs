@@ -109,7 +109,7 @@ fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> 
         changes_fabric: scenario
             .faults()
             .iter()
-            .any(|planned| planned.fault.concerns_packets()),
+            .any(|planned| planned.fault.changes_fabric()),
         threads: threads(scenario),
         trace: scenario.packet_filter(),
     }

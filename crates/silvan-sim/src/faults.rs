@@ -18,7 +18,7 @@ pub(crate) struct RunFaults {
 impl RunFaults {
     pub fn of(scenario: &Scenario) -> Self {
         let faults = scenario.faults().iter();
-        let faults = faults.filter(|planned| planned.fault.concerns_packets());
+        let faults = faults.filter(|planned| planned.fault.changes_fabric());
         Self {
             times: FaultTimes::new(faults.cloned().collect()),
             end: Time::MAX,
@@ -66,7 +66,8 @@ impl RunFaults {
                         }
                     }
                 }
-                Fault::SymbolErrors(..) | Fault::Lose(..) => {}
+                // The engine has the bit errors from the start.
+                Fault::BitErrors(..) | Fault::SymbolErrors(..) | Fault::Lose(..) => {}
             }
         }
     }

@@ -307,9 +307,12 @@ impl Measurement<'_> {
         if self.scenario.discards_unroutable() {
             add(CounterTable::PortsIfUnroutable);
         }
-        let mut faults = self.scenario.faults().iter();
-        if faults.any(|planned| planned.fault.changes_links()) {
+        let faults = self.scenario.faults();
+        if faults.iter().any(|planned| planned.fault.loses_packets()) {
             add(CounterTable::PortsIfFaults);
+        }
+        if faults.iter().any(|planned| planned.fault.is_bit_errors()) {
+            add(CounterTable::PortsIfBitErrors);
         }
         if self.scenario.engine_config().pfc.is_some() {
             add(CounterTable::PortsIfPfc);

@@ -72,6 +72,13 @@ struct PortRow {
     totals: Totals,
 }
 
+/// A cable with bit errors.
+#[derive(Debug)]
+struct CableRow {
+    labels: Labels,
+    symbol_errors_per_s: f64,
+}
+
 #[derive(Debug)]
 struct TreeRow {
     labels: Labels,
@@ -85,6 +92,7 @@ struct Snapshot {
     devices: Vec<DeviceRow>,
     ports: Vec<PortRow>,
     trees: Vec<TreeRow>,
+    bad_cables: Vec<CableRow>,
     /// Trees by [`Cause::ALL`].
     causes: [usize; Cause::ALL.len()],
     /// Findings by [`Severity::ALL`].
@@ -221,11 +229,7 @@ impl Exporter {
             DeviceRow { device, labels }
         });
         let trees = report.trees.iter().map(|tree| {
-            let (device, mut labels) = port_labels(fabric, tree.root_port);
-            let name = labels.iter_mut().find(|(key, _)| *key == device.name());
-            if let Some((key, _)) = name {
-                *key = "node";
-            }
+            let mut labels = node_labels(fabric, tree.root_port);
             labels.push(("cause", tree.cause.to_owned()));
             labels.push(("confidence", tree.confidence.to_owned()));
             TreeRow {
@@ -233,6 +237,14 @@ impl Exporter {
                 branches: tree.branches.len(),
                 contributors: tree.contributors.len(),
                 victims: tree.victims.len(),
+            }
+        });
+        let bad_cables = report.bad_cables.iter().map(|cable| {
+            let mut labels = node_labels(fabric, cable.id);
+            labels.push(("congestion", cable.congestion.name().to_owned()));
+            CableRow {
+                labels,
+                symbol_errors_per_s: cable.symbol_errors_per_s,
             }
         });
         let count = |cause: &Cause| {
@@ -247,6 +259,7 @@ impl Exporter {
             devices: devices.collect(),
             ports,
             trees: trees.collect(),
+            bad_cables: bad_cables.collect(),
             causes: Cause::ALL.each_ref().map(count),
             findings: Severity::ALL.each_ref().map(findings),
             unknown_ports: report.unknown_ports,
@@ -304,6 +317,16 @@ fn port_labels(fabric: &Fabric, port: PortId) -> (Device, Labels) {
         (device.name(), label(&node.name)),
     ];
     (device, labels)
+}
+
+/// The labels of a port of any device.
+fn node_labels(fabric: &Fabric, port: PortId) -> Labels {
+    let (device, mut labels) = port_labels(fabric, port);
+    let name = labels.iter_mut().find(|(key, _)| *key == device.name());
+    if let Some((key, _)) = name {
+        *key = "node";
+    }
+    labels
 }
 
 fn uplink_labels(fabric: &Fabric, peer: PortId) -> Labels {

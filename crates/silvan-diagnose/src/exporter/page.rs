@@ -238,6 +238,19 @@ fn trees(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot) -> fmt::Resul
             value,
         )?;
     }
+    let about = (
+        "silvan_diagnosis_bad_cable_symbol_errors_per_second",
+        "Growth of SymbolErrorCounter at the receiving port of a cable with more bit errors than a good one",
+        None,
+    );
+    family(
+        encoder,
+        about,
+        MetricType::Gauge,
+        snapshot.bad_cables.iter(),
+        |row| &row.labels,
+        |row| Some(row.symbol_errors_per_s),
+    )?;
     let name = "silvan_diagnosis_findings";
     let help = "Findings about the health of the subnet";
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;

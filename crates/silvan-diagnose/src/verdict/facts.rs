@@ -1,7 +1,7 @@
 use silvan_core::{IdVec, PortId, Rate};
 use silvan_fabric::{Fabric, ForwardingTables};
 
-use crate::observation::{Observation, PortLoad};
+use crate::observation::{Observation, PortLoad, data_rate};
 
 /// A port is blocked if it waits for at least this part of the time.
 pub(super) const BLOCKED: f64 = 0.04;
@@ -12,6 +12,12 @@ const HARDLY: f64 = 0.005;
 
 /// A blocked port that sends or waits for at least this part of the time always has packets.
 const ALWAYS: f64 = 0.97;
+
+/// Wire bytes of a large packet, and the time from its end to its replay in seconds: what a bit error costs a link.
+const REPLAYED_BITS: f64 = 8.0 * 4122.0;
+const REPLAY_LATENCY: f64 = 3e-7;
+/// Packets and latencies differ by this factor from the assumed ones.
+const REPLAY_FACTOR: f64 = 3.0;
 
 /// Facts about a subnet.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +55,24 @@ pub(super) fn is_busy(facts: &Facts<'_>, port: PortId) -> bool {
     match (faces_host, is_blocked(facts, port)) {
         (true, true) => true,
         (false, true) => false,
-        (_, false) => load >= BUSY,
+        (_, false) => load >= BUSY || is_bad_cable(facts, port),
     }
+}
+
+/// Returns true if replays of bad packets may take the time that a port does not send.
+pub(super) fn is_bad_cable(facts: &Facts<'_>, port: PortId) -> bool {
+    let fabric = facts.fabric;
+    let errors = fabric.ports[port]
+        .peer
+        .and_then(|peer| facts.observation.link_errors(fabric, peer));
+    let (Some(errors), Some(rate), Some(load)) = (
+        errors,
+        data_rate(fabric, port),
+        facts.observation.ports[port].load,
+    ) else {
+        return false;
+    };
+    let replay = REPLAYED_BITS / rate.bits_per_sec() as f64 + REPLAY_LATENCY;
+    let lost = errors.symbol_errors_per_s * replay;
+    load < BUSY && load + REPLAY_FACTOR * lost >= BUSY
 }

@@ -11,15 +11,18 @@ pub enum Cause {
     DegradedLink,
     /// The receiver takes less than its link carries.
     SlowReceiver,
+    /// The link replays bad packets, and has less time for others.
+    BadCable,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Incast,
         Self::Overload,
         Self::DegradedLink,
         Self::SlowReceiver,
+        Self::BadCable,
     ];
 
     /// Returns the name.
@@ -29,6 +32,7 @@ impl Cause {
             Self::Overload => "overload",
             Self::DegradedLink => "degraded link",
             Self::SlowReceiver => "slow receiver",
+            Self::BadCable => "bad cable",
         }
     }
 }

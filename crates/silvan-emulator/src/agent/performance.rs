@@ -61,13 +61,9 @@ macro_rules! live {
 }
 
 const LIVE: &[Live] = live! {
-    PortCounters.symbol_errors: |at, _| {
-        at.subnet.record(at.port).symbol_errors.count(at.subnet.now())
-    },
+    PortCounters.symbol_errors: |at, _| at.symbol_errors(),
     PortCounters.link_downed: |at, _| at.subnet.record(at.port).link_downed,
-    PortCountersExtended.symbol_errors: |at, _| {
-        at.subnet.record(at.port).symbol_errors.count(at.subnet.now())
-    },
+    PortCountersExtended.symbol_errors: |at, _| at.symbol_errors(),
     PortCountersExtended.link_downed: |at, _| at.subnet.record(at.port).link_downed,
     PortRcvConCtrl.fecn: |at, _| at.sum_sl(LivePort::fecn),
     PortRcvConCtrl.becn: |at, _| at.sum_sl(LivePort::becn),
@@ -89,6 +85,12 @@ impl LivePort<'_> {
 
     fn ticks(&self, ps: u64) -> u64 {
         ps / self.tick.as_ps()
+    }
+
+    /// Errors of a fault that only counts them, and bit errors of the link.
+    fn symbol_errors(&self) -> u64 {
+        let counted = self.subnet.record(self.port).symbol_errors;
+        counted.count(self.subnet.now()) + self.plane().counters(self.port).symbol_errors
     }
 
     fn sum_sl(&self, of: impl Fn(&Self, u8) -> u64) -> u64 {

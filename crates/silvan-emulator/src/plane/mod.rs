@@ -7,7 +7,7 @@ use silvan_core::{Bytes, HostId, PortCounters, PortId, Rate, Sl, Time, Vl};
 use silvan_fabric::Fabric;
 use silvan_model::OnWire;
 use silvan_model::meter::{BySl, MeteredAdapter, MeteredSwitch};
-use silvan_model::{Engines, LiveSimulation, Network};
+use silvan_model::{EngineConfig, Engines, LiveSimulation, Network};
 use silvan_scenario::{Override, Scenario, switch_ports};
 use silvan_sim::{EndCheck, RunError, Schedule};
 use silvan_workload::programs::{Driver, JobRecord, Programs, Request};
@@ -80,7 +80,11 @@ impl DataPlane {
     ) -> Result<Self, EmulatorError> {
         let seed = scenario.seed();
         let fabric = scenario.fabric();
-        let config = scenario.engine_config();
+        // The timetable of faults begins and ends bit errors.
+        let config = &EngineConfig {
+            bit_errors: Vec::new(),
+            ..scenario.engine_config().clone()
+        };
         if config.pfc.is_some() {
             return Err(EmulatorError::Ethernet);
         }

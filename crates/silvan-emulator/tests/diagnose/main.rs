@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod alike;
+mod cables;
 mod faults;
 mod live;
 mod logs;

@@ -456,6 +456,7 @@ fn name_of(cause: Cause) -> &'static str {
         Cause::Overload => "overload",
         Cause::DegradedLink => "degraded link",
         Cause::SlowReceiver => "slow receiver",
+        Cause::BadCable => "bad cable",
     }
 }
 

@@ -1,6 +1,7 @@
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::HostId;
 
+use crate::bit_errors::BAD_LINK;
 use crate::engine::Engine;
 use crate::events::{Event, phase};
 use crate::packet::{ACK, CONTROL, LAST, MARKED, Packet, service_level};
@@ -16,13 +17,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub(crate) fn deliver(
         &mut self,
         now: u64,
-        tail: u64,
+        mut tail: u64,
         output: u32,
         lane: usize,
         packet: Packet,
     ) {
         let extends = self.extends_packets();
-        let to = self.plane.outs[output as usize].next;
+        let out = &self.plane.outs[output as usize];
+        let to = out.next;
+        let mut starts = now;
+        if out.head_queue == BAD_LINK {
+            let Some(delay) = self.pass_last_link((now, tail), output, lane, &packet) else {
+                return;
+            };
+            starts += delay;
+            tail += delay;
+        }
         if F::LOOKAHEAD && S::ACTIVE {
             self.charge_sink(now, to);
         }
@@ -38,7 +48,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let arrives = tail + propagation;
         let sink_free = plane.hosts[to as usize].sink_free;
         let mut done = if plane.sink_cuts_through {
-            plane.cut_through::<F>(to, output, &packet, (now, arrives), service)
+            plane.cut_through::<F>(to, output, &packet, (starts, arrives), service)
         } else {
             sink_free.max(arrives) + service
         };

@@ -34,6 +34,9 @@ impl Plane {
         if self.pauses.is_some() {
             return Some("links have PFC");
         }
+        if !self.bad_links.is_empty() {
+            return Some("links have bit errors");
+        }
         if self.routing.has_choices() || self.reordering.is_some() {
             return Some("switches choose among paths");
         }

@@ -91,6 +91,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
             let plane = &self.of_port(sender as u32).plane;
             counters.rcv_bytes = plane.outs[sender].xmit_bytes;
             counters.rcv_pkts = plane.outs[sender].xmit_packets;
+            let errors = plane.errors_to(port, self.now);
+            counters.symbol_errors = errors.symbol_errors;
+            counters.link_error_recovery = errors.recoveries;
+            counters.link_replays = errors.replays;
             counters.pause_sent = plane.pause_counts(self.now, sender).frames;
         }
         counters

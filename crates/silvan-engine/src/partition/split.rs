@@ -27,12 +27,13 @@ impl Plane {
     }
 
     fn mark_remote_ports(&mut self) {
-        for (port, out) in self.outs.iter_mut().enumerate() {
+        for port in 0..self.outs.len() {
+            let out = &self.outs[port];
             let crosses = out.kind == Next::Input
                 && !self.remote.has_port(port as u32)
                 && self.remote.has_port(out.next);
-            if crosses {
-                out.head_queue = REMOTE;
+            if crosses && !self.mark_remote_bad_link(port) {
+                self.outs[port].head_queue = REMOTE;
             }
         }
         for input in self.ins.iter_mut() {

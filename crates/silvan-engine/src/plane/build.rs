@@ -9,6 +9,7 @@ use silvan_fabric::routing::{ComputedRoutes, Routes};
 use silvan_fabric::{Fabric, NodeKind};
 
 use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
+use crate::bit_errors::BadLinks;
 use crate::bypass::Bypass;
 use crate::events::{EventQueue, MAX_HEAD_QUEUES, NO_HEAD_QUEUE};
 use crate::extension::Extensions;
@@ -168,6 +169,7 @@ impl Plane {
             fabric_ports: fabric.ports.len(),
             config: config.clone(),
             reconfiguration: Reconfiguration::default(),
+            bad_links: BadLinks::default(),
         };
         let mut delays = HashMap::new();
         plane.add_ports(fabric, &mut delays);
@@ -180,6 +182,7 @@ impl Plane {
         plane.finish_ports();
         plane.pauses = Pauses::new(&plane, fabric, config)?;
         plane.choose_head_queues();
+        plane.add_bit_errors(&config.bit_errors);
         plane.working_set = plane.classify_working_set();
         plane.check_classes()?;
         Ok(plane)
@@ -215,8 +218,10 @@ impl Plane {
         (self.rates.len() - 1) as u8
     }
 
-    pub(crate) fn set_link_rate(&mut self, port: PortId, rate: Rate) {
+    pub(crate) fn set_link_rate(&mut self, now: u64, port: PortId, rate: Rate) {
         let stage = self.link_port(port);
+        let before = self.rates[usize::from(self.outs[stage].rate)].rate;
+        self.change_error_rate(now, stage, before, rate);
         self.outs[stage].rate = self.rate_index(rate);
         if stage != port.index() {
             self.outs[port.index()].rate = self.rate_index(self.crossbar_rate(rate));
@@ -324,7 +329,10 @@ impl Plane {
     /// Adds a table per switch: local output by destination host, and one more entry that leads nowhere. Large fabrics
     /// with a rule have none.
     fn add_tables(&mut self, fabric: &Fabric, routes: Routes<'_>) {
-        self.rule = rule_of(fabric, routes).cloned();
+        // Bad packets need tables, with the entry that leads nowhere.
+        let has_errors = !self.config.bit_errors.is_empty();
+        let rule = rule_of(fabric, routes).filter(|_| !has_errors);
+        self.rule = rule.cloned();
         for switch in fabric.switch_ids() {
             let node = fabric.switch(switch);
             let table = self.tables.len() as u32;

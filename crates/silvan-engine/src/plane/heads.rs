@@ -2,6 +2,7 @@ use silvan_core::prefetch::prefetch;
 use silvan_fabric::routing::ComputedRoutes;
 
 use super::{NO_ROUTE, Plane, UNREAD};
+use crate::bit_errors::BAD_LINK;
 use crate::events::Head;
 use crate::packet::{NONE, Packet};
 use crate::partition::REMOTE;
@@ -27,7 +28,7 @@ impl Plane {
     /// The output, or the index of the table entry if that may not be in a cache; [`resolve`](Self::resolve) reads it
     /// later.
     #[inline(always)]
-    pub(super) fn noted_output(&self, element: u32, packet: &Packet) -> u32 {
+    pub(crate) fn noted_output(&self, element: u32, packet: &Packet) -> u32 {
         let record = self.elements[element as usize];
         if self.working_set == WorkingSet::ExceedsCaches && record.table != NONE {
             let entry = match &self.rule {
@@ -122,6 +123,8 @@ impl Plane {
             self.events.push_head::<F>(queue, head);
         } else if F::LOOKAHEAD && out.head_queue == REMOTE {
             self.send_remote_head(now, port, packet);
+        } else if out.head_queue == BAD_LINK {
+            self.push_bad_link_head::<F>(now, port, packet);
         } else {
             let output = self.noted_output(out.next_element, &packet);
             let time = now + self.head_delay[port as usize];
@@ -139,7 +142,7 @@ impl Plane {
         }
     }
 
-    pub(super) fn add_head<F: EngineVariant>(&mut self, mut head: Head) {
+    pub(crate) fn add_head<F: EngineVariant>(&mut self, mut head: Head) {
         if !F::PLAIN && self.mixed {
             head.time += self.wait_for_tail(&head);
         }
@@ -183,7 +186,7 @@ impl Plane {
 
     /// The other part looks up the output.
     #[inline(never)]
-    pub(super) fn send_remote_head(&mut self, now: u64, port: u32, packet: Packet) {
+    pub(crate) fn send_remote_head(&mut self, now: u64, port: u32, packet: Packet) {
         let head = Head {
             time: now + self.head_delay[port as usize],
             port: self.outs[port as usize].next,

@@ -10,6 +10,7 @@ mod script;
 mod spraying;
 
 mod alternation;
+mod bit_errors;
 mod bypass;
 mod charge;
 mod closed_loop;

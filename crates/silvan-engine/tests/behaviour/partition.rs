@@ -173,6 +173,22 @@ fn partitioned_engine_of_any_kind_equals_general_engine() {
     });
 }
 
+/// Oracle: the general engine, with bad packets that are discarded or replayed.
+#[test]
+fn partitioned_engine_with_bit_errors_equals_general_engine() {
+    let plain = |case: Case| case.lookahead().with_bit_errors();
+    with_divisions(plain, |case, routed, division| {
+        let none = || (NoControl, NoControl);
+        compare::<false, _, _, _>((case, routed), Partitioned::new, none, division)
+    });
+    let any = |case: Case| case.general_lookahead().with_bit_errors();
+    with_divisions(any, |case, routed, division| {
+        let control = || case.control(routed);
+        let make = Partitioned::general_lookahead;
+        compare::<true, _, _, _>((case, routed), make, control, division)
+    });
+}
+
 /// Oracle: the general engine, with PFC in the place of credits.
 #[test]
 fn partitioned_engine_with_pauses_equals_general_engine() {

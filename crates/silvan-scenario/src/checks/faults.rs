@@ -1,5 +1,6 @@
 use silvan_core::{LinkId, PortId};
 use silvan_fabric::{Fabric, LinkKind};
+use silvan_model::EngineConfig;
 
 use super::{at, refused};
 use crate::faults::{Fault, PlannedFault, plan_faults};
@@ -81,10 +82,25 @@ fn check_later(
         let hint = "leave out at, for and every: the fault lasts for the whole run; or use credits";
         return Err(ScenarioError::new(key.key("do"), message).with_hint(hint));
     }
+    if planned.fault.is_bit_errors() && file.link.flow_control == FlowControl::Pfc {
+        let message = "a link with PFC has no bit errors";
+        let hint = "leave the fault out, or use credits";
+        return Err(ScenarioError::new(key.key("do"), message).with_hint(hint));
+    }
     if planned.fault.concerns_packets() && file.probe.packets.is_some() {
         let message = "packets are recorded hop by hop in fabrics that do not change";
         let hint = "leave out the table probe.packets, or the fault";
         return Err(ScenarioError::new(key.key("do"), message).with_hint(hint));
     }
     Ok(())
+}
+
+/// Refuses bit errors with hosts that wait for each lost packet; a fabric that is kept is not checked again.
+pub(crate) fn check_order(file: &ScenarioFile, engine: &EngineConfig) -> Result<(), ScenarioError> {
+    if !file.host.in_order || engine.bit_errors.is_empty() {
+        return Ok(());
+    }
+    let message = "hosts that restore order wait for packets that bit errors lose";
+    let hint = "leave out host.in-order, or the fault";
+    Err(ScenarioError::new(at("host.in-order"), message).with_hint(hint))
 }

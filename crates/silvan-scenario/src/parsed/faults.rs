@@ -15,6 +15,8 @@ pub enum FaultKind {
     Degrade,
     /// SymbolErrorCounter of `port` grows by `per-second`, in the live fabric alone. No packet is lost.
     SymbolErrors,
+    /// `port` receives bits that are wrong: at `bit-error-rate` on their own, and in bursts at `burst-bit-error-rate`.
+    BitErrors,
     /// `host` receives payload at `rate` at most, for packets that leave its switch from then on.
     Slow,
     /// `switch` is off.
@@ -30,6 +32,7 @@ impl FaultKind {
             Self::Cut => "cut",
             Self::Degrade => "degrade",
             Self::SymbolErrors => "symbol-errors",
+            Self::BitErrors => "bit-errors",
             Self::Slow => "slow",
             Self::Reboot => "reboot",
             Self::Lose => "lose",
@@ -78,6 +81,27 @@ pub struct FaultEntry {
     /// Symbol errors in a simulated second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
+    /// Probability that a bit is wrong outside bursts, 0 to 0.001. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bit_error_rate: Option<f64>,
+    /// Probability that a bit is wrong in a burst, 0 to 0.001. Default: no bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_bit_error_rate: Option<f64>,
+    /// Mean duration of a burst.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub burst_length: Option<Span>,
+    /// Mean time from the end of a burst to the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub burst_spacing: Option<Span>,
+    /// True if the link replays bad packets; false if `port` discards them. Default: true for cables of FDR and faster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmission: Option<bool>,
+    /// Time from the end of a bad packet to its replay. Default: twice the propagation and `switch.credit-delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub replay_latency: Option<Span>,
     /// Share of management datagrams, 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,

@@ -98,12 +98,44 @@ fn faults_that_cannot_be_are_refused() {
         ),
         (
             "do = \"cat\"",
-            "file.toml:6: fault.0.do: unknown value \"cat\" (hint: known here: cut, degrade, symbol-errors, slow, reboot, \
-             lose)",
+            "file.toml:6: fault.0.do: unknown value \"cat\" (hint: known here: cut, degrade, symbol-errors, bit-errors, \
+             slow, reboot, lose)",
+        ),
+        (
+            "do = \"bit-errors\"\nport = \"leaf-00:5\"",
+            "file.toml:6: fault.0.do: \"bit-errors\" needs bit-error-rate, burst-bit-error-rate, or both (hint: the guide \
+             page \"The live fabric\" lists all faults with their keys)",
+        ),
+        (
+            "do = \"bit-errors\"\nport = \"leaf-00:5\"\nbit-error-rate = 0.01",
+            "file.toml:8: fault.0.bit-error-rate: 0.01 wrong bits of all: 0 to 0.001 are possible (hint: give a \
+             probability, such as 1e-8)",
+        ),
+        (
+            "do = \"bit-errors\"\nport = \"leaf-00:5\"\nburst-bit-error-rate = 1e-4\nburst-length = \"0 s\"\n\
+             burst-spacing = \"1 ms\"",
+            "file.toml:9: fault.0.burst-length: it is zero (hint: bursts have a burst-bit-error-rate, a burst-length such \
+             as \"1 us\", and a burst-spacing such as \"1 ms\")",
+        ),
+        (
+            "do = \"bit-errors\"\nport = \"leaf-00:5\"\nbit-error-rate = 1e-8\nburst-length = \"1 us\"",
+            "file.toml:9: fault.0.burst-length: there are no bursts without burst-bit-error-rate (hint: bursts have a \
+             burst-bit-error-rate, a burst-length such as \"1 us\", and a burst-spacing such as \"1 ms\")",
+        ),
+        (
+            "do = \"bit-errors\"\nport = \"leaf-00:5\"\nbit-error-rate = 1e-8\nretransmission = false\n\
+             replay-latency = \"1 us\"",
+            "file.toml:10: fault.0.replay-latency: the link discards bad packets, and replays none (hint: give a time such \
+             as \"200 ns\", and retransmission = true)",
         ),
     ] {
         assert_eq!(fault(keys), expected);
     }
+    let errors = "[[fault]]\ndo = \"bit-errors\"\nport = \"leaf-00:5\"\nbit-error-rate = 1e-8\n";
+    let ordered = format!("{TREE}[host]\nin-order = true\n{errors}");
+    assert!(message(&ordered).contains("hosts that restore order wait for packets"));
+    let pfc = format!("{TREE}[link]\nflow-control = \"pfc\"\nspeed = \"EDR\"\n{errors}");
+    assert!(message(&pfc).contains("a link with PFC has no bit errors"));
     let pfc = "[link]\nflow-control = \"pfc\"\nspeed = \"EDR\"\n[[fault]]\ndo = \"cut\"\nport = \"leaf-00:5\"\nat = \"1 us\"\n";
     assert!(
         message(&format!("{TREE}{pfc}"))

@@ -174,3 +174,165 @@ fn runs_with_faults_are_equal_on_all_engines() {
     assert_eq!(one.tables, output(&Shared, faults).tables);
     assert_eq!(one.tables, output(&Fastest, faults).tables);
 }
+
+fn sum(output: &RunOutput, column: &str) -> u64 {
+    let ports = output.table("ports").unwrap();
+    ports.u64_column(column).unwrap().iter().sum()
+}
+
+/// 4x DDR discards bad packets by default. Oracle: 1 - (1 - p)^n of packets of n bits, p bits of all the time.
+#[test]
+fn bit_errors_lose_packets_and_are_counted() {
+    let errors = "[[fault]]\ndo = \"bit-errors\"\nport = \"spine-00:1\"\nbit-error-rate = 1e-5\n";
+    let (whole, bad) = (output(&Fastest, ""), output(&Fastest, errors));
+    let (lost, discarded) = lost(&bad);
+    let packets = delivered(&whole) / 2048.0;
+    let share = 1.0 - (1.0 - 1e-5_f64).powi(2074 * 8);
+    let deviation = (packets * share * (1.0 - share)).sqrt();
+    assert!(
+        (lost as f64 - packets * share).abs() < 4.0 * deviation,
+        "{lost}"
+    );
+    assert_eq!(discarded, 0);
+    assert!((delivered(&bad) / 2048.0 + lost as f64 - packets).abs() <= 2.0);
+    let expected = 16e9 * 1e-3 * 1e-5_f64;
+    let counted = sum(&bad, "symbol_errors") as f64;
+    assert!(
+        (counted - expected).abs() < 4.0 * expected.sqrt(),
+        "{counted}"
+    );
+    assert_eq!(sum(&bad, "link_replays"), 0);
+    assert!(
+        whole
+            .table("ports")
+            .unwrap()
+            .column("symbol_errors")
+            .is_none()
+    );
+}
+
+/// Oracle: the run without errors. The host has half of the link's rate, so replays delay packets and lose none.
+#[test]
+fn link_replays_bad_packets_where_its_speed_has_it() {
+    let text = |speed: &str, errors: &str| {
+        let tree = TREE.replace("\"DDR\"", speed);
+        let text = format!("{tree}{errors}").replace(
+            "to = \"host-0002\"",
+            "to = \"host-0002\"\nload = \"8 Gbit/s\"",
+        );
+        let scenario = Scenario::from_toml(&text, "faults.toml", &[]).unwrap();
+        run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
+    };
+    let errors = "[[fault]]\ndo = \"bit-errors\"\nport = \"spine-00:1\"\nbit-error-rate = 1e-5\n";
+    for (speed, replays) in [("\"QDR\"", false), ("\"FDR\"", true), ("\"NDR\"", true)] {
+        let output = text(speed, errors);
+        assert_eq!(sum(&output, "link_replays") > 10, replays, "{speed}");
+        assert_eq!(sum(&output, "rcv_errors") == 0, replays, "{speed}");
+        if replays {
+            let whole = delivered(&text(speed, ""));
+            assert!((delivered(&output) / whole - 1.0).abs() < 0.01, "{speed}");
+        }
+    }
+}
+
+/// Oracle: the engine that serves everything, and other numbers of threads.
+#[test]
+fn runs_with_bit_errors_are_equal_on_all_engines_and_threads() {
+    let errors = "threads = THREADS\n[[traffic.uniform]]\nload = 0.4\n\
+        [[fault]]\ndo = \"bit-errors\"\nport = \"leaf-01:4\"\nbit-error-rate = 1e-5\n\
+        [[fault]]\ndo = \"bit-errors\"\nport = \"spine-00:1\"\nbit-error-rate = 1e-5\nretransmission = true\n\
+        [[fault]]\ndo = \"bit-errors\"\nport = \"host-0002\"\nburst-bit-error-rate = 1e-4\nburst-length = \"5 us\"\n\
+        burst-spacing = \"50 us\"\nat = \"100 us\"\nfor = \"200 us\"\nevery = \"300 us\"\n";
+    let on = |engines: &dyn Engines, threads: &str| {
+        output(engines, &errors.replace("THREADS", threads)).tables
+    };
+    let one = on(&Fastest, "1");
+    assert_eq!(one, on(&Shared, "1"));
+    for threads in ["2", "3"] {
+        assert_eq!(one, on(&Fastest, threads), "{threads} threads");
+    }
+    let other = {
+        let text = format!("{TREE}{}", errors.replace("THREADS", "1"));
+        let scenario = Scenario::from_toml(&text, "faults.toml", &[]).unwrap();
+        run(&Fastest, &scenario, 2, &mut |_| ControlFlow::Continue(())).unwrap()
+    };
+    assert_ne!(one, other.tables);
+}
+
+/// Oracle: the period. The link goes down at 100, 300, 500, 700 and 900 us.
+#[test]
+fn flapping_cable_goes_down_once_in_each_period() {
+    let flap = "[[fault]]\ndo = \"cut\"\nport = \"host-0000\"\nat = \"100 us\"\nfor = \"50 us\"\nevery = \"200 us\"\n";
+    let flap = output(&Fastest, flap);
+    // Each end counts it.
+    assert_eq!(sum(&flap, "link_downed"), 10);
+}
+
+/// A lost packet takes its place in the window for good. Oracle: of a window of W packets, W are lost in the end, and
+/// W (1 - b) / b arrive before on average, with the standard deviation of the negative binomial distribution.
+#[test]
+fn window_is_used_up_by_lost_packets() {
+    const WINDOW: f64 = 8.0;
+    let text = format!(
+        "{TREE}[control]\nscheme = \"pair-backpressure\"\n[control.pair-backpressure]\nwindow = \"16 KiB\"\nthreshold = \"1 MB\"\n\
+         [[fault]]\ndo = \"bit-errors\"\nport = \"spine-00:1\"\nbit-error-rate = 1e-5\n"
+    );
+    let scenario = Scenario::from_toml(&text, "faults.toml", &[]).unwrap();
+    let bad = 1.0 - (1.0 - 1e-5_f64).powi(2074 * 8);
+    let seeds = 40;
+    let mut arrived = 0.0;
+    for seed in 1..=seeds {
+        let output = run(
+            &Fastest,
+            &scenario,
+            seed,
+            &mut |_| ControlFlow::Continue(()),
+        )
+        .unwrap();
+        assert_eq!(lost(&output), (WINDOW as u64, 0), "seed {seed}");
+        arrived += delivered(&output) / 2048.0;
+    }
+    let expected = WINDOW * (1.0 - bad) / bad;
+    let deviation = (WINDOW * (1.0 - bad) / seeds as f64).sqrt() / bad;
+    let mean = arrived / seeds as f64;
+    assert!(
+        (mean - expected).abs() < 4.0 * deviation,
+        "{mean}, {expected}"
+    );
+}
+
+/// A message that has lost a packet, not only the last one, never completes, so its sequence ends. Oracle: messages of 32
+/// packets are whole with the probability (1 - b)^32, and their number up to the first that is not is geometric.
+#[test]
+fn sequence_ends_with_a_message_that_has_lost_a_packet() {
+    let flow = "[[traffic.flow]]\n    from = \"host-0000\"\n    to = \"host-0002\"";
+    let sequence = "[[traffic.sequence]]\n    from = \"host-0000\"\n    to = [\"host-0002\"]\n    message = \"64 KiB\"\n    iterations = 1000";
+    let text = format!(
+        "{}[[fault]]\ndo = \"bit-errors\"\nport = \"spine-00:1\"\nbit-error-rate = 2e-6\n",
+        TREE.replace(flow, sequence)
+    );
+    let scenario = Scenario::from_toml(&text, "faults.toml", &[]).unwrap();
+    let bad = 1.0 - (1.0 - 2e-6_f64).powi(2074 * 8);
+    let broken = 1.0 - (1.0 - bad).powi(32);
+    let seeds = 40;
+    let mut messages = 0.0;
+    for seed in 1..=seeds {
+        let output = run(
+            &Fastest,
+            &scenario,
+            seed,
+            &mut |_| ControlFlow::Continue(()),
+        )
+        .unwrap();
+        let packets = delivered(&output) / 2048.0 + lost(&output).0 as f64;
+        assert_eq!(packets % 32.0, 0.0, "seed {seed}");
+        messages += packets / 32.0;
+    }
+    let mean = messages / seeds as f64;
+    let deviation = ((1.0 - broken) / seeds as f64).sqrt() / broken;
+    assert!(
+        (mean - 1.0 / broken).abs() < 4.0 * deviation,
+        "{mean}, {}",
+        1.0 / broken
+    );
+}

@@ -12,6 +12,7 @@ use silvan_cc::schemes::ib_cc::{
 };
 use silvan_cc::schemes::{SeparateSource, SeparateSwitch};
 use silvan_core::document::Limit;
+use silvan_core::stream::SplitMix64;
 use silvan_core::{Bytes, Length, Rate, Sl, Span, Time, Vl};
 use silvan_engine::{
     Arbitration, BecnCarrier, CompiledFabric, CrossbarFeed, EngineConfig, FeedbackParams,
@@ -20,6 +21,7 @@ use silvan_engine::{
 };
 use silvan_fabric::routing::{LaneSteps, PathChoice, Routes, Waypoints, minimal_alternatives};
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width, check};
+use silvan_model::bit_errors::{BitErrors, Bursts, ErrorTimes, PlannedBitErrors};
 
 use crate::common::{Routed, past_fabric, through_fabric};
 use crate::script::{Flow, Script};
@@ -108,7 +110,7 @@ impl Case {
     /// The traffic.
     pub fn script(&self, routed: &Routed) -> Script {
         let mut script = Script::new(&self.flows, routed.fabric.host_count());
-        script.in_order = !self.choice.reorders();
+        script.in_order = !self.choice.reorders() && self.config.bit_errors.is_empty();
         script
     }
 
@@ -298,6 +300,39 @@ impl Case {
     }
 
     /// Adds acknowledgements of every packet.
+    /// Lets about half of the cables have bit errors in one direction or both, some with retransmission, bursts or pauses.
+    pub fn with_bit_errors(mut self) -> Self {
+        let (routed, _) = self.build();
+        let ports = routed.fabric.ports.iter_enumerated();
+        let cabled = ports.filter(|(_, port)| port.peer.is_some());
+        let seed = self.seed;
+        let drawn = cabled.map(|(id, _)| (id, SplitMix64::nth(seed, id.index() as u64)));
+        let errors = drawn.filter(|(_, draw)| draw % 3 == 0).map(|(port, draw)| {
+            let has = |bit: u32| draw >> bit & 1 == 1;
+            PlannedBitErrors {
+                port,
+                errors: BitErrors {
+                    rate: [1e-4, 1e-5, 1e-6][(draw >> 8) as usize % 3],
+                    bursts: has(20).then_some(Bursts {
+                        rate: 1e-3,
+                        length: Span::from_ns(300),
+                        spacing: Span::from_us(4),
+                    }),
+                    retransmits: has(21),
+                    replay_latency: has(22).then_some(Span::from_ns(50)),
+                },
+                times: ErrorTimes {
+                    at: Time::ZERO,
+                    lasts: has(23).then_some(Span::from_us(3)),
+                    every: has(23).then_some(Span::from_us(7)),
+                },
+            }
+        });
+        self.config.bit_errors = errors.collect();
+        self.config.host.in_order = false;
+        self
+    }
+
     pub fn acknowledged(mut self) -> Self {
         self.config.feedback.carrier = Some(BecnCarrier::AckPerPacket);
         self
@@ -526,6 +561,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
                 latency: LatencyStats::Off,
                 seed: 1,
                 fast_forward: true,
+                bit_errors: Vec::new(),
             },
         )
     })
