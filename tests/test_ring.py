@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from silvan.cli import main
 from silvan.errors import DiagnosisError
 from silvan.live.moments import Moment
-from silvan.live.ring import RingFile
+from silvan.live.ring import RING_BYTES, RingFile, _row_digest
 from tests.gate import PATIENCE_S
 from tests.subnet_dumps import TOPOLOGY, dumped_moment
 
@@ -296,3 +296,49 @@ def test_bytes_of_a_subnet_are_checked_before_they_are_decoded(tmp_path: Path, w
     with RingFile(path) as ring, pytest.raises(DiagnosisError, match="the sweep of"):
         list(ring.moments())
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10
+
+
+def _rewrite(path: Path, table: str, column: str, value: bytes) -> None:
+    """Change a column of the last row, and give the row the right digest."""
+    with sqlite3.connect(path) as file:
+        file.row_factory = sqlite3.Row
+        (row,) = file.execute(f"select rowid as place, * from {table} order by rowid desc limit 1")
+        values = {name: row[name] for name in row.keys()[1:-1]} | {column: value}
+        file.execute(
+            f"update {table} set {column} = ?, row_digest = ? where rowid = ?",
+            (value, _row_digest(*values.values()), row["place"]),
+        )
+    file.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "text"),
+    [
+        ("moments", "report", b"{}"),
+        ("moments", "report", b"[]"),
+        ("subnets", "nodes", b"{"),
+        ("subnets", "nodes", b'{"nodes": [1]}'),
+    ],
+)
+def test_forged_rows_are_refused(
+    tmp_path: Path,
+    whole: Ring,
+    table: str,
+    column: str,
+    text: bytes,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "ring"
+    path.write_bytes(whole.data)
+    _rewrite(path, table, column, zlib.compress(text))
+    assert main(["diagnose", "--from", str(path)]) == 2
+    assert f"{path}: holds a sweep that silvan has not written" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_forged_row_takes_limited_memory(tmp_path: Path, whole: Ring) -> None:
+    path = tmp_path / "ring"
+    path.write_bytes(whole.data)
+    _rewrite(path, "moments", "loads", zlib.compress(bytes(RING_BYTES + 1), 9))
+    with RingFile(path) as ring, pytest.raises(DiagnosisError, match="the sweep of"):
+        list(ring.moments())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ from silvan.cli.options import (
 from silvan.cli.printer import put, put_json, put_table, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from silvan.live.moments import Moment
 
@@ -277,43 +278,44 @@ def diagnose(
                 clock=clock,
             )
         ]
-    strangers = on_hosts.unknown(
-        node["name"] for node in moments[-1].subnet.nodes if node["is_host"]
-    )
-    if strangers:
-        number = (
-            "1 host with jobs is"
-            if len(strangers) == 1
-            else f"{len(strangers)} hosts with jobs are"
+    with _of_silvan(from_ring, against):
+        strangers = on_hosts.unknown(
+            node["name"] for node in moments[-1].subnet.nodes if node["is_host"]
         )
-        warn([f"{number} not in the subnet, such as {strangers[0]}"])
-    for one in moments:
-        on_hosts.add_to(one.report)
-    last = moments[-1]
-    hosts = [node["name"] for node in last.subnet.nodes if node["is_host"]]
-    if ring != _RING and from_ring is None:
-        _keep_moment(ring, last, keep)
-    if scenario is not None:
-        from silvan.live.twin.scenario import make_twin
-
-        jobs_of = on_hosts.of(hosts)
-        twin = make_twin(last, jobs_of, history=moments[:-1], name=scenario.stem)
-        twin.write(scenario)
-        last.report["twin"] = {"scenario": str(scenario), **twin.summary}
-    if old is not None:
-        from silvan.live.comparison import compare_moments
-
-        if old.at_ns == last.at_ns:
-            raise typer.BadParameter(
-                "names the sweep that it is compared with; add @TIME", param_hint="--against"
+        if strangers:
+            number = (
+                "1 host with jobs is"
+                if len(strangers) == 1
+                else f"{len(strangers)} hosts with jobs are"
             )
-        last.report["against"] = compare_moments(old, last, on_hosts.of(hosts))
-    is_stored = from_ring is not None
-    _print(moments, html, is_stored=is_stored, whole=is_stored and at is None, as_json=as_json)
-    if any(one.report["trees"] for one in moments):
-        raise typer.Exit(1)
-    if all(is_undecided(one.report) for one in moments):
-        raise typer.Exit(2)
+            warn([f"{number} not in the subnet, such as {strangers[0]}"])
+        for one in moments:
+            on_hosts.add_to(one.report)
+        last = moments[-1]
+        hosts = [node["name"] for node in last.subnet.nodes if node["is_host"]]
+        if ring != _RING and from_ring is None:
+            _keep_moment(ring, last, keep)
+        if scenario is not None:
+            from silvan.live.twin.scenario import make_twin
+
+            jobs_of = on_hosts.of(hosts)
+            twin = make_twin(last, jobs_of, history=moments[:-1], name=scenario.stem)
+            twin.write(scenario)
+            last.report["twin"] = {"scenario": str(scenario), **twin.summary}
+        if old is not None:
+            from silvan.live.comparison import compare_moments
+
+            if old.at_ns == last.at_ns:
+                raise typer.BadParameter(
+                    "names the sweep that it is compared with; add @TIME", param_hint="--against"
+                )
+            last.report["against"] = compare_moments(old, last, on_hosts.of(hosts))
+        is_stored = from_ring is not None
+        _print(moments, html, is_stored=is_stored, whole=is_stored and at is None, as_json=as_json)
+        if any(one.report["trees"] for one in moments):
+            raise typer.Exit(1)
+        if all(is_undecided(one.report) for one in moments):
+            raise typer.Exit(2)
 
 
 def _check(unfit: Mapping[str, Sequence[str]]) -> None:
@@ -350,6 +352,26 @@ def _stored(ring: Path, at: str | None) -> list[Moment]:
                 f"{ring}: no sweep at or before {at}", f"the first one is of {stamp(times[0])}"
             )
         return _some(ring, file.moments(found[-1], found[-1]))
+
+
+@contextmanager
+def _of_silvan(*rings: Path | str | None) -> Iterator[None]:
+    """Refuse a sweep of a ring file whose digest is right, and which silvan has not written."""
+    from silvan.errors import DiagnosisError, SilvanError, describe
+    from silvan.live.dcms_state import NO_RECORD
+
+    named = [str(ring) for ring in rings if ring is not None]
+    try:
+        yield
+    except SilvanError:
+        raise
+    except (*NO_RECORD, IndexError) as error:
+        if not named:
+            raise
+        raise DiagnosisError(
+            f"{' or '.join(named)}: holds a sweep that silvan has not written: {describe(error)}",
+            "name a file that silvan diagnose --watch has written",
+        ) from error
 
 
 def _old(against: str) -> Moment:

@@ -65,6 +65,15 @@ def _row_digest(*values: int | str | bytes) -> bytes:
     return found.digest()
 
 
+def _inflated(data: bytes) -> bytes:
+    """Decompress at most :data:`RING_BYTES`: a few bytes can claim a thousand times as many."""
+    stream = zlib.decompressobj()
+    inflated = stream.decompress(data, RING_BYTES)
+    if not stream.eof:
+        raise zlib.error("cut off, or too large")
+    return inflated
+
+
 class RingFile:
     """An open ring file; a writable one is made if missing."""
 
@@ -186,7 +195,7 @@ class RingFile:
                         continue
                     subnets[digest] = subnet
                 with self._decoded(at_ns):
-                    text, loads = json.loads(zlib.decompress(report)), zlib.decompress(values)
+                    text, loads = json.loads(_inflated(report)), _inflated(values)
                 yield Moment(subnets[digest], text, loads, at_ns)
                 if at_ns == _LATEST_NS:
                     return
@@ -201,7 +210,7 @@ class RingFile:
         if _row_digest(*row[:-1]) != row[-1] or row[0] != digest:
             raise self._damaged(at_ns)
         with self._decoded(at_ns):
-            return Subnet(zlib.decompress(row[1]).decode(), row[2])
+            return Subnet(_inflated(row[1]).decode(), row[2])
 
     def _require_moment(self, row: tuple[Any, ...] | None) -> None:
         if row is not None and _row_digest(*row[:-1]) != row[-1]:

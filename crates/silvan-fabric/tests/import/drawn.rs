@@ -5,6 +5,7 @@ use silvan_core::{HostId, Length, Lid, PortNumber, SwitchId};
 use silvan_fabric::routing::SlToVlTables;
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width};
 
+use crate::law::{check_guids, check_routes, check_topology, sample};
 use crate::{NETWORK, build, view};
 
 /// A fabric of switches in a row, hosts here and there, links of several kinds.
@@ -60,8 +61,7 @@ proptest! {
         prop_assert_eq!(silvan_fabric::import::ibsim_net(&again), net);
     }
 
-    /// Real files with bytes changed, lines dropped and moved: no panic, and what is read can be built
-    /// or is refused by the builder.
+    /// Real files with bytes changed, lines dropped and moved.
     #[test]
     fn mutated_files_do_no_harm(
         edits in prop::collection::vec((any::<prop::sample::Index>(), "\\PC{0,3}|[\\[\\]\"#0-9x=\n]"), 1..8),
@@ -78,11 +78,7 @@ proptest! {
                 text.splice(at..(at + 1).min(text.len()), edit.chars());
             }
             let text: String = text.into_iter().collect();
-            let imports = [silvan_fabric::import::topology(&text), silvan_fabric::import::ports(&text)];
-            for import in imports.iter().flatten() {
-                // The builder may refuse it: two nodes of one LID, no host.
-                let _ = import.build(crate::LINK);
-            }
+            check_topology(&text);
         }
     }
 
@@ -107,14 +103,23 @@ proptest! {
             text.splice(at..(at + 1).min(text.len()), edit.chars());
         }
         let text: String = text.into_iter().collect();
-        match silvan_fabric::import::routes(&text, &fabric) {
-            Ok(routes) => prop_assert!(routes.levels.highest() < 16),
-            Err(error) => {
-                let lines = text.lines().count();
-                prop_assert!(error.line().is_none_or(|line| (1..=lines).contains(&line)));
-                prop_assert!(!error.hint().is_empty());
-            }
+        check_routes(&text, &fabric);
+    }
+
+    #[test]
+    fn mutated_lists_of_guids_do_no_harm(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), "[0-9a-fx#
+]{0,4}"), 0..4),
+    ) {
+        let fabric = sample();
+        let listed = fabric.nodes.iter().map(|node| node.guid.to_string());
+        let mut text: Vec<char> = listed.collect::<Vec<_>>().join("
+").chars().collect();
+        for (index, edit) in &edits {
+            let at = index.index(text.len());
+            text.splice(at..=at, edit.chars());
         }
+        check_guids(&text.into_iter().collect::<String>(), &fabric);
     }
 
     /// SL to VL tables of some ports and hosts, a few kinds of them.

@@ -11,6 +11,7 @@
 mod database;
 mod drawn;
 mod forms;
+mod law;
 mod real;
 mod served;
 mod wrong;

@@ -8,6 +8,7 @@ mod bad_values;
 mod faults;
 mod files;
 mod generated;
+mod law;
 mod levels;
 mod mutations;
 mod pfc;

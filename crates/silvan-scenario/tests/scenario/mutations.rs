@@ -1,33 +1,9 @@
 //! Any file gives a scenario or a located error, never a panic.
 
 use proptest::prelude::*;
-use silvan_scenario::ScenarioError;
 
+use crate::law::{check, check_located};
 use crate::{ALL_KEYS, SHIPPED, read};
-
-/// Checks properties of every error about a file.
-fn check_located(error: &ScenarioError, text: &str) {
-    let line = error.line().expect("an error about a file has a line");
-    let column = error.column().expect("an error about a file has a column");
-    let lines = text.split('\n').count();
-    assert!(
-        (1..=lines).contains(&line),
-        "line {line} of {lines}: {error}"
-    );
-    let length = text.split('\n').nth(line - 1).unwrap().chars().count();
-    assert!(
-        (1..=length + 1).contains(&column),
-        "column {column} of {length}: {error}"
-    );
-    assert_eq!(error.to_string().lines().count(), 1, "{error}");
-    assert!(error.hint().is_some(), "no hint: {error}");
-    assert!(
-        error
-            .to_string()
-            .starts_with(&format!("file.toml:{line}: ")),
-        "{error}"
-    );
-}
 
 /// A file cut off at any byte.
 #[test]
@@ -136,19 +112,11 @@ proptest! {
 
     #[test]
     fn mutated_files_never_panic(text in mutated()) {
-        match read(&text) {
-            Err(error) => check_located(&error, &text),
-            Ok(scenario) => {
-                let again = read(scenario.effective_toml()).unwrap();
-                prop_assert_eq!(again.effective_toml(), scenario.effective_toml());
-            }
-        }
+        check(&text);
     }
 
     #[test]
     fn arbitrary_text_never_panics(text in "(?s).{0,200}") {
-        if let Err(error) = read(&text) {
-            check_located(&error, &text);
-        }
+        check(&text);
     }
 }

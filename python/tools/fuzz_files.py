@@ -1,0 +1,243 @@
+"""Readers of files in Python, and changed files for them: ``python/tools/fuzz.py`` runs both.
+
+A reader reads a file, or refuses it with an error of silvan. Anything else is a find.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import random
+import shutil
+import sqlite3
+import tempfile
+import time
+import traceback
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ROOT / "tests" / "files_of_versions"
+MOST_FINDS = 5
+SEED = 1
+_WORDS = (*b'0 -1 1e999 null [] {} "" true \xff'.split(), b"9" * 30, b"[" * 99)
+_NUMBERS = (0, -1, 1, 2**63, -(10**30), 0.5, float("nan"), float("inf"))
+_VALUES: tuple[Any, ...] = (*_NUMBERS, None, True, "", "x", "0", "\ud800", [], [[]], {}, {"a": 1})
+
+Files = dict[str, bytes]
+"""Content of the files of an input, by name."""
+
+
+def _newest() -> Path:
+    """Return the files of the newest version."""
+    return max(path for path in FILES.iterdir() if path.is_dir())
+
+
+def changed(data: bytes, draw: random.Random) -> bytes:
+    """Change some places of bytes: other bytes, words of JSON, pieces that move or go."""
+    out = bytearray(data)
+    for _ in range(draw.choice((1, 1, 2, 4, 8))):
+        at = draw.randrange(len(out) + 1)
+        length = draw.choice((1, 1, 2, 4, 16, 64))
+        match draw.randrange(6):
+            case 0:
+                out[at : at + length] = draw.randbytes(length)
+            case 1:
+                out[at : at + length] = draw.choice(_WORDS)
+            case 2:
+                del out[at : at + length]
+            case 3:
+                other = draw.randrange(len(out) + 1)
+                out[at:at] = out[other : other + length]
+            case 4:
+                for place in range(at, min(at + 1, len(out))):
+                    out[place] ^= 1 << draw.randrange(8)
+            case _:
+                del out[at:]
+    return bytes(out)
+
+
+def changed_json(data: bytes, draw: random.Random) -> bytes:
+    """Change values of JSON: another type, a number out of range, a key that is missing."""
+    tree = json.loads(data)
+    for _ in range(draw.choice((1, 1, 2, 4))):
+        places = list(_places(tree))
+        if not places:
+            break
+        container, key = draw.choice(places)
+        if draw.random() < 0.2:
+            del container[key]
+        else:
+            container[key] = draw.choice(_VALUES)
+    return json.dumps(tree).encode("utf-8", "surrogatepass")
+
+
+def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """List the tables and lists of a tree with each of their keys."""
+    if isinstance(tree, dict | list):
+        keys = list(tree) if isinstance(tree, dict) else range(len(tree))
+        for key in keys:
+            yield tree, key
+            yield from _places(tree[key])
+
+
+def _folder_files(folder: Path) -> Files:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+class Reader:
+    """A reader, and the files that its inputs are made of.
+
+    Parameters
+    ----------
+    files : dict
+        Content of the files.
+    read : callable
+        Reads the folder with the files.
+    change : callable
+        Returns changed files.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        read: Callable[[Path], None],
+        change: Callable[[Files, random.Random], Files] | None = None,
+    ) -> None:
+        self.files = files
+        self.read = read
+        self.change = change or _change_one
+
+
+def _change_one(files: Files, draw: random.Random) -> Files:
+    name = draw.choice(sorted(files))
+    data = files[name]
+    is_json = name.endswith(".json") and draw.random() < 0.7
+    return files | {name: changed_json(data, draw) if is_json else changed(data, draw)}
+
+
+def _ring() -> Reader:
+    """Return the reader of ring files: as a report, and as a watch that goes on."""
+    from silvan.cli import main
+    from silvan.live.ring import RingFile
+
+    def read(folder: Path) -> None:
+        path = folder / "ring"
+        main(["diagnose", "--from", str(path)])
+        with RingFile(path, writable=True) as ring:
+            ring.times_ns()
+
+    return Reader({"ring": (_newest() / "ring").read_bytes()}, read, _change_ring)
+
+
+def _change_ring(files: Files, draw: random.Random) -> Files:
+    """Change bytes of the file, or values of a row whose digest is right."""
+    data = files["ring"]
+    if draw.random() < 0.5:
+        return {"ring": changed(data, draw)}
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "ring"
+        path.write_bytes(data)
+        table, column = draw.choice(
+            (
+                ("moments", "report"),
+                ("moments", "loads"),
+                ("subnets", "nodes"),
+                ("subnets", "routes"),
+            )
+        )
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as file:
+            row = list(draw.choice(file.execute(f"select rowid, * from {table}").fetchall()))
+            names = [one[1] for one in file.execute(f"pragma table_info({table})")]
+            at = names.index(column) + 1
+            row[at] = _changed_cell(row[at], column, draw)
+            row[-1] = _digest(row[1:-1])
+            sets = ", ".join(f"{name} = ?" for name in names)
+            file.execute(f"update {table} set {sets} where rowid = ?", (*row[1:], row[0]))
+        return {"ring": path.read_bytes()}
+
+
+def _changed_cell(cell: bytes, column: str, draw: random.Random) -> bytes:
+    """Change a value below its compression."""
+    if column == "routes":
+        return changed(cell, draw)
+    inner = zlib.decompress(cell)
+    if column == "loads" or draw.random() < 0.2:
+        return zlib.compress(changed(inner, draw))
+    return zlib.compress(changed_json(inner, draw))
+
+
+def _digest(values: list[int | str | bytes]) -> bytes:
+    """Return the digest of a row, as the ring file has it."""
+    found = hashlib.sha256()
+    for value in values:
+        data = value if isinstance(value, bytes) else str(value).encode()
+        found.update(f"{type(value).__name__} {len(data)} ".encode() + data)
+    return found.digest()
+
+
+def _result() -> Reader:
+    """Return the reader of results: their tables, and the page that shows them."""
+    from silvan.cli import main
+
+    def read(folder: Path) -> None:
+        main(["view", str(folder), "--out", str(folder / "page.html")])
+
+    return Reader(_folder_files(_newest() / "result"), read)
+
+
+READERS: dict[str, Callable[[], Reader]] = {"ring": _ring, "result": _result}
+"""Targets in Python by name."""
+
+
+def fuzz(name: str, seconds: float, finds: Path) -> tuple[int, int]:
+    """Give changed files to a reader for some time.
+
+    Parameters
+    ----------
+    name : str
+        The reader.
+    seconds : float
+        The time.
+    finds : Path
+        Folder for the inputs that are neither read nor refused.
+
+    Returns
+    -------
+    tuple
+        Number of inputs, and number of finds.
+    """
+    from silvan.errors import SilvanError
+
+    reader = READERS[name]()
+    draw = random.Random(SEED)
+    end = time.monotonic() + seconds
+    runs = 0
+    causes: set[str] = set()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "input"
+        while time.monotonic() < end and len(causes) < MOST_FINDS:
+            files = reader.change(reader.files, draw)
+            runs += 1
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            for file, data in files.items():
+                (folder / file).write_bytes(data)
+            silent = io.StringIO()
+            try:
+                with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
+                    reader.read(folder)
+            except SilvanError:
+                continue
+            except Exception as error:
+                frames = traceback.extract_tb(error.__traceback__)
+                cause = f"{type(error).__name__} {frames[-1].filename}:{frames[-1].lineno}"
+                if cause not in causes:
+                    causes.add(cause)
+                    shutil.copytree(folder, finds / str(len(causes)), dirs_exist_ok=True)
+                    traceback.print_exc()
+    return runs, len(causes)
