@@ -403,6 +403,28 @@ class Result:
         checked_argument("file", file, str | os.PathLike, "the path of a file")
         return write_fct(self, Path(file))
 
+    def export(self, name: str) -> str:
+        """Print the programs with collective operations as a benchmark prints its results.
+
+        Parameters
+        ----------
+        name : str
+            ``nccl-tests`` or ``osu`` (OSU micro-benchmarks).
+
+        Returns
+        -------
+        str
+            The text, a table for each kind of operation.
+
+        Raises
+        ------
+        SilvanError
+            There is no such format, or no program has measured rounds.
+        """
+        from silvan.results.benchmark_tables import export_programs
+
+        return export_programs(self, name)
+
     @classmethod
     def read(cls, directory: str | Path) -> Result:
         """Read a result that :meth:`write` wrote.
