@@ -1,5 +1,6 @@
 # silvan with OpenSM and infiniband-diags: docker build -t silvan . && docker run --rm -it silvan
 FROM rust:1-bookworm AS build
+ARG PROFILE=dist
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3 python3-venv \
     && rm -rf /var/lib/apt/lists/*
@@ -7,7 +8,7 @@ WORKDIR /source
 COPY . .
 RUN python3 -m venv /opt/silvan \
     && /opt/silvan/bin/pip install --no-cache-dir --require-hashes --requirement requirements/run.txt \
-    && PATH="/opt/silvan/bin:$PATH" maturin build --profile dist --locked --strip --out /wheels \
+    && PATH="/opt/silvan/bin:$PATH" maturin build --profile "$PROFILE" --locked --strip --out /wheels \
     && /opt/silvan/bin/pip install --no-cache-dir --no-deps /wheels/silvan-*.whl \
     && /opt/silvan/bin/pip uninstall --yes maturin
 

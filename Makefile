@@ -81,7 +81,7 @@ check-drawn: ## Run the property tests of Rust on other cases (SEEDS="9 10")
 
 NO_PROGRAMS := --skip tshark:: --skip served::
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/targets/*.rs)))
+FUZZ_TARGETS ?=
 # The second range of seeds was drawn when the thresholds of the diagnosis were fixed.
 check-diagnose: ## Print how often the diagnosis of drawn live fabrics is right (20 minutes)
 	cargo run --quiet --release --locked -p silvan-emulator --example check_diagnose -- 1 200 20261125001 40
@@ -94,14 +94,13 @@ check-twin: install ## Print how well twins of drawn live fabrics agree with the
 check-tools: install ## Print which programs see what the live fabric has; needs opensm, infiniband-diags, ibverbs-utils
 	$(BIN)/python python/tools/check_tools.py
 
-check-fuzz: ## Fuzz each target (FUZZ_SECONDS=60, FUZZ_TARGETS=mad); needs cargo-fuzz and a nightly compiler
-	@$(call with-cargo,fuzz,+nightly,for target in $(FUZZ_TARGETS); do \
-		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done)
+check-fuzz: install ## Fuzz each reader (FUZZ_SECONDS=60, FUZZ_TARGETS="mad ring"); needs a C++ compiler
+	$(BIN)/python python/tools/fuzz.py --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 audit: release-setup ## Look for known vulnerabilities in the pinned crates and Python packages; needs network
 	@$(call with-cargo,deny,,cargo deny check)
 	for file in run test site release system; do \
-		$(VENV)/release/bin/pip-audit --no-deps --disable-pip --requirement requirements/$$file.txt || exit 1; done
+		$(VENV)/release/bin/pip-audit --strict --no-deps --disable-pip --requirement requirements/$$file.txt || exit 1; done
 
 coverage: ## Print the line coverage of the Rust tests; needs cargo-llvm-cov
 	@$(call with-cargo,llvm-cov,,cargo llvm-cov --workspace --locked --summary-only)

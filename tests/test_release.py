@@ -264,8 +264,14 @@ def test_the_recipe_of_conda_needs_what_the_package_needs() -> None:
 
 
 def test_the_package_of_spack_needs_what_the_package_needs() -> None:
-    text = (ROOT / "recipes" / "spack" / "package.py").read_text("utf-8")
-    compile(text, "package.py", "exec")
+    recipes = ROOT / "recipes" / "spack" / "spack_repo" / "silvan"
+    assert yaml.safe_load((recipes / "repo.yaml").read_text("utf-8"))["repo"]["api"] == "v2.0"
+    texts = {path.parent.name: path.read_text("utf-8") for path in recipes.rglob("package.py")}
+    for text in texts.values():
+        compile(text, "package.py", "exec")
+        # Packages of Spack 1.0 and later import their build system.
+        assert "from spack_repo.builtin.build_systems.python import PythonPackage" in text
+    text = texts["py_silvan"]
     extras = [one for some in PROJECT["optional-dependencies"].values() for one in some]
     pairs = [one.split(">=") for one in extras]
     for name, oldest in [*wanted(), *pairs]:

@@ -24,13 +24,18 @@ class Location:
     pattern: str
 
 
+SPACK = "recipes/spack/spack_repo/silvan/packages"
+
 LOCATIONS = (
     Location("CITATION.cff", r"^version: (\S+)$"),
     Location("codemeta.json", r'^  "version": "([^"]+)",$'),
     Location(".zenodo.json", r'^  "version": "([^"]+)",$'),
     Location("recipes/conda/recipe.yaml", r'^  version: "([^"]+)"$'),
     Location("debian/changelog", r"\Asilvan \(([^)]+)-1\) "),
-    Location("recipes/spack/package.py", r'^    version\("([^"]+)", sha256='),
+    Location(
+        "recipes/spack/spack_repo/silvan/packages/py_silvan/package.py",
+        r'^    version\("([^"]+)", sha256=',
+    ),
     Location("action/action.yml", r"^    default: silvan==(\S+)$"),
 )
 LOCKS = ("Cargo.lock", "fuzz/Cargo.lock")
