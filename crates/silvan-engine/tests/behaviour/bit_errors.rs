@@ -210,7 +210,11 @@ fn replays_leave_the_goodput_of_the_closed_form() {
 fn link_gives_a_packet_up_after_eight_replays() {
     let (routed, ports) = pair();
     for port in ports {
-        let config = with_errors(port, errors(1e-3, true), ALWAYS);
+        // One attempt in 16 million is good; this seed has none.
+        let config = EngineConfig {
+            seed: 2,
+            ..with_errors(port, errors(1e-3, true), ALWAYS)
+        };
         let engine = run(&routed, &config, Span::from_ms(10));
         assert_eq!(delivered(&engine), 0);
         let counters = engine.port_counters(port);

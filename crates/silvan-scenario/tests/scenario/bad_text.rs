@@ -56,7 +56,7 @@ fn unknown_keys_name_the_nearest() {
     assert_eq!(
         message("[link]\ndelay = \"1 ns\""),
         "file.toml:2: link.delay: unknown key (hint: known here: width, speed, rate, length, latency, flow-control, pfc; \
-         elsewhere there is control.feedback.delay)"
+         elsewhere there is control.feedback.delay or traffic.program.straggler.delay)"
     );
     assert_eq!(
         message("\n[[traffic.flow]]\nfrom = \"a\"\nto = \"b\"\nvolume = 3"),
