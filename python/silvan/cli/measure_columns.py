@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from silvan.cli.printer import note
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -54,9 +56,12 @@ def measure_table(
 
     By default, it has as many suitable measures as fit, and its caption lists the others.
     """
-    from silvan.results.measures import MEASURES, SUITED, value_of
+    from silvan.results.measures import MEASURES, SUITED, definition_of, value_of
 
     if chosen:
+        for one in chosen:
+            if all(value_of(row, one.name) is None for row in rows):
+                note(f"note: {one.name} has no value here. {definition_of(one)}")
         return make(chosen)
     suited = [
         MEASURES[name]

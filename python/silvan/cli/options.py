@@ -163,13 +163,14 @@ def load(
     overrides: Mapping[str, TomlValue] | None = None,
 ) -> Scenario:
     """Read a scenario file with ``--set`` and ``--scheme``; ``overrides`` win."""
-    from silvan.cli.printer import warn
+    from silvan.cli.printer import noted_if_slow, warn
     from silvan.inputs.scenario import Scenario
     from silvan.inputs.toml_text import parse_assignments
 
     given = parse_assignments(assignments or [])
     given.update(scheme_keys(scheme, given))
-    scenario = Scenario.from_file(path, overrides={**given, **(overrides or {})})
+    with noted_if_slow(f"{path}: building the fabric and checking its routes ..."):
+        scenario = Scenario.from_file(path, overrides={**given, **(overrides or {})})
     warn(scenario.warnings)
     return scenario
 
@@ -182,9 +183,11 @@ def require_size(
     runs: Sequence[tuple[Scenario, int]], *, is_wanted: bool, workers: int | None = None
 ) -> str | None:
     """Refuse runs of some scenarios that are too large; describe their size if they take long."""
+    from silvan.cli.printer import noted_if_slow
     from silvan.execution.estimate import estimate_all, require_room
 
-    size = estimate_all(runs, workers)
+    with noted_if_slow("estimating packet-hops, memory and time ..."):
+        size = estimate_all(runs, workers)
     require_room(size, is_wanted=is_wanted)
     return f"estimate: {size}" if size.seconds >= _LONG_S else None
 

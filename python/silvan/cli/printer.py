@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -81,6 +82,18 @@ def note(text: str) -> None:
     """Print a remark, if there is room for it."""
     with suppress(OSError):
         sys.stderr.write(text.rstrip("\n").translate(_CONTROLS) + "\n")
+
+
+@contextmanager
+def noted_if_slow(text: str, after_s: float = 5.0) -> Iterator[None]:
+    """Print a remark once if the block takes long."""
+    timer = threading.Timer(after_s, note, (text,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def is_stdout(error: OSError) -> bool:

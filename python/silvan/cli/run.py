@@ -41,7 +41,7 @@ from silvan.cli.packets import (
     write_capture,
 )
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
-from silvan.cli.without_effect import without_effect
+from silvan.cli.without_effect import never_acted, without_effect
 from silvan.inputs.wording import counted
 
 if TYPE_CHECKING:
@@ -200,9 +200,9 @@ def run(
         note(f"warning: switches discarded {unroutable} packets {missing}")
     if lost := sum(report["lost_packets"] for report in ordered):
         note(f"note: faults lost {counted(lost, 'packet')} after the warm-up; none is sent again")
-    idle = {report["summary"]["idle_scheme"] for report in ordered}
-    if None not in idle:
-        note(f"note: {loaded.control.scheme} never acted: {'; '.join(sorted(idle))}")
+    idle = (report["summary"]["idle_scheme"] for report in ordered)
+    if remark := never_acted(loaded.control.scheme, idle):
+        note(remark)
     if remark := _leaps(loaded, [report["summary"] for report in ordered]):
         note(remark)
     used = min(report["summary"]["threads"] for report in ordered)

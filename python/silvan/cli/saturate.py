@@ -26,6 +26,7 @@ from silvan.cli.options import (
     require_size,
 )
 from silvan.cli.printer import note, put, put_json, put_table
+from silvan.cli.without_effect import never_acted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,6 +136,10 @@ def saturate(
     else:
         for name, one in found.items():
             _print(name, one, shown)
+    for values, one in zip(points, found.values(), strict=True):
+        scheme = loaded.at(values).control.scheme
+        if remark := never_acted(scheme, (point.idle_scheme for point in one.points)):
+            note(remark)
     if out is not None:
         from silvan.figures.style import Page
         from silvan.planning.saturation_figure import draw_saturation

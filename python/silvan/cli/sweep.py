@@ -33,6 +33,7 @@ from silvan.cli.options import (
 )
 from silvan.cli.printer import note, put_json, put_table
 from silvan.cli.searches import begin_on
+from silvan.cli.without_effect import never_acted
 from silvan.errors import ScenarioError
 from silvan.inputs.wording import duration
 
@@ -170,6 +171,8 @@ def sweep(
         put_json(_report(loaded.name, result))
     elif result.points.num_rows:
         put_table(_table(loaded.name, keys, result.points.to_pylist(), shown))
+    for line in _idle_schemes(loaded.control.scheme, result.points.to_pylist()):
+        note(line)
     rows = result.points.num_rows
     note(f"{rows} point{'s' * (rows != 1)} in {folder / 'points.parquet'}")
     if rows:
@@ -258,6 +261,14 @@ def _line(state: SweepProgress, size: str | None) -> str | None:
         f"failed: {label(failure.values, failure.seed)}: {failure.error} "
         f"(attempts: {failure.attempts}; hash {failure.hash[:16]}; {failure.scenario})"
     )
+
+
+def _idle_schemes(own: str, points: Sequence[dict[str, Any]]) -> Iterator[str]:
+    reasons: dict[str, list[str | None]] = {}
+    for point in points:
+        scheme = str(point.get("control.scheme", own))
+        reasons.setdefault(scheme, []).append(point["idle_scheme"])
+    yield from filter(None, map(never_acted, reasons, reasons.values()))
 
 
 def _report(name: str, result: SweepResult) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,14 @@ def without_effect(scenario: Scenario, assignments: Sequence[str] = ()) -> list[
         *_idle_faults(scenario),
         *_late_flows(scenario),
     ]
+
+
+def never_acted(scheme: str, reasons: Iterable[str | None]) -> str | None:
+    """Return a note for a scheme that acted in none of its runs."""
+    distinct = set(reasons)
+    if not distinct or None in distinct:
+        return None
+    return f"note: {scheme} never acted: {'; '.join(sorted(filter(None, distinct)))}"
 
 
 def _idle_settings(scenario: Scenario, assignments: Sequence[str]) -> Iterator[str]:

@@ -116,6 +116,8 @@ def _key(key: object) -> str:
 
 def _no_key(key: object) -> ScenarioError:
     hint = "keys are text, such as run.duration"
+    if isinstance(key, str) and "[" in key:
+        hint = "write places in lists with dots, such as traffic.incast.0.to"
     return ScenarioError(f"a table cannot have the key {shown(repr(key))}", hint=hint)
 
 

@@ -23,6 +23,7 @@ class LoadPoint:
     """Measurements at a load, a share of the injection rate.
 
     ``messages`` arrived at the sources after the warm-up; ``None`` at a load of 1.
+    ``idle_scheme`` is why the scheme never acted.
     """
 
     load: float
@@ -31,6 +32,7 @@ class LoadPoint:
     share: float
     measures: dict[str, float | None]
     messages: int | None
+    idle_scheme: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,4 +218,5 @@ def _measure(scenario: Scenario, load: float, classes: Collection[str]) -> LoadP
         share=delivered / offered,
         measures=finite(result.measures),
         messages=messages,
+        idle_scheme=result.summary.get("idle_scheme"),
     )

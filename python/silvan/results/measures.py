@@ -760,6 +760,12 @@ def row_measures(result: Result) -> dict[str, float | None]:
     return finite(measure(result))
 
 
+def definition_of(measure: Measure) -> str:
+    """Return what a measure is, and what it needs."""
+    basis = next((of.basis for of in GROUPS if measure in of.measures), "")
+    return f"{measure.definition} {basis}".strip()
+
+
 def require_measure(name: str, where: str, known: Sequence[str] = tuple(MEASURES)) -> None:
     """Refuse a name that no run measures."""
     if name in known:

@@ -227,7 +227,14 @@ def sweep(
             point = todo[outcome.index]
             if isinstance(outcome, Succeeded):
                 made = outcome.finished
-                row = SweepRow(point.hash, point.seed, point.values, made.measures, made.wall_s)
+                row = SweepRow(
+                    hash=point.hash,
+                    seed=point.seed,
+                    values=point.values,
+                    measures=made.measures,
+                    wall_s=made.wall_s,
+                    idle_scheme=made.idle_scheme,
+                )
                 folder.finish(point, row, made.result)
                 done += 1
                 tell()

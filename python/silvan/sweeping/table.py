@@ -15,27 +15,28 @@ from silvan.sweeping.plan import plain
 
 @dataclass(frozen=True, slots=True)
 class SweepRow:
-    """A finished point: values by dotted key, measures by name."""
+    """A finished point: values by dotted key, measures by name, and why its scheme never acted."""
 
     hash: str
     seed: int
     values: dict[str, TomlValue]
     measures: dict[str, int | float | None]
     wall_s: float
+    idle_scheme: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the row as plain values, for JSON."""
         return asdict(self)
 
 
-_LAST = ("seed", "wall_s", "hash")
+_LAST = ("seed", "wall_s", "idle_scheme", "hash")
 
 
 def to_table(rows: Sequence[SweepRow], keys: Sequence[str]) -> pa.Table:
     """Make one table of all rows.
 
-    Columns are keys, seed, measures, time and hash. Columns of numbers only are numbers; quantities
-    are text.
+    Columns are keys, seed, measures, time, idle scheme and hash. Columns of numbers only are
+    numbers; quantities are text.
     """
     known = {name for row in rows for name in row.measures}
     measures = [name for name in MEASURES if name in known]
@@ -45,6 +46,7 @@ def to_table(rows: Sequence[SweepRow], keys: Sequence[str]) -> pa.Table:
         kind = pa.uint64() if MEASURES[name].is_whole else pa.float64()
         columns[name] = pa.array([row.measures.get(name) for row in rows], kind)
     columns["wall_s"] = pa.array([row.wall_s for row in rows], pa.float64())
+    columns["idle_scheme"] = pa.array([row.idle_scheme for row in rows], pa.string())
     columns["hash"] = pa.array([row.hash for row in rows], pa.string())
     return pa.table(columns)
 
@@ -59,6 +61,7 @@ def from_table(table: pa.Table, keys: Sequence[str]) -> list[SweepRow]:
             values={key: row[key] for key in keys},
             measures={name: row[name] for name in measures},
             wall_s=row["wall_s"],
+            idle_scheme=row.get("idle_scheme"),
         )
         for row in table.to_pylist()
     ]

@@ -45,13 +45,14 @@ class Finished:
     """Output of a worker.
 
     Measures are equal for equal scenarios, up to ``events``. ``processor_s`` is from the scenario's
-    text to its measures. ``simulator`` is the build.
+    text to its measures. ``simulator`` is the build. ``idle_scheme`` is why the scheme never acted.
     """
 
     measures: dict[str, Any]
     wall_s: float
     processor_s: float
     simulator: str
+    idle_scheme: str | None
     result: Result | None
 
 
@@ -70,6 +71,7 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
         wall_s=result.summary["wall_s"],
         processor_s=time.process_time() - begun_s,
         simulator=build,
+        idle_scheme=result.summary.get("idle_scheme"),
         result=result if task.tables else None,
     )
 
