@@ -52,7 +52,7 @@ def export(
     ],
     set_: Assignments = None,
 ) -> None:
-    """Print a fabric, or the programs of a run, in the format of another program.
+    """Print a fabric or a result as other programs read it.
 
     slurm-tree and slurm-block are topology.conf of Slurm, topograph is a model of NVIDIA's
     topograph. root-guids and cn-guids are files of OpenSM's routing engines, ibsim is a net file,
