@@ -151,9 +151,21 @@ impl Node {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum NodeWork {
     Metadata,
-    Compute { micros: u64, ops: u64, host: bool },
-    Send { to: u32, bytes: u64, tag: u32 },
-    Receive { from: u32, bytes: u64, tag: u32 },
+    Compute {
+        micros: u64,
+        ops: u64,
+        host: bool,
+    },
+    Send {
+        to: u32,
+        bytes: u64,
+        tag: u32,
+    },
+    Receive {
+        from: u32,
+        bytes: u64,
+        tag: u32,
+    },
     /// `None` means all ranks.
     Collective {
         operation: Operation,
