@@ -338,6 +338,8 @@ def test_a_grid_over_an_unknown_key_names_the_nearest(
     message, hint = refused(command("sweep", incast_file, "--seeds", "2", *words))
     assert message == "grid: switch.bufer: unknown key"
     assert hint == 'did you mean "buffer"?'
+    words = ("--grid", "hosts=1,2", "--out", tmp_path / "out")
+    assert refused(command("sweep", incast_file, *words))[1] == "did you mean fabric.hosts?"
     assert not (tmp_path / "out").exists()
 
 

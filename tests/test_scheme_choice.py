@@ -168,6 +168,14 @@ def test_a_scheme_that_never_acted_is_named(
     assert threshold in done.stderr
     done = command("compare", str(path), "--schemes", scheme, "--json", cwd=tmp_path)
     assert threshold in json.loads(done.stdout)[1]["idle"]
+    varied = f"control.scheme=none,{scheme}"
+    done = command("sweep", str(path), "--grid", varied, "--out", "points", cwd=tmp_path)
+    assert [line for line in done.stderr.splitlines() if "never acted" in line] == [
+        f"note: {scheme} never acted: {result.summary['idle_scheme']}"
+    ]
+    few = ("--resolution", "0.5", "--set", f"control.scheme={scheme}")
+    done = command("saturate", str(path), *few, cwd=tmp_path)
+    assert done.stderr.count(f"note: {scheme} never acted: ") == 1
 
 
 def test_a_scheme_that_changed_nothing_is_named(command: Command, tmp_path: Path) -> None:

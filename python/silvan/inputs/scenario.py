@@ -340,7 +340,18 @@ class Scenario:
         except ScenarioError as error:
             # The error concerns one key, not the whole grid.
             message = _IN_SWEEP.sub("", error.message)
-            raise ScenarioError(message, "grid", hint=error.hint, key=error.key) from None
+            hint = self._hint_of(grid, message) or error.hint
+            raise ScenarioError(message, "grid", hint=hint, key=error.key) from None
+
+    def _hint_of(self, grid: Mapping[str, Any], message: str) -> str | None:
+        """Return the hint for an unknown key that is set, not varied: it names the full key."""
+        for key in grid:
+            if message == f"{key}: unknown key":
+                try:
+                    self._changed([(key, "0")])
+                except ScenarioError as error:
+                    return error.hint
+        return None
 
     def axes(self) -> dict[str, list[TomlValue]]:
         """Give the keys that the scenario's sweep varies, each with its values."""
