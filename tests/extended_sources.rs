@@ -1,4 +1,4 @@
-//! What the pages on extending silvan add, in the copy of the sources that has it.
+//! Additions of the pages on extending silvan, in the copy of the sources that has them.
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 

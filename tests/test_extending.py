@@ -241,7 +241,8 @@ def test_a_counter_is_declared_in_one_place() -> None:
     }
     # The DCMS reads three of them by name: its algorithm needs them. Telemetry of packets has a
     # field of the same name as a counter. The kernel's files show fields of PortCounters, some of
-    # which have the name of a counter. A device may lack PortXmitWait, which its sweep must know.
+    # which have the name of a counter, and sweeps read LinkDownedCounter. A device may lack
+    # PortXmitWait, which its sweep must know.
     assert found == {
         "crates/silvan-core/src/growth.rs": [
             '"xmit_wait"',
@@ -249,12 +250,19 @@ def test_a_counter_is_declared_in_one_place() -> None:
             '"xmit_cong"',
         ],
         "crates/silvan-emulator/src/sysfs.rs": [
+            '"link_downed"',
+            '"link_downed"',
+            '"link_error_recovery"',
+            '"link_error_recovery"',
             '"rcv_errors"',
             '"rcv_pkts"',
             '"xmit_discards"',
             '"xmit_pkts"',
             '"xmit_wait"',
+            '"symbol_errors"',
         ],
+        "crates/silvan-dcms/src/meter.rs": ['"link_downed"'],
+        "crates/silvan-diagnose/src/readings.rs": ['"link_downed"'],
         "crates/silvan-cc/src/hooks/foreign.rs": ['"xmit_bytes"'],
         "crates/silvan-subnet/src/sweep.rs": ['"xmit_wait"'],
     }

@@ -55,7 +55,7 @@ _RUNS = re.compile(r"^Done (\d+) runs", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of a target has come to."""
+    """The outcome of a run of a target."""
 
     target: str
     runs: int

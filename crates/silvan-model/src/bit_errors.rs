@@ -183,7 +183,7 @@ mod tests {
     };
 
     fn rate() -> Rate {
-        Rate::from_bits_per_sec(RATE).unwrap()
+        Rate::from_bits_per_sec(RATE).expect("not zero")
     }
 
     fn process(errors: &BitErrors, times: ErrorTimes, seed: u64) -> ErrorProcess {
@@ -301,7 +301,7 @@ mod tests {
         let mut process = process(&independent(1e-4), ALWAYS, 6);
         let second = 1_000_000_000_000;
         let before = process.count_until(second / 10) as f64;
-        let slow = Rate::from_bits_per_sec(RATE / 4).unwrap();
+        let slow = Rate::from_bits_per_sec(RATE / 4).expect("not zero");
         process.change_rate(second / 10, rate(), slow);
         let after = process.count_until(second / 10 * 5) as f64;
         let expected = RATE as f64 * 1e-5;

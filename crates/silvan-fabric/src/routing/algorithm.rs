@@ -24,7 +24,7 @@ pub trait RoutingAlgorithm {
     /// Computes the tables and lanes from the input alone; fails if the algorithm does not suit fabric or topology.
     fn routes(&self, input: RoutingInput<'_>) -> Routed;
 
-    /// The same routes to hosts and lanes without tables, for large fabrics, if the algorithm has them.
+    /// Returns routes without tables that lead over the same cables and lanes, for large fabrics, if the algorithm has them.
     fn computed(&self, _input: RoutingInput<'_>) -> Option<(ForwardingTables, Option<PathLanes>)> {
         None
     }
