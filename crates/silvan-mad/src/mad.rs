@@ -240,7 +240,7 @@ impl Body {
     }
 }
 
-/// One line: `SubnDRGet(NodeInfo) tid=0x1 path=[1, 3]`. A Get's attribute has no meaning (libibmad's stack) and is left
+/// One line: `SubnDRGet(NodeInfo) tid=0x1 path=[1, 3]`. The attribute of a Get has no meaning (libibmad's stack) and is left
 /// out.
 impl fmt::Display for Mad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

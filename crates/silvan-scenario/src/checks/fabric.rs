@@ -510,7 +510,7 @@ fn planes(fabric: &Fabric) -> Option<usize> {
     is_shared.then_some(count)
 }
 
-/// Leads routes around cut cables. Routes on lanes of their own are computed anew, because lanes belong to paths.
+/// Leads routes around cut cables. Routes on lanes of their own are computed again, because lanes belong to paths.
 fn around_faults(
     file: &ScenarioFile,
     uncut: &Fabric,
