@@ -35,6 +35,8 @@ pub enum CounterTable {
 pub enum CounterUnit {
     /// Packets.
     Packets,
+    /// Events that are no packets, such as bit errors.
+    Events,
     /// Bytes on the wire. Datagrams have them in words of four bytes, without the VCRC of each packet.
     Bytes {
         /// The packets that the bytes belong to.
@@ -78,16 +80,16 @@ impl PortCounter {
         self.description.trim()
     }
 
-    /// The value in the unit of result tables: packets, bytes or picoseconds.
+    /// The value in the unit of result tables: packets, events, bytes or picoseconds.
     pub fn read(&self, counters: &PortCounters) -> u64 {
         (self.read)(counters)
     }
 
-    /// The value in the unit of management datagrams: packets, words of four bytes, or ticks.
+    /// The value in the unit of management datagrams: packets, events, words of four bytes, or ticks.
     pub fn in_datagram(&self, counters: &PortCounters, tick: Span) -> u64 {
         let value = self.read(counters);
         match self.unit {
-            CounterUnit::Packets => value,
+            CounterUnit::Packets | CounterUnit::Events => value,
             CounterUnit::Bytes { packets } => {
                 value.saturating_sub(VCRC * packets(counters)) / DATA_WORD
             }
@@ -269,19 +271,19 @@ port_counters! {
         metric: None,
     }
     /// Times that the link went down.
-    link_downed: Packets {
+    link_downed: Events {
         tables: [PortsIfFaults],
         fields: [],
         metric: None,
     }
     /// Bit errors that this port received, those between packets included.
-    symbol_errors: Packets {
+    symbol_errors: Events {
         tables: [PortsIfBitErrors],
         fields: [],
         metric: None,
     }
     /// Times that the link was retrained, because bad packets outnumbered good ones by more than 8.
-    link_error_recovery: Packets {
+    link_error_recovery: Events {
         tables: [PortsIfBitErrors],
         fields: [
             PortCounters.link_error_recovery,
@@ -383,6 +385,7 @@ impl PortCounter {
     fn reference_row(&self) -> String {
         let unit = match self.unit {
             CounterUnit::Packets => "packets",
+            CounterUnit::Events => "events",
             CounterUnit::Bytes { .. } => "bytes",
             CounterUnit::Time => "ps",
         };
@@ -402,7 +405,7 @@ impl PortCounter {
         let metric = self.metric.map_or_else(String::new, |metric| {
             let unit = match self.unit {
                 CounterUnit::Bytes { .. } => "_bytes",
-                CounterUnit::Packets | CounterUnit::Time => "",
+                CounterUnit::Packets | CounterUnit::Events | CounterUnit::Time => "",
             };
             format!("`infiniband_switch_{metric}{unit}_total`")
         });

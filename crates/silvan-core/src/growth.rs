@@ -215,7 +215,9 @@ impl<T: Instant> CounterTracker<T> {
         for (index, counter) in PortCounters::ALL.iter().enumerate() {
             let most = match counter.unit {
                 CounterUnit::Time => interval.ticks,
-                CounterUnit::Bytes { .. } | CounterUnit::Packets => interval.words,
+                CounterUnit::Bytes { .. } | CounterUnit::Packets | CounterUnit::Events => {
+                    interval.words
+                }
             };
             let (before, now) = (before.counters[index], reading.counters[index]);
             match CounterValue::growth(before, now, most) {

@@ -70,7 +70,7 @@ impl CounterMetric {
             .map(|(index, counter)| {
                 let scale = match counter.unit {
                     CounterUnit::Bytes { .. } => DATA_WORD,
-                    CounterUnit::Packets | CounterUnit::Time => 1,
+                    CounterUnit::Packets | CounterUnit::Events | CounterUnit::Time => 1,
                 };
                 Some(Self {
                     index,
@@ -97,6 +97,7 @@ impl CounterMetric {
                 registry.register_with_unit(self.name, help("bytes"), Unit::Bytes, family);
             }
             CounterUnit::Packets => registry.register(self.name, help("packets"), family),
+            CounterUnit::Events => registry.register(self.name, help("events"), family),
             CounterUnit::Time => registry.register(self.name, help("ticks of dcms.tick"), family),
         }
     }

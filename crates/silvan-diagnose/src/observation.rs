@@ -36,6 +36,15 @@ pub struct LinkErrors {
 /// Bit errors of a link that works as it should are fewer, as a part of all bits (IBA, volume 2).
 const USUAL_ERRORS: f64 = 1e-12;
 
+/// Probability with which a good cable is taken for a bad one, at most.
+const BY_CHANCE: f64 = 1e-6;
+
+/// Returns true if so many random errors are too many for this mean, by Chernoff's bound of the Poisson distribution.
+fn are_too_many(errors: u64, mean: f64) -> bool {
+    let errors = errors as f64;
+    errors > mean && errors - mean - errors * (errors / mean).ln() < BY_CHANCE.ln()
+}
+
 /// Two sweeps compared.
 #[derive(Clone, Debug)]
 pub struct Observation {
@@ -112,9 +121,9 @@ impl Observation {
             rcv_errors_per_s: count(grown.rcv_errors) as f64 / seconds,
             recoveries: count(grown.link_error_recovery),
         };
-        let usual = USUAL_ERRORS * rate.bits_per_sec() as f64;
+        let usual = USUAL_ERRORS * rate.bits_per_sec() as f64 * seconds;
         // Packets are bad for other reasons, too, such as a cable that was cut.
-        let is_bad = errors.symbol_errors_per_s > usual || errors.recoveries > 0;
+        let is_bad = are_too_many(count(grown.symbol_errors), usual) || errors.recoveries > 0;
         is_bad.then_some(errors)
     }
 
@@ -158,5 +167,29 @@ fn load(
         congested: own.xmit_cong.ok().and_then(part),
         fecn_per_s: own.fecn.ok().map(|count| count as f64 / seconds(own.span)),
         becn_per_s: own.becn.ok().map(|count| count as f64 / seconds(own.span)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_too_many;
+
+    /// Oracle: the Poisson distribution, summed up.
+    #[test]
+    fn errors_of_good_cables_are_not_too_many() {
+        for mean in [0.004, 0.2, 1.0, 12.0, 100.0] {
+            let mut probability = f64::exp(-mean);
+            let mut terms = Vec::new();
+            for errors in 1..1_000 {
+                terms.push(probability);
+                probability *= mean / f64::from(errors);
+            }
+            for errors in 0..400 {
+                let at_least: f64 = terms[errors..].iter().rev().sum();
+                let is_bad = are_too_many(errors as u64, mean);
+                assert!(!is_bad || at_least < 1e-6, "{errors} of {mean}");
+                assert!(is_bad || at_least > 1e-9, "{errors} of {mean}");
+            }
+        }
     }
 }

@@ -68,6 +68,8 @@ impl Fault {
 /// A fault with its times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedFault {
+    /// Place of its entry, from 0.
+    pub entry: usize,
     /// The fault.
     pub fault: Fault,
     /// Start of the first occurrence.
@@ -134,17 +136,18 @@ pub(crate) fn plan_faults(
     let planned = entries.map(|(index, entry)| {
         let key = KeyPath::from("fault").index(index);
         let refuse = |(key, message): Mistake| Refusal::new(key, message, hint(key));
-        plan(entry, fabric).map_err(|mistake| refuse(mistake).within(&key))
+        plan(index, entry, fabric).map_err(|mistake| refuse(mistake).within(&key))
     });
     planned.collect()
 }
 
 type Mistake = (&'static str, String);
 
-fn plan(entry: &FaultEntry, fabric: &Fabric) -> Result<PlannedFault, Mistake> {
+fn plan(index: usize, entry: &FaultEntry, fabric: &Fabric) -> Result<PlannedFault, Mistake> {
     let fault = entry.fault(fabric)?;
     entry.check_times()?;
     Ok(PlannedFault {
+        entry: index,
         fault,
         at: Time::ZERO + entry.at,
         lasts: entry.lasts,

@@ -10,7 +10,7 @@ use crate::checks::engine::{build_engine, check_data_vls};
 use crate::checks::fabric::{
     ChosenRouting, build_fabric, build_routes, choose_routing, warn_of_routing,
 };
-use crate::checks::faults::{build_in, check_order};
+use crate::checks::faults::{build_in, check_later};
 use crate::checks::import::{import_fabric, import_guids, import_host_names, import_tables};
 use crate::checks::kept::{Key, RoutedFabric, keep, kept};
 use crate::checks::levels::lanes_named;
@@ -83,6 +83,7 @@ impl Layout {
                 (Arc::new(fabric), Arc::new(faults))
             }
         };
+        check_later(&file, &faults.later)?;
         let chosen = match &known {
             Some(routed) => ChosenRouting::clone(&routed.chosen),
             None => {
@@ -120,7 +121,6 @@ impl Layout {
         effective::fill_lanes(&mut file);
         let mut engine = build_engine(&file)?;
         engine.bit_errors = bit_errors_of(&routed.faults.later);
-        check_order(&file, &engine)?;
         Ok(Self {
             file,
             warnings,

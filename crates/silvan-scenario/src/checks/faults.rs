@@ -1,6 +1,5 @@
 use silvan_core::{LinkId, PortId};
 use silvan_fabric::{Fabric, LinkKind};
-use silvan_model::EngineConfig;
 
 use super::{at, refused};
 use crate::faults::{Fault, PlannedFault, plan_faults};
@@ -23,20 +22,16 @@ pub(crate) fn build_in(
     let mut faults = FabricFaults::default();
     let (mut cut, mut degraded) = (Vec::new(), Vec::new());
     let planned = plan_faults(&file.fault, fabric).map_err(refused)?;
-    for (index, planned) in planned.into_iter().enumerate() {
-        let key = at("fault").index(index);
+    for planned in planned {
         match planned.fault {
             Fault::Cut(port) if planned.is_built_in() => {
-                check_between_switches(fabric, port, &key)?;
+                check_between_switches(fabric, port, &key_of(&planned))?;
                 cut.push(port);
             }
             Fault::Degrade(port, limit) if planned.is_built_in() => {
                 degraded.push((port, limit));
             }
-            _ => {
-                check_later(file, &planned, &key)?;
-                faults.later.push(planned);
-            }
+            _ => faults.later.push(planned),
         }
     }
     if !cut.is_empty() {
@@ -72,35 +67,42 @@ fn check_between_switches(
     Err(ScenarioError::new(key.key("port"), message).with_hint(hint))
 }
 
-fn check_later(
-    file: &ScenarioFile,
-    planned: &PlannedFault,
-    key: &KeyPath,
-) -> Result<(), ScenarioError> {
-    if planned.fault.changes_links() && file.link.flow_control == FlowControl::Pfc {
-        let message = "a link with PFC cannot change while packets move";
-        let hint = "leave out at, for and every: the fault lasts for the whole run; or use credits";
-        return Err(ScenarioError::new(key.key("do"), message).with_hint(hint));
-    }
-    if planned.fault.is_bit_errors() && file.link.flow_control == FlowControl::Pfc {
-        let message = "a link with PFC has no bit errors";
-        let hint = "leave the fault out, or use credits";
-        return Err(ScenarioError::new(key.key("do"), message).with_hint(hint));
-    }
-    if planned.fault.concerns_packets() && file.probe.packets.is_some() {
-        let message = "packets are recorded hop by hop in fabrics that do not change";
-        let hint = "leave out the table probe.packets, or the fault";
-        return Err(ScenarioError::new(key.key("do"), message).with_hint(hint));
-    }
-    Ok(())
+fn key_of(planned: &PlannedFault) -> KeyPath {
+    at("fault").index(planned.entry)
 }
 
-/// Refuses bit errors with hosts that wait for each lost packet; a fabric that is kept is not checked again.
-pub(crate) fn check_order(file: &ScenarioFile, engine: &EngineConfig) -> Result<(), ScenarioError> {
-    if !file.host.in_order || engine.bit_errors.is_empty() {
-        return Ok(());
+/// Refuses faults during the run that other tables of the scenario do not allow.
+pub(crate) fn check_later(
+    file: &ScenarioFile,
+    later: &[PlannedFault],
+) -> Result<(), ScenarioError> {
+    let has_pfc = file.link.flow_control == FlowControl::Pfc;
+    for planned in later {
+        let fault = planned.fault;
+        let (message, hint) = if fault.changes_links() && has_pfc {
+            (
+                "a link with PFC cannot change while packets move",
+                "leave out at, for and every: the fault lasts for the whole run; or use credits",
+            )
+        } else if fault.is_bit_errors() && has_pfc {
+            (
+                "a link with PFC has no bit errors",
+                "leave the fault out, or use credits",
+            )
+        } else if fault.is_bit_errors() && file.host.in_order {
+            (
+                "hosts that restore order wait for packets that bit errors lose",
+                "leave out host.in-order, or the fault",
+            )
+        } else if fault.concerns_packets() && file.probe.packets.is_some() {
+            (
+                "packets are recorded hop by hop in fabrics that do not change",
+                "leave out the table probe.packets, or the fault",
+            )
+        } else {
+            continue;
+        };
+        return Err(ScenarioError::new(key_of(planned).key("do"), message).with_hint(hint));
     }
-    let message = "hosts that restore order wait for packets that bit errors lose";
-    let hint = "leave out host.in-order, or the fault";
-    Err(ScenarioError::new(at("host.in-order"), message).with_hint(hint))
+    Ok(())
 }

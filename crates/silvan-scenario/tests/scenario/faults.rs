@@ -134,6 +134,10 @@ fn faults_that_cannot_be_are_refused() {
     let errors = "[[fault]]\ndo = \"bit-errors\"\nport = \"leaf-00:5\"\nbit-error-rate = 1e-8\n";
     let ordered = format!("{TREE}[host]\nin-order = true\n{errors}");
     assert!(message(&ordered).contains("hosts that restore order wait for packets"));
+    // A fabric that is kept from a scenario before is not built again.
+    assert!(read(&format!("{TREE}{errors}")).is_ok());
+    let recorded = format!("{TREE}[probe.packets]\n{errors}");
+    assert!(message(&recorded).contains("packets are recorded hop by hop"));
     let pfc = format!("{TREE}[link]\nflow-control = \"pfc\"\nspeed = \"EDR\"\n{errors}");
     assert!(message(&pfc).contains("a link with PFC has no bit errors"));
     let pfc = "[link]\nflow-control = \"pfc\"\nspeed = \"EDR\"\n[[fault]]\ndo = \"cut\"\nport = \"leaf-00:5\"\nat = \"1 us\"\n";
