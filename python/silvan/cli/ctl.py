@@ -98,7 +98,7 @@ def _state(flow: dict[str, Any]) -> str:
 
 @ctl.command()
 def flows(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
-    """List all senders of traffic, with bytes delivered and rate, and the state of programs."""
+    """List senders with bytes and rate, and programs with state."""
     from rich.table import Table
 
     answer = _control(sockname, "flows")
@@ -196,7 +196,7 @@ def degrade(
     ] = None,
     sockname: SockName = "sim",
 ) -> None:
-    """Let a cable carry less: the link comes up again at a lower width or speed."""
+    """Bring a link up again at a lower width or speed."""
     _tell(sockname, "degrade", port=port, width=width, speed=speed)
 
 
@@ -211,7 +211,7 @@ def symbol_errors(
     ],
     sockname: SockName = "sim",
 ) -> None:
-    """Let a port count symbol errors."""
+    """Make a port count symbol errors."""
     _tell(sockname, "symbol-errors", port=port, per_second=per_second)
 
 
@@ -228,7 +228,7 @@ def slow(
     ] = None,
     sockname: SockName = "sim",
 ) -> None:
-    """Let a host receive at most at this rate."""
+    """Limit the rate at which a host receives."""
     _tell(sockname, "slow", host=host, rate=rate)
 
 

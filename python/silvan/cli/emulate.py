@@ -77,7 +77,7 @@ Faults = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.toml",
-        help="Faults at instants of simulated time.",
+        help="File of faults at instants of simulated time.",
         show_default=False,
     ),
 ]
@@ -111,8 +111,8 @@ Mount = Annotated[
     bool,
     typer.Option(
         "--mount",
-        help="Mount the fabric's files of sysfs over /sys/class for the command, too, for programs "
-        "without libc, such as those of Go.",
+        help="Also mount the fabric's sysfs files over /sys/class, for programs without libc, such "
+        "as Go programs.",
     ),
 ]
 
@@ -269,7 +269,7 @@ def emulate(
         list[str] | None,
         typer.Argument(
             metavar="[-- COMMAND ...]",
-            help="Run this command attached to the fabric, and end with it.",
+            help="Command to run in the fabric, which ends with the command.",
             show_default=False,
         ),
     ] = None,
@@ -300,12 +300,12 @@ def emulate(
 ) -> None:
     """Run a scenario in real time for real InfiniBand tools.
 
-    A shell is opened, or the command run, in which the tools see the fabric, and the fabric ends
-    with the shell or the command. With --serve it stays, and prints how to attach tools from
-    elsewhere. OpenSM, infiniband-diags and other programs are attached by a preload library that
-    shows them /dev/infiniband and /sys/class/infiniband. Tools that query a subnet manager
-    (saquery, sminfo, ibqueryerrors, options such as -G) need --opensm; a shell has it where OpenSM
-    is installed, unless --no-opensm or --blank is given.
+    Opens a shell, or runs the command: tools that it starts see the fabric. The fabric ends with
+    the shell or the command. With --serve it stays, and silvan prints how to attach tools from
+    elsewhere. A preload library attaches OpenSM, infiniband-diags and other programs, and shows
+    them /dev/infiniband and /sys/class/infiniband. Tools that query a subnet manager (saquery,
+    sminfo, ibqueryerrors, options such as -G) need --opensm. A shell starts OpenSM if it is
+    installed, unless --no-opensm or --blank is given.
     """
     from silvan import mounted
     from silvan.execution.run_threads import fewer_threads, requested_threads

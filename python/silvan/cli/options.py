@@ -35,8 +35,8 @@ Scheme = Annotated[
     typer.Option(
         "--scheme",
         metavar="NAME|FILE.py[:FUNCTION]",
-        help="The congestion-control scheme, in place of the scenario's: its name, such as dcqcn, "
-        "or a Python file; FUNCTION makes the scheme, by default scheme.",
+        help="Congestion-control scheme in place of the scenario's: a name, such as dcqcn, or a "
+        "Python file, whose FUNCTION (default: scheme) makes the scheme.",
         show_default=False,
     ),
 ]
@@ -113,7 +113,7 @@ LinkPercent = Annotated[
         metavar="PERCENT",
         min=0.001,
         max=100,
-        help="Most of a management link's data rate that requests may take, in percent.",
+        help="Largest share of a management link's data rate for requests, in percent.",
     ),
 ]
 AdapterName = Annotated[

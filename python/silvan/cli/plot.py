@@ -66,9 +66,10 @@ def plot(
         list[str],
         typer.Argument(
             metavar="RESULT ... [FIGURE ...]",
-            help="Folders of finished runs, such as out of silvan run --out out: up to six runs, "
-            "which figures overlay. Then receive-rates, queues, utilisation, latency-cdf, fct-cdf, "
-            "slowdown-by-size or trees; by default all that the runs have samples for.",
+            help="Folders of up to six finished runs, such as out of silvan run --out out; figures "
+            "overlay them. Then figures: receive-rates, queues, utilisation, latency-cdf, "
+            "fct-cdf, slowdown-by-size or trees; by default all for which the runs have "
+            "samples.",
             show_default=False,
         ),
     ],

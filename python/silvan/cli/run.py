@@ -84,7 +84,8 @@ def run(
         int | None,
         typer.Option(
             min=1,
-            help="Number of runs, with consecutive seeds; by default the sweep's, or one.",
+            help="Number of runs, with consecutive seeds; by default that of the table [sweep], or "
+            "one.",
             show_default=False,
         ),
     ] = None,
@@ -145,8 +146,8 @@ def run(
 ) -> None:
     """Simulate a scenario, several seeds in parallel.
 
-    Prints what was delivered. With --out it keeps every finished run, also when Ctrl-C stops the
-    others. A scenario that varies keys is for silvan sweep.
+    Prints the delivered traffic. --out keeps every finished run, also if Ctrl-C stops the others.
+    For a scenario that varies keys, use silvan sweep.
     """
     from silvan._silvan import latency_percentile_resolution
     from silvan.execution.processes import cores

@@ -53,7 +53,7 @@ def saturate(
     ] = None,
     tolerance: Annotated[
         float,
-        typer.Option(min=1e-6, max=0.5, help="Share of what is offered that may be missing."),
+        typer.Option(min=1e-6, max=0.5, help="Share of the offered load that may be missing."),
     ] = 0.02,
     resolution: Annotated[
         float, typer.Option(min=1e-4, max=0.5, help="Largest uncertainty of the load.")
@@ -86,9 +86,9 @@ def saturate(
 ) -> None:
     """Find the load at which a fabric saturates, by bisection.
 
-    A load is delivered in full if the hosts receive, between the warm-up and the end of a run,
-    what arrives at its sources then. The loads of the scenario are replaced. --grid compares
-    schemes, routings or values of any other key, in one table and one figure.
+    A load is delivered in full if hosts receive, between warm-up and end of the run, all that
+    arrives at sources. The search replaces the scenario's loads. --grid compares schemes, routings
+    or values of any other key, in one table and one figure.
     """
     from silvan.inputs.toml_text import parse_value
     from silvan.planning.saturation import saturate as search

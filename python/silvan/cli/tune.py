@@ -102,10 +102,10 @@ def tune(
     """Search for settings of congestion control.
 
     The scheme is control.scheme, or ib-cc if that is none. Each trial is simulated with several
-    seeds. The settings found are then judged with seeds that the search has not used. If they are
-    better there than the scenario's own, and than none, silvan writes them to tuned.toml in the
-    output folder, and settings of ib-cc to opensm.conf, too. The same command continues a search
-    that was stopped or killed.
+    seeds. The found settings are then judged with seeds that the search has not used. If they are
+    better there than the scenario's own and than no control, silvan writes them to tuned.toml in
+    the output folder, and settings of ib-cc also to opensm.conf. Repeat the command to continue a
+    search that was stopped or killed.
     """
     from silvan.comparing.tuning.runs import STUDY
     from silvan.comparing.tuning.tune import OBJECTIVE, Objective
