@@ -534,8 +534,10 @@ def main() -> int:
         check_opensm(checks, folder)
     passed = [program for program, outcome in checks.rows if outcome == "pass"]
     print("These pass:\n")
-    for _, programs in groupby(passed, key=lambda program: program.split()[0].strip(",")):
-        print("-", ", ".join(f"`{program}`" for program in programs))
+    for name, programs in groupby(passed, key=lambda program: program.split()[0].strip(",")):
+        first, *others = programs
+        rest = (other.removeprefix(f"{name} ") for other in others)
+        print("-", ", ".join(f"`{one}`" for one in (first, *rest)))
     print("\n| program | outcome |\n|---|---|")
     for program, outcome in checks.rows:
         if outcome != "pass":
