@@ -51,7 +51,8 @@ PAGE = """\
 
 `silvan compare --arena` runs every scheme in the same cases, on links with credits (InfiniBand) and
 with PFC (Ethernet). [Schemes compared](comparison.md#in-short) has the findings, the
-[guide](guide/comparing.md#the-arena) the options. The [glossary](guide/glossary.md#schemes) explains names.
+[guide](guide/comparing.md#the-arena) the options. The [glossary](guide/glossary.md#schemes)
+explains names.
 
 **[Open the viewer]({viewer})** for all numbers of any case and scheme, with confidence intervals,
 state of schemes and tuned settings. It works offline, from `docs/{viewer}` of a checkout.
@@ -364,16 +365,17 @@ def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
         "",
         "## Means",
         "",
-        f"Mean shares over the {len(first.common)} cases in which all schemes take part, the best first. "
-        f"*Best in* counts the cases of a scheme with a share of at least {BEST:g}; *smallest* is its "
-        "smallest share. Both are with tuned settings, if any. Empty: the scheme cannot use such "
+        f"Mean shares over the {len(first.common)} cases in which all schemes take part, the best "
+        f"first. *Best in* counts the cases of a scheme with a share of at least {BEST:g}; "
+        "*smallest* is its smallest share. Both are with tuned settings, if any. Empty: the scheme cannot use such "
         "links, or has no settings to tune.",
         "",
         *_means(by_link),
         "",
         "## By what a scheme needs",
         "",
-        "Schemes by the messages that they send. The best has the highest mean with credits, published or tuned.",
+        "Schemes by the messages that they send. The best has the highest mean with credits, "
+        "published or tuned.",
         "",
         *_needs(facts, first),
         "",
