@@ -55,7 +55,7 @@ with PFC (Ethernet). [Schemes compared](comparison.md#in-short) has the findings
 explains names.
 
 **[Open the viewer]({viewer})** for all numbers of any case and scheme, with confidence intervals,
-state of schemes and tuned settings. It works offline, from `docs/{viewer}` of a checkout.
+bytes of state and tuned settings. It works offline, from `docs/{viewer}` of a checkout.
 
 ```
 {command}
@@ -72,8 +72,8 @@ scheme and its mean over the seeds, with a link to all schemes of the case.
 
 {cases}
 
-Values that differ by less than their confidence intervals are equally good. *Never*: at least one
-seed does not reach it within its run.
+Values that differ by less than their confidence intervals are equally good. *Never*: the run of at
+least one seed ends before the objective is reached.
 
 ## Data
 
