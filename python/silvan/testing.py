@@ -222,7 +222,6 @@ class FabricFactory(Protocol):
 
 @contextmanager
 def _orderly_termination() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP, which would end pytest at once, end its fixtures first."""
     is_ending = False
 
     def terminate(number: int, _frame: object) -> None:
@@ -235,7 +234,6 @@ def _orderly_termination() -> Iterator[None]:
 
     is_main = threading.current_thread() is threading.main_thread()
     kinds = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
-    # Existing handlers stay, and so do signals that nohup ignores.
     own = [kind for kind in kinds if signal.getsignal(kind) is signal.SIG_DFL]
     for kind in own:
         signal.signal(kind, terminate)
@@ -273,7 +271,6 @@ def fabric(tmp_path: Path) -> Iterator[FabricFactory]:
             stack.callback(running.end)
             return running
 
-        # Processes of a killed test run.
         end(descendants.orphans)
         stack.enter_context(_orderly_termination())
         yield start

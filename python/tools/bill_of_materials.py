@@ -151,7 +151,6 @@ def bill(root: Path, version: str, moment: datetime) -> Bom:
 
 
 def _licences(text: str | None) -> list[LicenseExpression | DisjunctiveLicense]:
-    # Older crates write a slash for OR.
     return [LicenseExpression(text.replace("/", " OR "))] if text else []
 
 

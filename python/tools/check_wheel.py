@@ -21,7 +21,6 @@ from pathlib import Path
 
 LARGEST_MB = 15
 MOST_INSTALLED_MB = 300
-"""Installed package and dependencies, in units of 2**20 bytes."""
 SLOWEST_S = 60
 NEEDED = (
     "silvan/_silvan.abi3.so",
@@ -34,9 +33,7 @@ NEEDED = (
     "silvan/viewer/assets/viewer.css",
 )
 LEFT_OUT = ("silvan/bench/",)
-"""Folders of a checkout that no user needs."""
 MANUAL_PAGE = "data/share/man/man1/silvan-run.1"
-# Unneeded by a run without figures, clusters and schemes in Python.
 UNWANTED = ("matplotlib", "PIL", "distributed", "numba")
 
 

@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOL = "reproduction_page"
 NOT_RUN = "not run"
 GRID_COLUMNS = 4
-"""Columns from which on the targets of a table are written as that table."""
 SMALLEST_SPREAD = 0.001
 """Standard deviation, relative to the mean, from which on a row shows it."""
 

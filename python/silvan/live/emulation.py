@@ -33,10 +33,8 @@ _CREDENTIALS = struct.Struct("iII")
 """SO_PEERCRED: process, user and group."""
 
 _PATIENCE_S = 120
-"""Seconds without a byte of an answer."""
 
 _LONGEST_ANSWER = 4 << 30
-"""The tables of the largest fabrics have most."""
 
 _OF_PORTS = "name a cabled port as NODE:PORT, or a host; iblinkinfo lists the ports"
 _OF_FLOWS = "silvan ctl flows lists the flows"
@@ -449,7 +447,6 @@ def _refused(sockname: str) -> EmulationError:
 
 
 def _check_server(stream: socket.socket, sockname: str, expected: int | None) -> None:
-    """Check the user of the listening process."""
     credentials = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _process, user, _group = _CREDENTIALS.unpack(credentials)
     trusted = {os.getuid(), 0} if expected is None else {expected}

@@ -15,7 +15,6 @@ from silvan.errors import EmulationError
 from silvan.live.emulation import Emulation
 
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-"""The user's path, and the folders of Debian's tools."""
 
 INSTALL = "apt-get install opensm infiniband-diags"
 
@@ -196,7 +195,6 @@ def opensm(
         folder,
         opensm_words(folder),
         host=host,
-        # The log has the same lines.
         stderr=subprocess.DEVNULL,
         grace_s=OPENSM_GRACE_S,
     ) as process:

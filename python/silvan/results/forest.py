@@ -15,7 +15,6 @@ from silvan.results.receive_rates import PS_PER_MS
 from silvan.results.result import Result
 
 Columns = Mapping[str, npt.NDArray[np.generic]]
-"""Columns by name, of one length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +139,7 @@ class Forests:
         return _columns(self.result.tables["tree_lifetimes"])
 
     def lineages(self) -> list[int]:
-        """List the lineages of trees, those that held most Port VLs for longest first.
-
-        A lineage is a tree with all that have moved from it.
-        """
+        """List the lineages of trees (a tree and all that moved from it), largest first."""
         lineage = self.lifetimes["lineage"].astype(np.int64)
         held = np.bincount(lineage[self._columns["tree_ports"]["tree"].astype(np.int64)])
         return [int(one) for one in np.argsort(-held, kind="stable") if held[one] > 0]

@@ -60,8 +60,6 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """Measurements of one label, in seconds."""
-
     rank: FloatArray
     index: FloatArray
     seconds: FloatArray
@@ -77,7 +75,6 @@ def _marks(table: pa.Table, label: str) -> _Marks:
 
 
 def _ping_pongs(table: pa.Table, kind: str, ranks: int) -> FloatArray:
-    """Shortest time of one message between each pair, in seconds."""
     marks = _marks(table, f"ping-pong-{kind}")
     pairs = marks.index % ranks**2
     times = marks.seconds / (2 * _LOOPS[kind])
@@ -85,10 +82,7 @@ def _ping_pongs(table: pa.Table, kind: str, ranks: int) -> FloatArray:
 
 
 def _rings(table: pa.Table, kind: str) -> FloatArray:
-    """Time of one message in each ring, the natural one first, in seconds.
-
-    The better way of each rank counts, the slowest rank, and the shortest measurement.
-    """
+    """Time of one message in each ring in seconds: the shortest of each rank's better way."""
     marks = _marks(table, f"ring-{kind}")
     shape = (-1, _MEASUREMENTS[kind], 2)
     order = np.lexsort((marks.index, marks.rank))
@@ -136,7 +130,6 @@ def numbers(result: Result) -> Numbers:
 
 
 def _hpl(table: pa.Table, rows: int) -> float:
-    """Operations as HPL counts them, over their time."""
     if rows == 0:
         return float("nan")
     return (2 / 3 * rows**3 + 3 / 2 * rows**2) / _slowest(table, "hpl") / 1e9

@@ -106,7 +106,6 @@ def measured_ps(result: Result) -> int:
 
 
 def _last_end_ps(result: Result) -> int | None:
-    """None if some traffic continues."""
     import pyarrow.compute as pc
 
     names = result.classes["name"].to_pylist()

@@ -49,7 +49,6 @@ def draw_moving(
         gain = Line("CC on / CC off", style.INK, storm.gain())
         gains.append(Panel("What CC gains", "CC on / CC off (ratio)", [gain], gain_marks, level=1))
     return draw_panels(
-        # One kind of traffic has gains beside its rates, several have them below.
         [[*rates, *gains]] if len(storms) == 1 else [rates, gains],
         title=title,
         axis=_AXIS,
