@@ -1,5 +1,3 @@
-//! Errors on their way to C: a status and, by thread, a text.
-
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -7,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::types::Status;
 
-/// Why a call failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub status: Status,
@@ -37,7 +34,6 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Keeps a text for [`last_error`].
 fn keep(text: &str) {
     // A text with a zero inside ends there.
     let bytes = text.split('\0').next().unwrap_or_default();

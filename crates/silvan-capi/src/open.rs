@@ -15,7 +15,6 @@ use crate::driver::{Callbacks, Shared};
 use crate::failure::Failure;
 use crate::types::{Simulation, Status};
 
-/// An open simulation.
 pub(crate) struct Opened {
     pub shared: Rc<Shared>,
     pub scenario: Scenario,
@@ -45,7 +44,6 @@ fn pointer(place: usize, used: u16) -> *mut Simulation {
     without_provenance_mut((usize::from(used) << PLACE_BITS | place) << 1 | 1)
 }
 
-/// Opens a scenario.
 pub(crate) fn open(scenario: Scenario) -> Result<*mut Simulation, Failure> {
     let (place, used) = PLACES.with_borrow_mut(|places| {
         let free = places.iter().position(|place| place.opened.is_none());
@@ -82,7 +80,6 @@ pub(crate) fn open(scenario: Scenario) -> Result<*mut Simulation, Failure> {
     Ok(simulation)
 }
 
-/// The place of an open simulation.
 fn place_of(simulation: *const Simulation, places: &[Entry]) -> Result<usize, Failure> {
     if simulation.is_null() {
         return Err(Failure::argument("the simulation is a null pointer"));
@@ -100,7 +97,6 @@ fn place_of(simulation: *const Simulation, places: &[Entry]) -> Result<usize, Fa
     }
 }
 
-/// The simulation that a pointer names.
 pub(crate) fn find(simulation: *const Simulation) -> Result<Rc<Opened>, Failure> {
     PLACES.with_borrow(|places| {
         let place = place_of(simulation, places)?;
@@ -109,7 +105,6 @@ pub(crate) fn find(simulation: *const Simulation) -> Result<Rc<Opened>, Failure>
     })
 }
 
-/// Closes a simulation.
 pub(crate) fn close(simulation: *mut Simulation) -> Result<(), Failure> {
     let opened = find(simulation)?;
     if opened.session.try_borrow_mut().is_err() {

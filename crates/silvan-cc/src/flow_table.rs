@@ -6,7 +6,6 @@ use silvan_core::prefetch::prefetch_item;
 
 use crate::hooks::Flow;
 
-/// Marks a free slot; no flow has this key.
 const FREE: u32 = u32::MAX;
 
 /// 2^32 divided by the golden ratio: spreads consecutive keys over the table.
@@ -29,10 +28,8 @@ struct Slot<V> {
 /// The map. Keys are any `u32` but the largest.
 #[derive(Clone, Debug)]
 pub struct FlowTable<V> {
-    /// Empty or a power of two.
     slots: Box<[Slot<V>]>,
     len: u32,
-    /// 32 minus the binary logarithm of the number of slots.
     shift: u32,
 }
 

@@ -26,7 +26,6 @@ pub enum BecnCarrier {
 #[derive(Clone, Debug)]
 pub struct Coalescer {
     interval: Span,
-    /// By destination: earliest next notification of each source.
     again: Vec<FlowTable<Time>>,
 }
 

@@ -104,7 +104,6 @@ impl PortCounter {
     }
 }
 
-/// Code that depends on the unit of a counter.
 macro_rules! counter {
     (type Time) => {
         Span
@@ -140,7 +139,6 @@ macro_rules! counter {
     };
 }
 
-/// Declares the counters, in the order of their columns.
 macro_rules! port_counters {
     ($(
         $(#[doc = $doc:literal])+

@@ -131,7 +131,6 @@ fn above_zero(text: &str) -> Result<Span, GivenTickError> {
     }
 }
 
-/// A name, or a number as files show it: decimal or `0x`.
 fn device_id(text: &str) -> Result<u32, GivenTickError> {
     let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),

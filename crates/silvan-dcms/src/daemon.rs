@@ -1,5 +1,3 @@
-//! A manager with its files, its port and its endpoint, ready to run.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -206,7 +204,6 @@ impl Daemon {
         Ok(manager.run(task, stop)?)
     }
 
-    /// Returns false if stopped; another instance may take over.
     fn await_port(&self, error: &TransportError, stop: &AtomicBool) -> bool {
         if let Some(candidate) = &self.candidate {
             candidate.release();

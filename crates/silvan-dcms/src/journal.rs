@@ -250,7 +250,6 @@ fn checksum(json: &[u8]) -> String {
 fn emit(changes: &BTreeMap<Target, Change>) -> Vec<u8> {
     let mut content = Vec::new();
     let mut put = |record: serde_json::Result<String>| {
-        // Records are numbers and text with text keys.
         let json = record.unwrap_or_default();
         content.extend(format!("{} {json}\n", checksum(json.as_bytes())).into_bytes());
     };

@@ -19,7 +19,6 @@ const LONGEST: u64 = 256;
 struct Term {
     number: u64,
     count: u64,
-    /// Time to which the term is reliable.
     until: MonotonicTime,
 }
 
@@ -77,7 +76,6 @@ impl Lease {
             return self.take(1, now);
         };
         let Some(content) = self.read(number)? else {
-            // A higher one has just replaced it.
             return Ok(false);
         };
         if content.trim_end() == FREE {
@@ -214,7 +212,6 @@ impl Lease {
         Ok(Some(content))
     }
 
-    /// Replaces content by one of equal length, for which a full disk has room.
     fn write(&self, number: u64, content: &str) -> io::Result<()> {
         let mut file = options().open(self.path(number))?;
         file.write_all(content.as_bytes())?;

@@ -1,5 +1,3 @@
-//! Destinations of events.
-
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,5 +1,3 @@
-//! Rights to change ports.
-
 use std::str::FromStr;
 
 use silvan_core::Guid;

@@ -1,5 +1,3 @@
-//! The configuration file.
-
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -284,7 +282,6 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// `host:port`, by name or number.
     fn resolve(document: &Document, section: &MetricsSection) -> Result<Self, DocumentError> {
         let text = &section.listen;
         let refused = |message: String, hint: &str| document.error("metrics.listen", message, hint);

@@ -15,7 +15,6 @@ use crate::verbs;
 
 const DEVICE: &str = "silvan0";
 const VERBS_DEVICE: &str = "uverbs0";
-/// Only the first GID is in use.
 const GIDS: usize = 8;
 /// In words and packets.
 const COUNTERS: &[(&str, u16, FieldLocation)] = &[
@@ -145,7 +144,6 @@ pub(crate) struct Sysfs<'a> {
 }
 
 impl Sysfs<'_> {
-    /// 0 of a switch, from 1 of an adapter.
     fn ports(&self) -> Vec<u8> {
         let state = self.subnet.state(self.node);
         match state.switch {
@@ -168,7 +166,6 @@ impl Sysfs<'_> {
         self.subnet.state(self.node).p_keys_of(usize::from(port))
     }
 
-    /// Below `/sys/class` and `/dev/infiniband`.
     pub fn files(&self) -> Vec<String> {
         let mut files = Vec::new();
         let device = format!("infiniband/{DEVICE}");
@@ -351,7 +348,6 @@ impl Sysfs<'_> {
         })
     }
 
-    /// As a request to the port's own agent does.
     fn counter(
         &mut self,
         port: u8,
@@ -393,7 +389,6 @@ fn groups(numbers: &[Guid]) -> String {
     text
 }
 
-/// In Gbit/s, with width and lane speed.
 fn rate(info: &PortInfo) -> String {
     // Tenths of Gbit/s per lane.
     let (lane, name) = match (

@@ -80,7 +80,6 @@ fn levels_to(subnet: &Subnet, senders: &[HostId], host: HostId) -> Vec<(PortNumb
     levels.collect()
 }
 
-/// The commonest level, then others with their ports; empty if all are 0.
 fn levels_text(levels: &[(PortNumber, u8)]) -> String {
     let mut counts = [0_usize; 16];
     for (_, level) in levels {
@@ -101,7 +100,6 @@ fn levels_text(levels: &[(PortNumber, u8)]) -> String {
     text
 }
 
-/// Empty unless a subnet manager has set any.
 fn set_lanes(subnet: &Subnet) -> SlToVlTables {
     let mut lanes = SlToVlTables::default();
     let fabric = &subnet.fabric;

@@ -78,7 +78,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl Whole<'_> {
-    /// `beyond_boundary` bytes of deliveries have not been counted yet.
     pub(crate) fn audit(&self, beyond_boundary: u64) -> Result<(), InvariantError> {
         self.audit_bytes(beyond_boundary)?;
         self.audit_lanes()?;
@@ -119,7 +118,6 @@ impl Whole<'_> {
 
     fn audit_lanes(&self) -> Result<(), InvariantError> {
         let plane = self.any();
-        // Blocks taken by packets under way to each input, and by packets queued there.
         let mut occupied = vec![0i64; plane.lanes.len()];
         // Under PFC bytes count, not blocks.
         let takes = |lane: usize, packet: &Packet| match plane.is_under_pfc(lane) {

@@ -1,8 +1,6 @@
-//! The switches' accounts of their input buffers, if a scheme reads fill levels: the credits are upstream, where a
-//! lookahead window may have unprocessed events.
+//! Input buffers as their switch sees them, for schemes that read fill levels.
 //!
-//! A packet takes blocks when its head is eligible, and frees them when its tail has left. Under PFC the lane upstream
-//! replays the bytes (`pfc.rs`).
+//! A packet takes blocks when its head is eligible, and frees them when its tail has left.
 
 use silvan_cc::hooks::SwitchControl;
 
@@ -85,7 +83,6 @@ impl Plane {
         }
     }
 
-    /// In blocks; panics if no account is kept.
     pub fn room(&self, now: u64, input: u32, vl: usize) -> (i32, i32) {
         if self.pauses.is_some() {
             let upstream = self.ins[input as usize].upstream;
@@ -101,7 +98,6 @@ impl Plane {
         Some(account.at(&self.overflow, now))
     }
 
-    /// Returns true if an input buffer has no room for another packet of MTU size; under PFC, if it pauses its sender.
     pub fn is_full<F: EngineVariant>(&mut self, now: u64, input: u32, vl: usize) -> bool {
         if F::PFC && self.pauses.is_some() {
             let upstream = self.ins[input as usize].upstream;

@@ -23,7 +23,6 @@ use crate::workload::Workload;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choices {
     by_switch: ChoiceTables,
-    /// First entry of the groups of a switch, by element.
     rows: Vec<u32>,
     columns: Vec<u32>,
     leaves: usize,
@@ -40,7 +39,6 @@ pub(crate) struct Choices {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChoiceTables {
     groups: Vec<Group>,
-    /// By entry of the forwarding tables, the port that was there.
     ports: Vec<u8>,
 }
 
@@ -80,7 +78,6 @@ impl Choices {
         std::mem::take(&mut self.by_switch)
     }
 
-    /// Appends the tables of an element, whose entries in the forwarding tables these are, if there are any.
     pub fn keep_tables(&mut self, all: &ChoiceTables, element: usize, entries: Range<usize>) {
         if self.is_empty() {
             return;
@@ -135,7 +132,6 @@ impl Plane {
             alternatives: vec![false; self.outs.len()],
             ..Choices::default()
         };
-        // The groups of one switch are few, and the same for many leaves.
         let mut known: Vec<(&[PortNumber], Group)> = Vec::new();
         for (index, switch) in fabric.switch_ids().enumerate() {
             known.clear();
@@ -239,7 +235,6 @@ impl Plane {
         members.nth(nth as usize)
     }
 
-    /// A port independent of the bytes ahead. `None` if all are closed.
     fn choose_blindly(
         &mut self,
         element: u32,

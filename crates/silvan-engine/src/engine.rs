@@ -33,11 +33,9 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) source: C,
     pub(crate) workload: W,
     pub(crate) needs: Needs,
-    /// True if the workload is notified of the last packet of each message only.
     pub(crate) whole_messages: bool,
     pub(crate) stats: Statistics,
     pub(crate) notifications: Notifications,
-    /// If the scheme chooses lanes, the packet of each host that waits for credits of its lane.
     pub(crate) held: Vec<Option<Offer>>,
     /// By host, the version of the lanes of its flows that it knows; empty if switches do not choose them.
     pub(crate) host_vl_versions: Vec<Option<u64>>,
@@ -54,7 +52,6 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) change_at: u64,
     pub(crate) timer_at: u64,
     pub(crate) woken: Vec<HostId>,
-    /// Only in the variant [`Traced`].
     pub(crate) tracer: Option<Box<Tracer>>,
     pub(crate) leaps: Option<Box<Leaps>>,
     pub(crate) watched: u32,
@@ -131,7 +128,6 @@ impl<S: PerPortVl, C: PerHost, W: Workload, F: EngineVariant> Engine<S, C, W, F>
     }
 }
 
-/// Panics as [`Engine::lookahead`].
 pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload>(
     fabric: &CompiledFabric,
     switch: &S,
@@ -402,7 +398,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// The earliest of the errors; one instant's order is the same in all runs.
 pub(crate) fn earliest(
     errors: impl IntoIterator<Item = Option<EngineError>>,
 ) -> Option<EngineError> {

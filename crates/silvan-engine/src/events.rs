@@ -25,8 +25,6 @@ pub(crate) use window_length::WindowLength;
 pub(crate) struct Head {
     pub time: u64,
     pub port: u32,
-    /// Output by the tables; `NONE` if they have none; `UNREAD` and the index of the table entry if it has not been
-    /// read yet.
     pub output: u32,
     pub packet: Packet,
 }
@@ -53,7 +51,6 @@ pub(crate) struct EventQueue {
     /// Replaces all these queues in an engine with lookahead windows; the wheel has what is beyond its horizon.
     pub calendar: Calendar,
     slab: PacketSlab,
-    /// Time of the first event of each queue, `u64::MAX` if it is empty.
     head_fronts: [u64; MAX_HEAD_QUEUES],
     output_front: u64,
     host_front: u64,
@@ -81,7 +78,6 @@ impl EventQueue {
         }
     }
 
-    /// Appends a head to a fixed-delay queue. Times appended to one queue must not decrease.
     #[inline(always)]
     pub fn push_head<F: EngineVariant>(&mut self, queue: usize, head: Head) {
         if F::LOOKAHEAD {
@@ -111,7 +107,6 @@ impl EventQueue {
         }
     }
 
-    /// Schedules an arbitration at the end of a packet that starts now; queued as injections are.
     #[inline]
     pub fn push_output<F: EngineVariant>(&mut self, time: u64, output: u32) {
         if F::LOOKAHEAD {
@@ -159,7 +154,6 @@ impl EventQueue {
                 }
                 phase::DELIVERED => self.calendar.deliveries().push(event),
                 phase::READ_END => self.calendar.read_ends().push(event),
-                // An event that is skipped would be lost.
                 other => unreachable!("an event that windows do not know: phase {other}"),
             }
         }
@@ -248,7 +242,6 @@ impl EventQueue {
         }
     }
 
-    /// The wheel's first event is at the same instant as the first of the queues.
     #[cold]
     fn break_tie(&self, event: Event, queue: usize, end: u64) -> NextEvent {
         if event.time >= end {
@@ -281,13 +274,11 @@ impl EventQueue {
         head
     }
 
-    /// A head close to the front of a queue, to prefetch its data.
     #[inline(always)]
     pub fn upcoming_head(&self, queue: usize, distance: usize) -> Option<&Head> {
         self.heads[queue].peek(distance)
     }
 
-    /// Sets the output of a head that will be first in a queue soon; it must exist.
     #[inline(always)]
     pub fn set_upcoming_output(&mut self, queue: usize, distance: usize, output: u32) {
         self.heads[queue].peek_mut(distance).output = output;

@@ -88,7 +88,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The scheme's lane behind the output of a head; `None` if its service level has no data lane.
     #[inline(never)]
     pub(crate) fn lane_of_scheme(&mut self, head: Head, next: usize) -> Option<usize> {
         if next != BY_SCHEME {

@@ -87,7 +87,6 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// If ports have one lane, switches choose no lane.
     pub fn of<S: SwitchControl, C: SourceControl>(switch: &S, source: &C, vls: usize) -> Self {
         let select_next_vl = vls > 1 && switch.needs_select_next_vl();
         let select_discard = switch.needs_select_discard();
@@ -116,10 +115,7 @@ impl Needs {
     }
 }
 
-/// The queries in the hot loops. A scheme with its own engine answers by constants; for others the record comes first,
-/// and excluded calls are not dispatched.
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// A scheme with its own engine always sees queued and departing packets.
     #[inline(always)]
     pub(crate) fn watches_queues(&self) -> bool {
         S::ACTIVE && (!S::IS_DISPATCHED || self.needs.queues)
@@ -171,7 +167,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// Returns true if the lane of a host's packet may differ from that of its service level.
 #[inline(always)]
 pub fn may_select_vl<S: SwitchControl, C: SourceControl>(switch: &S, source: &C) -> bool {
     let by_switch = S::ACTIVE && (switch.needs_select_next_vl() || switch.needs_select_discard());

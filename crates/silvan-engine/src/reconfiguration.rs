@@ -1,7 +1,7 @@
-//! Runtime reconfiguration without code in the hot loop: entries of closed ports become [`NO_ROUTE`], closed host ports
-//! lack credits, and packets on a cut cable get a destination beyond the last host.
+//! Runtime reconfiguration without code in the hot loop.
 //!
-//! A discarded packet returns its credits as if sent, and its payload counts as discarded.
+//! Entries of closed ports become [`NO_ROUTE`], closed host ports lack credits, and packets on a
+//! cut cable get a destination beyond the last host.
 
 mod discarding;
 
@@ -20,9 +20,7 @@ use silvan_model::{BuildError, EngineError, OnWire, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
 const WITHHELD: i32 = 1 << 28;
-/// Behind a link to a switch.
 const EVERY_HOST: u32 = u32::MAX - 1;
-/// Behind a port without a cable.
 const NO_HOST: u32 = u32::MAX;
 
 /// Packets that a port did not pass on (IBA 16.1.3.5), since the start.
@@ -43,7 +41,6 @@ pub(crate) struct Discards {
 pub(crate) struct Reconfiguration {
     /// True if packets without a route are discarded; otherwise they end the run.
     discards: bool,
-    /// Forwarding tables as set by callers; empty until a port is closed.
     tables: Vec<u8>,
     closed: Vec<bool>,
     /// Switches with ports that were closed or opened since packets moved, in order.
@@ -65,7 +62,6 @@ impl Reconfiguration {
     }
 }
 
-/// The routes as set, including those over closed ports.
 struct SetRoutes<'a>(&'a Plane);
 
 impl RouteView for SetRoutes<'_> {
@@ -93,7 +89,6 @@ impl Plane {
         }
     }
 
-    /// Number of the destination that no switch has a route to.
     pub(crate) fn no_destination(&self) -> u32 {
         self.hosts.len() as u32
     }
@@ -127,7 +122,6 @@ impl Plane {
         self.ins[port].element as usize
     }
 
-    /// `None` for a host's port.
     pub(crate) fn table_range(&self, element: usize) -> Option<std::ops::Range<usize>> {
         let first = self.elements.get(element)?.table;
         (first != NONE).then(|| first as usize..first as usize + self.hosts.len())
@@ -152,7 +146,6 @@ impl Plane {
             let closed = &self.reconfiguration.closed[base as usize..(base + ports) as usize];
             let set = &self.reconfiguration.tables[range.clone()];
             for (entry, &local) in self.tables[range].iter_mut().zip(set) {
-                // An entry without a port, or with a choice, stays.
                 let is_closed = closed.get(usize::from(local)).copied().unwrap_or(false);
                 *entry = if is_closed { NO_ROUTE } else { local };
             }
@@ -167,7 +160,6 @@ impl Plane {
         }
     }
 
-    /// The counts of a port of the fabric.
     fn discards_at(&mut self, port: usize) -> &mut Discards {
         let counts = &mut self.reconfiguration.counts;
         counts.resize(self.fabric_ports, Discards::default());
@@ -378,7 +370,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let element = plane.element_index(port.index());
         if plane.table_range(element).is_none() {
             plane.withhold_credits(port.index(), false);
-            // The host did not wait for credits.
             let out = &mut plane.outs[port.index()];
             out.wait_since = u64::MAX;
             self.wake_host_of(port.index() as u32, self.now);

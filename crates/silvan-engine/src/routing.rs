@@ -22,24 +22,19 @@ use silvan_model::EngineConfig;
 /// The switch chooses. No switch has a port of this number.
 pub(crate) const CHOOSE: u8 = 0xfe;
 
-/// Marks an element whose lanes go up along the path.
 const STEPS: u32 = NONE - 1;
 
-/// The lane of a packet for which the scheme chooses one.
 pub(crate) const BY_SCHEME: usize = usize::MAX;
 
-/// Empty unless the routes have lanes or choices.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routing {
     pub detours: Option<Box<Detours>>,
-    /// Lanes that go up along the path.
     steps: Steps,
     pub changes_lanes: bool,
     /// Low bits of the service level that encode the kind of path.
     path_bits: u8,
     /// First entry of `paths` by source host; hosts may share a row. Empty if no service level depends on the path.
     rows: Vec<u32>,
-    /// Service level of a path for traffic of class 0, by row and destination.
     paths: Vec<u8>,
     /// Entries of `paths` in shared rows; rows of single hosts follow.
     shared: u32,
@@ -48,17 +43,14 @@ pub(crate) struct Routing {
     mappings: Vec<u32>,
     /// Virtual lane by input port, output port and service level.
     lanes: Vec<u8>,
-    /// Virtual lane of a host's link by service level of its traffic; empty while all hosts have the configuration's.
     host_lanes: Vec<[u8; 16]>,
     pub choices: Choices,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Steps {
-    /// By port: the kind of the outgoing cable; in the high four bits, of the incoming cable.
     kinds: Vec<u8>,
     bases: Vec<u32>,
-    /// By service level.
     first: [u8; 16],
     last: [u8; 16],
 }
@@ -96,7 +88,6 @@ impl Routing {
         self.class_bits(service_level)
     }
 
-    /// The bits of a service level that encode the class.
     #[inline(always)]
     pub fn class_bits(&self, service_level: u8) -> u8 {
         service_level >> self.path_bits
@@ -123,7 +114,6 @@ impl Routing {
         true
     }
 
-    /// The virtual lane behind a local output; [`BY_SCHEME`] if the scheme chooses.
     #[inline]
     pub fn next_vl(
         &self,
@@ -157,7 +147,6 @@ impl Routing {
         kind.is_some_and(|kinds| kinds >> 4 == 1) && packet.vl() == usize::from(first)
     }
 
-    /// Entries of all tables from service levels to lanes.
     pub fn table_entries(&self) -> usize {
         self.lanes.len()
     }
@@ -192,7 +181,6 @@ impl Routing {
 }
 
 impl Plane {
-    /// The tables and all elements must exist.
     pub fn add_routing(&mut self, fabric: &Fabric, routes: Routes<'_>, config: &EngineConfig) {
         if let Some(lanes) = routes.lanes {
             self.add_lanes(fabric, lanes, config);
@@ -262,7 +250,6 @@ impl Plane {
         custom.unwrap_or(&self.config.sl_to_vl)
     }
 
-    /// `lanes` is by service level of the packet's header.
     pub fn set_host_lanes(&mut self, host: u32, lanes: &[u8; 16]) {
         if self.routing.host_lanes.is_empty() {
             self.routing.host_lanes = vec![self.config.sl_to_vl; self.hosts.len()];
@@ -286,7 +273,6 @@ impl Plane {
         }
     }
 
-    /// Adds the configuration's mapping to a switch that kept lanes.
     fn map_lanes(&mut self, element: usize, pairs: u32) {
         let routing = &mut self.routing;
         if routing.scheme_chooses_lanes() {
@@ -340,7 +326,6 @@ impl Plane {
         u64::from(self.waiting_bytes(lane)) + occupied.max(0) as u64 * 64
     }
 
-    /// The table's port, also where switches choose.
     pub fn table_port(&self, switch: usize, host: u32) -> u8 {
         if let Some(rule) = &self.rule {
             let host = host as usize;

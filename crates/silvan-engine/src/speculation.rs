@@ -15,9 +15,7 @@ use crate::workload::{Offer, Workload};
 pub(crate) struct Discarded {
     offer: Offer,
     sl: Sl,
-    /// The scheme's number.
     notice: u32,
-    /// Arrival of the negative acknowledgement.
     nacked: u64,
 }
 
@@ -85,7 +83,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         true
     }
 
-    /// Returns true if the host may be able to send earlier.
     #[inline(never)]
     pub(crate) fn notify_nack(&mut self, now: u64, flow: Flow, bits: u64, nack: &Packet) -> bool {
         let (notice, payload) = (bits as u32, (bits >> PAYLOAD_SHIFT) as u16);

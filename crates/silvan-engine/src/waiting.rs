@@ -27,7 +27,6 @@ pub struct WaitingPacket {
 }
 
 impl Plane {
-    /// Passes the number of the input port.
     pub fn for_each_in_lane(&self, lane: usize, mut each: impl FnMut(u32, &Packet)) {
         let record = &self.lanes[lane];
         for local in 0..u32::from(record.words) * 64 {
@@ -39,7 +38,6 @@ impl Plane {
         }
     }
 
-    /// Of an output-buffer stage, the port in front of it.
     pub fn fabric_port(&self, output: u32) -> u32 {
         if (output as usize) < self.fabric_ports {
             output

@@ -17,7 +17,6 @@ pub struct ParseLinkError {
     known: String,
 }
 
-/// Defines an enum whose variants have one text each, for `Display`, `FromStr` and serde.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*

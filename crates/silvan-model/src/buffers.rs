@@ -24,14 +24,12 @@ pub struct CreditLoop {
 
 impl CreditLoop {
     const ROUND_TRIPS: u128 = 2;
-    /// Packets beyond the round trips by default.
     const SPARE_PACKETS: u64 = 4;
 
     fn wire(&self) -> Bytes {
         self.packet.mtu + self.packet.header
     }
 
-    /// Time from the start of a packet to the next use of its credits, in picoseconds.
     fn round_trip_ps(&self) -> u128 {
         let spans = [
             self.rate.span_for(self.wire()),

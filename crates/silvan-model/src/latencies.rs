@@ -19,9 +19,7 @@ pub struct Latencies {
     min_ps: u64,
     max_ps: u64,
     packets: u64,
-    /// Logarithm of the number of [buckets](latency_bucket) that are counted together.
     joined: u32,
-    /// Number of each such group that has packets, and how many.
     buckets: Vec<(u32, u64)>,
 }
 

@@ -4,7 +4,6 @@ use silvan_core::HostId;
 
 #[derive(Clone, Debug, Default)]
 struct Knowledge {
-    /// A bit per destination requested since the last invalidation; empty if there was none.
     wanted: Vec<u64>,
     open: Vec<u64>,
     holds: bool,
@@ -67,7 +66,6 @@ impl Paths {
         std::mem::take(&mut self.wanted)
     }
 
-    /// Records a request if the path needs one.
     #[inline]
     pub(crate) fn admit(&mut self, source: HostId, destination: HostId) -> bool {
         let knowledge = &mut self.hosts[source.index()];

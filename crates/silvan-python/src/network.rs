@@ -22,7 +22,6 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 type Event = (u32, Time);
 
-/// Stops the run for a notification.
 #[derive(Debug)]
 struct Mail(Arc<Mutex<VecDeque<Event>>>);
 
@@ -75,7 +74,6 @@ impl Network {
         Ok(names.collect())
     }
 
-    /// The current instant in picoseconds.
     fn now(&self) -> PyResult<u64> {
         Ok(self.open()?.session.now().as_ps())
     }
@@ -105,7 +103,6 @@ impl Network {
         Ok(())
     }
 
-    /// Requests an event after a delay in picoseconds.
     fn alarm(&self, delay: u64, token: u32) -> PyResult<()> {
         let delay = Span::from_ps(delay);
         self.open()?.requests.push(Request::Timer { delay, token });
@@ -193,7 +190,6 @@ impl Network {
 }
 
 impl Network {
-    /// The session, unless a signal handler asks for it within a run.
     fn open(&self) -> PyResult<MutexGuard<'_, Open>> {
         let open = self.open.try_lock();
         open.map_err(|_| PyRuntimeError::new_err("the network is running"))

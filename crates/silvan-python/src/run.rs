@@ -99,7 +99,6 @@ fn addresses(mut named: BTreeMap<String, usize>) -> PyResult<Addresses> {
     Ok(addresses)
 }
 
-/// Reports progress and honours signals.
 struct Observer {
     active: ActiveRun,
     progress: Option<Py<PyAny>>,

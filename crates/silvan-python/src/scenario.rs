@@ -75,7 +75,6 @@ impl Scenario {
         net.map_err(|error| scenario_error(py, &error))
     }
 
-    /// Nodes and cables as JSON text.
     fn graph(&self) -> String {
         self.0.graph().to_string()
     }
@@ -102,12 +101,10 @@ impl Scenario {
             .map_err(|error| scenario_error(py, &error))
     }
 
-    /// The longest round trip without queues, in seconds.
     fn base_rtt_s(&self) -> f64 {
         self.0.base_rtt_s()
     }
 
-    /// Mean receive rate of hosts that are not hotspots [bit/s].
     fn tmax(&self, py: Python<'_>, seed: u64, at_ps: u64) -> PyResult<f64> {
         self.0
             .tmax(seed, Time::from_ps(at_ps))
@@ -136,7 +133,6 @@ impl Scenario {
         Ok(offered.into_iter().collect())
     }
 
-    /// Packet-hops, and bytes of memory.
     fn estimate(&self, py: Python<'_>, seed: u64) -> PyResult<(f64, f64)> {
         let estimate = py.detach(|| self.0.estimate(seed));
         let estimate = estimate.map_err(|error| scenario_error(py, &error))?;

@@ -29,7 +29,6 @@ fn state() -> MutexGuard<'static, State> {
 
 /// The interpreter's end waits for it.
 pub struct ActiveRun {
-    /// Runs in functions registered with `atexit` are on the ending thread.
     is_counted: bool,
 }
 

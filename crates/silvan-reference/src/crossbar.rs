@@ -19,13 +19,11 @@ pub(crate) struct Crossbar {
     pub(crate) read_limit: Option<usize>,
     pub(crate) read_speedup_percent: u64,
     pub(crate) queueing: Queueing,
-    /// Packets by input and lane, in the order of their heads.
     pub(crate) arrived: Vec<Vec<VecDeque<PacketId>>>,
     pub(crate) inputs: Vec<ReceiverId>,
     /// For each input, the output that is tried first when a read of it ends.
     pub(crate) read_turns: Vec<usize>,
     pub(crate) outputs: Vec<Output>,
-    /// Virtual lanes by input, output and service level; if empty, packets keep their lanes.
     pub(crate) vls: Vec<Vec<Vls>>,
     /// The output towards each host; `None` where no table says.
     pub(crate) routes: IdVec<HostId, Option<usize>>,
@@ -34,7 +32,6 @@ pub(crate) struct Crossbar {
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) transmitter: TransmitterId,
-    /// Must not run dry: the link's where packets pass as they arrive, else this one.
     pub(crate) paces: TransmitterId,
     pub(crate) vl_arbiter: VlArbiter,
     pub(crate) lanes: Vec<OutputLane>,
@@ -43,14 +40,12 @@ pub(crate) struct Output {
 #[derive(Debug)]
 pub(crate) struct OutputLane {
     queues: Vec<VecDeque<Queued>>,
-    /// The input that round robin asks first.
     first: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     packet: PacketId,
-    /// `None` before it is known.
     eligible: Option<Time>,
 }
 
@@ -81,7 +76,6 @@ impl OutputLane {
         queued.expect("the packet is in its queue").eligible = Some(now);
     }
 
-    /// With the time since which it may leave, by the queue and by `is_first` (input, place, packet).
     fn candidate(
         &self,
         input: usize,
@@ -94,7 +88,6 @@ impl OutputLane {
         })
     }
 
-    /// Returns true if a packet from this input may be sent, by the queue and by `is_first`.
     pub(crate) fn waits_for(
         &self,
         input: usize,
@@ -103,12 +96,10 @@ impl OutputLane {
         self.candidate(input, is_first).is_some()
     }
 
-    /// Returns true if any packet may be sent, by the queues and by `is_first`.
     pub(crate) fn waits(&self, is_first: impl Fn(usize, usize, PacketId) -> bool) -> bool {
         (0..self.queues.len()).any(|input| self.waits_for(input, &is_first))
     }
 
-    /// Among eligible packets that `may_leave` their inputs.
     pub(crate) fn pick(
         &self,
         arbitration: Arbitration,
@@ -137,7 +128,6 @@ impl OutputLane {
 }
 
 impl Crossbar {
-    /// No packet must leave the input before this one.
     pub(crate) fn is_first(&self, input: usize, location: usize, packet: PacketId) -> bool {
         match self.queueing {
             Queueing::Voq => location == 0,
@@ -145,7 +135,6 @@ impl Crossbar {
         }
     }
 
-    /// A packet for any output must leave before this one.
     pub(crate) fn is_behind(&self, input: usize, packet: PacketId) -> bool {
         let mut lanes = self.arrived[input].iter();
         self.queueing == Queueing::Fifo && !lanes.any(|lane| lane.front() == Some(&packet))
@@ -162,7 +151,6 @@ impl Crossbar {
         &mut self.outputs[output]
     }
 
-    /// `None` if packets keep their lanes.
     pub(crate) fn lane_to(&self, host: HostId, input: usize, sl: Sl) -> Option<Vl> {
         let vls = self.vls.get(input)?[self.place_to(host)];
         Some(Vl::try_from(vls[sl.index()]).expect("a data VL"))

@@ -28,7 +28,6 @@ impl VlArbiter {
         arbiter
     }
 
-    /// `available[vl]` is the size of the lane's packet.
     pub(crate) fn choose(&mut self, available: &[Option<Credits>]) -> Option<Vl> {
         let high = self.high.find(available);
         let low = self.low.find(available);
@@ -61,7 +60,6 @@ impl VlArbiter {
 struct WeightedTable {
     entries: Vec<(Vl, u8)>,
     current: usize,
-    /// Blocks that it may still start sending; the last packet may exceed them.
     left: u32,
 }
 
@@ -74,7 +72,6 @@ impl WeightedTable {
         }
     }
 
-    /// The current one with weight left, then the others, last the current one with full weight.
     fn find(&self, available: &[Option<Credits>]) -> Option<usize> {
         let serves = |index: usize| {
             let (vl, weight) = self.entries[index];

@@ -63,7 +63,6 @@ pub(crate) unsafe fn describe_extended(buffer: *mut c_void, minor: u32) {
     about.stx_rdev_minor = minor;
 }
 
-/// A file in memory, whose name says of which file of sysfs it has the text.
 pub(crate) fn text_file(name: &[u8], text: &[u8], flags: c_int) -> Result<c_int, c_int> {
     let name = CString::new(name).map_err(|_| libc::ENOENT)?;
     let close_on_exec = if flags & libc::O_CLOEXEC == 0 {

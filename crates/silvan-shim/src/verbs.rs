@@ -48,7 +48,6 @@ const ANSWER_HEADER: usize = 16;
 const ANSWER: usize = 16 << 10;
 pub(crate) const COMPLETION: usize = 48;
 const SEND_INLINE: u32 = 8;
-/// Size of `ib_uverbs_post_send` before its work requests.
 const POST: usize = 24;
 const SEND_REQUEST: usize = 56;
 const SCATTER: usize = 16;
@@ -57,19 +56,16 @@ struct Context {
     number: u8,
     command: Mutex<()>,
     notices: Arc<Notices>,
-    /// User handles of queue pairs and shared receive queues, by which asynchronous events name them.
     handles: Mutex<BTreeMap<(u32, u32), u64>>,
     channels: Mutex<BTreeMap<c_int, u32>>,
 }
 
 static CONTEXTS: RwLock<BTreeMap<c_int, Arc<Context>>> = RwLock::new(BTreeMap::new());
-/// Notices by the descriptor of a completion channel or of asynchronous events.
 static READERS: RwLock<BTreeMap<c_int, Reader>> = RwLock::new(BTreeMap::new());
 
 #[derive(Clone)]
 struct Reader {
     notices: Arc<Notices>,
-    /// `None` for asynchronous events.
     channel: Option<u32>,
 }
 

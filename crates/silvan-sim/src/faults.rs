@@ -27,13 +27,11 @@ impl RunFaults {
         }
     }
 
-    /// Leaves out faults at `end` and later.
     pub fn until(mut self, end: Time) -> Self {
         self.end = end;
         self
     }
 
-    /// [`Time::MAX`] if there is none.
     pub fn next(&self) -> Time {
         let next = self.times.next().filter(|next| *next < self.end);
         next.unwrap_or(Time::MAX)
@@ -77,7 +75,6 @@ impl RunFaults {
         peer.map(|peer| [port, peer]).into_iter().flatten()
     }
 
-    /// Cuts the cable in a port, or ends one of the faults that keep it cut.
     fn set_cable<S: Simulation + ?Sized>(
         &mut self,
         simulation: &mut S,
@@ -96,7 +93,6 @@ impl RunFaults {
         }
     }
 
-    /// The link goes down, and comes up with the new rate.
     fn limit_cable<S: Simulation + ?Sized>(
         &mut self,
         simulation: &mut S,

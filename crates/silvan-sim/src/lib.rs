@@ -464,7 +464,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Nothing was lost or made on the way.
     fn check_invariants(&self) -> Result<(), RunError> {
         let at = self.engine.now();
         let audited = self.engine.audit();
@@ -515,7 +514,6 @@ impl<'a> Run<'a> {
             .sum()
     }
 
-    /// `None` if the scheme acted.
     fn idle_scheme(&self) -> Option<String> {
         let scheme = self.scenario.scheme();
         if !scheme.acts() || self.engine.control_acted() {

@@ -35,7 +35,6 @@ impl FlowLimits {
         }
     }
 
-    /// Drops the samples after `start` that are not at one of these instants.
     pub fn keep(&mut self, start: Time, instants: &[Time]) {
         let first = self.time_ps.partition_point(|time| *time <= start.as_ps());
         let is_kept = |time: &u64| instants.binary_search(&Time::from_ps(*time)).is_ok();
@@ -62,7 +61,6 @@ impl FlowLimits {
     }
 }
 
-/// Keeps the values before `first` and those of `rows`.
 fn pick<T: Copy>(column: &mut Vec<T>, first: usize, rows: &[usize]) {
     for (to, &row) in rows.iter().enumerate() {
         column[first + to] = column[row];

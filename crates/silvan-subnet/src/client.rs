@@ -11,7 +11,6 @@ use silvan_mad::{Body, Class, LOG_BYTE, MAD_LEN, Mad, Method, Packet, Status};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
-/// Byte of the attribute in the requested classes.
 const DATA_AT: usize = 64;
 /// Part of its timeout that a returned request waits.
 const PAUSE_SHARE: u64 = 8;
@@ -224,7 +223,6 @@ struct NodeQueue {
 pub struct Client<T> {
     transport: T,
     read: MonotonicTime,
-    /// Number of backward jumps of the clock.
     jumps: u64,
     limits: Limits,
     pace: Pace,
@@ -238,7 +236,6 @@ struct Round<'a> {
     queries: &'a [Query],
     attempts: Vec<u32>,
     nodes: Vec<NodeQueue>,
-    /// Nodes of which a request may be sent, in the order of their turns.
     turns: VecDeque<usize>,
     in_flight: HashMap<u32, InFlight>,
     deadlines: BinaryHeap<Reverse<(MonotonicTime, u32)>>,
@@ -320,7 +317,6 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Adds silent destinations and removes those that have answered.
     fn remember(&self, silent: &mut BTreeSet<Lid>) {
         let is_missing = |outcome: &Option<RequestResult>| {
             matches!(outcome, None | Some(Err(Failure::Unanswered)))

@@ -60,7 +60,6 @@ pub struct Verbs {
     pub(crate) srqs: Arena<SharedReceiveQueue>,
     pub(crate) qps: Arena<QueuePair>,
     pub(crate) ahs: Arena<AddressHandle>,
-    /// Queue pairs by number; no two of the fabric have the same one.
     pub(crate) numbers: BTreeMap<u32, QpKey>,
     pub(crate) last_number: u32,
     pub(crate) transfers: BTreeMap<TransferId, Transfer>,
@@ -292,7 +291,6 @@ impl Verbs {
         }
     }
 
-    /// Reports an asynchronous event of a port to all contexts of its adapter.
     fn raise_of_port(&mut self, device: DeviceId, kind: EventType) {
         for (&context, owner) in &mut self.contexts {
             if owner.device == device && owner.is_ready {

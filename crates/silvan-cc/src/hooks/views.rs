@@ -31,7 +31,6 @@ pub struct FlowLimit {
 }
 
 impl FlowLimit {
-    /// Limits by destination and level; a key is the destination, shifted by four bits, and the level.
     pub(crate) fn of_table<V: Copy + Default>(
         flows: &FlowTable<V>,
         limit: impl Fn(u32, &V) -> Option<Self>,

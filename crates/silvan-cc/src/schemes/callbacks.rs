@@ -160,20 +160,17 @@ impl Callbacks {
         self.functions[hook].is_some()
     }
 
-    /// The answer of a hook without a function after a failure, if it matters.
     #[inline]
     fn withholds<A: Answer>(&self) -> Option<A> {
         (A::WITHHELD && self.watch.stopped.get()).then(A::stopped)
     }
 
-    /// The first of the arguments in `words` is the simulated time.
     #[inline]
     fn call<A: Answer>(&mut self, hook: usize, name: &'static str) -> A {
         let arguments = self.words.assemble();
         let (Some(function), false) = (self.functions[hook], self.watch.stops(arguments[0])) else {
             return A::stopped();
         };
-        // SAFETY: `Callbacks::at` has the caller's word.
         let value = unsafe { function(self.state, arguments.as_mut_ptr()) };
         if value < 0 {
             return A::from_value(!value);

@@ -91,7 +91,6 @@ fn mbit(rate: u64) -> Rate {
 /// notification.
 const COST: Cost = Cost::new(14, 0, 30, "notifications");
 
-/// Rate of the links that the paper's thresholds are for.
 const PUBLISHED_GBPS: f64 = 40.0;
 
 impl Scheme for Dcqcn {
@@ -143,12 +142,9 @@ impl Scheme for Dcqcn {
     }
 }
 
-/// State of a notified flow until it is at its link's rate again. Rates are parts of the link's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limiter {
-    /// R_C, at which it sends.
     current: f64,
-    /// R_T, the target of the recovery.
     target: f64,
     alpha: f64,
     alpha_due: Time,
@@ -193,7 +189,6 @@ impl ReactionPoint {
         }
     }
 
-    /// Raises the rate once (figure 7 of the paper).
     fn raise(&self, limiter: &mut Limiter) {
         let (least, most) = if limiter.by_timer < limiter.by_bytes {
             (limiter.by_timer, limiter.by_bytes)
@@ -207,7 +202,6 @@ impl ReactionPoint {
         }
         limiter.target = limiter.target.min(1.0);
         limiter.current = (limiter.target + limiter.current) / 2.0;
-        // Halving the distance never arrives; a millionth of the rate does not change a packet's time.
         if limiter.current > 1.0 - 1e-6 {
             limiter.current = 1.0;
         }

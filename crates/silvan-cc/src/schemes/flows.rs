@@ -5,12 +5,10 @@ use crate::hooks::{Flow, FlowLimit};
 
 #[derive(Clone, Debug)]
 struct Sender<V> {
-    /// Link rate in bytes of payload per picosecond, by the fullest packet that was started.
     payload_rate: f64,
     flows: FlowTable<V>,
 }
 
-/// State of each flow that has sent something. A queue pair keeps its state while it is idle.
 #[derive(Clone, Debug)]
 pub(super) struct Senders<V>(Vec<Sender<V>>);
 
@@ -38,7 +36,6 @@ impl<V: Copy + Default> Senders<V> {
         self.0[flow.source.index()].flows.get_mut(key(flow))
     }
 
-    /// `first` makes it from the link's payload rate and the host's other flows.
     #[inline]
     pub fn sending(
         &mut self,
@@ -61,13 +58,11 @@ impl<V: Copy + Default> Senders<V> {
         }
     }
 
-    /// In bytes per picosecond.
     #[inline]
     pub fn payload_rate(&self, flow: Flow) -> f64 {
         self.0[flow.source.index()].payload_rate
     }
 
-    /// `rate` maps the link's payload rate and a state to payload bytes per picosecond.
     pub fn limits(&self, host: usize, rate: impl Fn(f64, &V) -> f64) -> Vec<FlowLimit> {
         let sender = &self.0[host];
         let link = sender.payload_rate;
@@ -77,7 +72,6 @@ impl<V: Copy + Default> Senders<V> {
     }
 }
 
-/// Start of the next packet at a part of the link's rate, after a packet that takes `wire_time`.
 #[inline]
 pub(super) fn paced(now: Time, wire_time: Span, part: f64) -> Time {
     if part >= 1.0 {

@@ -122,7 +122,6 @@ impl Link {
 /// Amounts are bytes of payload.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// W and W^c of the paper.
     window: f64,
     reference: f64,
     /// U: bytes in flight relative to the busiest link's capacity in a base round trip.
@@ -155,7 +154,6 @@ impl Windows {
     fn measure(&self, before: &[Link], hops: &[Hop]) -> Option<(f64, f64)> {
         let mut busiest = None;
         for (hop, last) in hops.iter().zip(before) {
-            // An acknowledgement may have overtaken another.
             let passed = hop.at.checked_since(last.at).map_or(0.0, ps);
             if hop.output != last.output || passed == 0.0 {
                 continue;

@@ -54,15 +54,11 @@ parameters! {
     }
 }
 
-/// Bytes in the base round trip of the reference: 12 us at 100 Gbit/s.
 const REFERENCE_BDP: f64 = 150_000.0;
 const REFERENCE_RTT_PS: f64 = 12e6;
-/// Largest window, in bandwidth-delay products.
 const LARGEST: f64 = 1.5;
-/// Queueing delay below which a packet has not waited.
 const NO_DELAY_PS: f64 = 1e6;
 const DELAY_WEIGHT: f64 = 0.0125;
-/// Part of the excess by which the window falls, and the smallest remaining part.
 const GAMMA: f64 = 0.8;
 const LEAST_KEPT: f64 = 0.5;
 /// Quick adapt: targets that a packet has waited, and the part of the largest window that must not have arrived.
@@ -139,17 +135,13 @@ struct State {
     base_rtt: f64,
     smoothed_delay: f64,
     increase: f64,
-    /// Payload since the last adjustment, and its time.
     received: f64,
     adjusted: Time,
     decreased: Time,
-    /// Payload since the last wait; true if the window grows fast.
     unhindered: f64,
     fast: bool,
-    /// Payload in this period of quick adapt, and its end; zero before the first.
     achieved: f64,
     period_end: Time,
-    /// Payload in flight at the last quick adapt, and its arrived part.
     to_ignore: f64,
     ignored: f64,
 }
@@ -201,7 +193,6 @@ impl Windows {
         state.smoothed_delay = DELAY_WEIGHT * counted + (1.0 - DELAY_WEIGHT) * state.smoothed_delay;
     }
 
-    /// Returns true if the acknowledgement must not change the window, because of quick adapt.
     fn adapts(&self, state: &mut State, now: Time, delay: f64, marked: bool, scale: Scale) -> bool {
         let mut done = false;
         if state.ignored < state.to_ignore && marked {
@@ -259,7 +250,6 @@ impl Windows {
         state.window = state.window.clamp(bounds.0, bounds.1);
     }
 
-    /// Proportional increase, or the fast one after a window of packets that have not waited.
     fn grow(&self, state: &mut State, bytes: f64, delay: f64, scale: Scale) {
         if delay < NO_DELAY_PS {
             state.unhindered += bytes;

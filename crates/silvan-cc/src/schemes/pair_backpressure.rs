@@ -49,7 +49,6 @@ parameters! {
     }
 }
 
-/// Default window in time: a few hops and the way back.
 const ROUND_TRIP: Span = Span::from_us(4);
 
 /// Registers: threshold and queue length of a port to a host; bytes in flight of a pair, its window and step, the start
@@ -95,7 +94,6 @@ impl Scheme for PairBackpressure {
 
     fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let carried = facts.base_rtt_ns() as f64 * facts.link_gbps() / 8.0;
-        // One more packet, as windows hold whole packets.
         let product = bytes(carried.ceil() as u64 + facts.mtu.as_u64());
         let summary = "a window and a threshold of what a link carries in the base round trip";
         vec![
@@ -163,7 +161,6 @@ struct Pair {
     /// In bytes of payload.
     window: f64,
     in_flight: u64,
-    /// Growth in this round trip, in bytes.
     step: f64,
     round: Time,
     /// Last decrease. Marks of packets sent before do not count.
@@ -176,7 +173,6 @@ struct Pair {
 pub struct Pairs {
     most: f64,
     least: f64,
-    /// In bytes.
     increase: f64,
     mtu: f64,
     senders: Senders<Pair>,

@@ -107,7 +107,6 @@ macro_rules! register {
         }
 
         dispatch_sources! {
-            /// Control of the hosts, of any scheme.
             pub enum AnySource {
                 $(
                     #[doc = $summary]
@@ -124,10 +123,8 @@ macro_rules! register {
         }
 
         dispatch_switches! {
-            /// Control of the switches, of any scheme that is separate for each Port VL.
             #[derive(Clone, Debug)]
             pub enum SeparateSwitch {
-                /// No scheme.
                 None(NoControl),
                 $(
                     #[doc = stringify!($own)]
@@ -148,10 +145,8 @@ macro_rules! register {
         }
 
         dispatch_sources! {
-            /// Control of the hosts, of any scheme that is separate for each host.
             #[derive(Clone, Debug)]
             pub enum SeparateSource {
-                /// No scheme.
                 None(NoControl),
                 $(
                     #[doc = stringify!($own)]

@@ -56,7 +56,6 @@ const MOST_ENTROPIES: u32 = 1 << 16;
 /// length at a port.
 const COST: Cost = Cost::new(14, 0, 19, "acknowledgements");
 
-/// The longest round trip over paths that hosts choose among, in seconds, rounded to nanoseconds.
 fn ecmp_rtt_s(facts: &FabricFacts<'_>) -> f64 {
     let ecmp = facts.other_routes.ecmp_base_rtt_s();
     let base_rtt_s = ecmp.unwrap_or(facts.base_rtt_s);
@@ -88,7 +87,6 @@ pub fn with_swift(facts: &FabricFacts<'_>) -> Vec<Variant> {
     vec![among_paths(variant)]
 }
 
-/// In bandwidth-delay products: from one to four.
 fn marks(facts: &FabricFacts<'_>) -> [(&'static str, Value); 2] {
     let product = nearest(ecmp_rtt_s(facts) * facts.link_gbps() * 1e9 / 8.0).max(1);
     [
@@ -156,7 +154,6 @@ impl Scheme for Reps {
     }
 }
 
-/// A ring of entropies, oldest at `first`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kept {
     entropies: [u16; MOST_KEPT],
@@ -172,7 +169,6 @@ impl Kept {
         Some(oldest)
     }
 
-    /// Replaces the oldest if there is no room.
     fn push(&mut self, buffer: u8, entropy: u16) {
         let place = (self.first + self.count) % buffer;
         self.entropies[usize::from(place)] = entropy;

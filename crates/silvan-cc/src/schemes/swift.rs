@@ -143,7 +143,6 @@ struct Steps {
     max: f64,
 }
 
-/// A window that follows one part of the round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     packets: f64,
@@ -151,7 +150,6 @@ struct Window {
 }
 
 impl Window {
-    /// Acknowledges `packets` packets with this delay (algorithm 1).
     fn adjust(
         &mut self,
         steps: &Steps,
@@ -175,11 +173,8 @@ impl Window {
 struct State {
     fabric: Window,
     endpoint: Window,
-    /// In bytes of payload.
     in_flight: u64,
-    /// Last round trip, in ps.
     rtt: f64,
-    /// For a window below one packet.
     next: Time,
 }
 

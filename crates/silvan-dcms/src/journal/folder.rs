@@ -155,7 +155,6 @@ impl StateFolder {
     }
 }
 
-/// A file for its owner alone, and never one that a link leads to.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options

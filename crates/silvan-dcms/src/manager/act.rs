@@ -11,7 +11,6 @@ use crate::metrics::ActionLabels;
 const LAST_PAUSE: Span = Span::from_ms(250);
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// `None` if the switch is absent.
     fn location(&self, target: Target) -> Option<Location> {
         let switch = self.registry.by_guid(target.switch)?;
         Some(Location {
@@ -47,7 +46,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Returns the former Marking_Rate, or why nothing was changed.
     fn try_lower(
         &mut self,
         target: Target,
@@ -95,7 +93,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         })
     }
 
-    /// Removes a restored change from the journal, after a failure again later.
     fn invalidate(&mut self, target: Target) {
         self.restore_after.remove(&target);
         self.reported.remove(&Failing::Restore(target));
@@ -130,7 +127,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Returns true if a failure must be logged again; the time between two logs grows.
     fn is_news(&mut self, failing: Failing) -> bool {
         let now = self.client.now();
         let before = self.reported.get(&failing).copied();
@@ -153,7 +149,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Backoff { until, wait }
     }
 
-    /// Skips switches that are not due for a request.
     pub(super) fn restore_pending(&mut self) -> Result<(), ManagerError> {
         if !self.act {
             return Ok(());
@@ -226,7 +221,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Returns the number of changes that remain.
     pub(super) fn finish(&mut self) -> Result<usize, ManagerError> {
         let now = self.client.now();
         self.end_episodes(Some(now));
@@ -258,7 +252,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 };
             }
             if recheck.is_over(&mut self.client) {
-                // The switch may have another LID now.
                 self.find_subnet()?;
                 recheck = Deadline::new(&mut self.client, LEAST_REST);
             }

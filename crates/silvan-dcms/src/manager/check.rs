@@ -9,7 +9,6 @@ use crate::meter::{Observed, sweep};
 use crate::watch::WatchedPort;
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// Returns true if nothing has answered.
     pub(super) fn sweep(&mut self, began: MonotonicTime) -> Result<bool, ManagerError> {
         let silent = &self.silent;
         let asked: Vec<WatchedPort> = self

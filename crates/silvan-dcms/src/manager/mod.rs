@@ -111,7 +111,6 @@ struct Backoff {
 struct Deadline {
     patience: Span,
     at: MonotonicTime,
-    /// Number of backward jumps of the clock when the deadline was set.
     jumps: u64,
 }
 
@@ -149,13 +148,11 @@ pub struct Manager<T, D> {
     meter: Meter,
     machine: Dcms<MonotonicTime>,
     growth: Vec<Option<CongestionGrowth>>,
-    /// Changes that stay in force; the journal's others are to be restored.
     held: BTreeSet<Target>,
     silent: BTreeMap<SwitchId, Backoff>,
     restore_after: BTreeMap<Target, Backoff>,
     write_after: Option<Backoff>,
     write_error: String,
-    /// Times of low Marking_Rates by the decisions, also in dry runs.
     episodes: BTreeMap<PortId, Episode>,
     decided: BTreeMap<&'static str, u64>,
     reported: BTreeMap<Failing, Backoff>,
@@ -279,7 +276,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.finish()
     }
 
-    /// Returns false once the subnet manager counts as lost.
     fn await_sm(&mut self, stop: &AtomicBool) -> Result<bool, ManagerError> {
         let mut deadline = Deadline::new(&mut self.client, self.settings.sm_lost_after);
         while !stop.load(Ordering::Relaxed) {

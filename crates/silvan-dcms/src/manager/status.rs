@@ -12,7 +12,6 @@ use super::{Manager, name_in};
 use crate::event::{Event, Name};
 use crate::journal::Disk;
 
-/// A time for which a Marking_Rate is low, or would be without a dry run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Episode {
     since: MonotonicTime,
@@ -24,7 +23,6 @@ pub(super) struct Episode {
 #[serde(rename_all = "kebab-case")]
 struct Status {
     pid: u32,
-    /// Time of writing, in seconds since 1970.
     time: u64,
     act: bool,
     interval_s: f64,
@@ -33,7 +31,6 @@ struct Status {
     sweeps: u64,
     unanswered: i64,
     sweep_s: f64,
-    /// `not-required`, `awaited`, `found` or `lost`.
     subnet_manager: &'static str,
     silent: Vec<String>,
     low: Vec<LowPort>,
@@ -60,7 +57,6 @@ struct Pending {
     port: Option<u8>,
     before: u16,
     now: u16,
-    /// Time of the change, in seconds since 1970.
     since: u64,
 }
 
@@ -81,7 +77,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Returns the victims' loss of an ended episode.
     pub(super) fn follow_episode(&mut self, port: PortId) -> Option<f64> {
         if self.machine.state(port) == MarkingState::Default {
             return self
@@ -98,7 +93,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         None
     }
 
-    /// Ends episodes without a decision, and logs their losses.
     pub(super) fn end_episodes(&mut self, now: Option<MonotonicTime>) {
         for (port, episode) in std::mem::take(&mut self.episodes) {
             let low_for = now.and_then(|now| now.checked_since(episode.since));
@@ -141,7 +135,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         })
     }
 
-    /// Writes what `silvan dcms --status` shows.
     pub(super) fn write_status(&mut self) {
         let now = self.client.now();
         let low = self.episodes.iter().map(|(&port, episode)| LowPort {

@@ -1,5 +1,3 @@
-//! The congestion control agent (annex A10): settings that act in the data plane at once, guarded by the CC_Key.
-
 use std::time::Duration;
 
 use silvan_cc::hooks::SettingChange;
@@ -25,10 +23,8 @@ mod wire;
 use wire::Wire;
 
 const ROOM: usize = ManagementAttribute::DATA_LEN;
-/// Ports per block of SwitchPortCongestionSetting, as the common tools count.
 const BLOCK_PORTS: usize = SwitchPortCongestionSetting::location("ports").elements;
 const BLOCK_ENTRIES: usize = CongestionControlTable::location("entries").elements;
-/// Smallest table of an adapter, in blocks.
 const LEAST_BLOCKS: usize = 4;
 const BY_SERVICE_LEVEL: u16 = 1;
 const WHOLE_MAP: u32 = switch_control_map::VICTIM_MASK
@@ -49,7 +45,6 @@ pub(crate) struct KeyState {
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchSetting {
     whole: SwitchCongestionSetting,
-    /// By port number.
     ports: Vec<SwitchPortCongestionElement>,
 }
 
@@ -76,7 +71,6 @@ impl SwitchSetting {
             control_map: WHOLE_MAP,
             ..wire::switch_to_wire(&setting)
         };
-        // Missing ports have no bit.
         let is_here = |port: &PortNumber| (1..=node.port_count).contains(&port.as_u8());
         whole.victim_mask = whole.victim_mask.iter().filter(is_here).collect();
         whole.credit_mask = whole.credit_mask.iter().filter(is_here).collect();
@@ -220,7 +214,6 @@ impl Subnet {
                 key: wanted.cc_key,
                 protect: wanted.protect,
                 lease: wanted.lease_period,
-                // Cleared by writing zero.
                 violations: wanted.violations.min(state.violations),
                 expires: None,
             };

@@ -11,7 +11,6 @@ use crate::subnet::{Arrival, Subnet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reaction {
     Answered,
-    /// The client must conclude that the request was lost.
     Silent,
 }
 

@@ -10,19 +10,16 @@ use crate::loss::{DelayedRequest, RETRIES};
 use crate::subnet::{Arrival, Needs, Start};
 use crate::wire::Message;
 
-/// First byte of a directed datagram's return path.
 const RETURN_PATH: usize = 192;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Answered, or passed on to the answering client.
     Served,
     Unanswered,
     Lost,
 }
 
 impl Clients {
-    /// Datagrams of a node to itself are never lost.
     pub(super) fn loses(&mut self, from: NodeId, to: NodeId) -> bool {
         from != to && self.loss.strikes()
     }
@@ -101,7 +98,6 @@ impl Clients {
         }
     }
 
-    /// Also fills in the return path of a directed route.
     fn target(&self, from: NodeId, message: &mut Message) -> Option<Arrival> {
         if self.subnet.is_off(from) {
             return None;
@@ -136,7 +132,6 @@ impl Clients {
         }
     }
 
-    /// Passes a request on to the receiving program. `original` returns if the program ends.
     fn forward(
         &mut self,
         from: NodeId,
@@ -190,7 +185,6 @@ impl Clients {
         self.send(key.0, message);
     }
 
-    /// Activates links that have come up without a subnet manager: a configured fabric stays configured.
     fn activate_unmanaged(&mut self) {
         let came_up = std::mem::take(&mut self.subnet.came_up);
         if self.has_manager() || self.subnet.start != Start::Configured {

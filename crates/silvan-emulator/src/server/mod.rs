@@ -33,9 +33,7 @@ use sessions::{ControlSessions, Counter};
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
 use verbs::RdmaPrograms;
 
-/// Longest sleep, which delays a request to stop.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
-/// Sleep of a data plane without lag.
 const TICK: Duration = Duration::from_millis(1);
 /// Tick while no packets move.
 const QUIET_TICK: Duration = Duration::from_millis(10);
@@ -43,14 +41,11 @@ const QUIET_TICK: Duration = Duration::from_millis(10);
 const SHORT_TICK: Duration = Duration::from_micros(20);
 /// Time between two port checks of hosts with RDMA programs.
 const PORT_CHECK: Duration = Duration::from_millis(5);
-/// Time between two checks for ended clients, and two samples of rates.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
-/// Datagrams received from one socket before the others.
 const TURN: usize = 64;
 
 const ATTEMPTS: usize = 64;
 
-/// Epoll tokens: the three fixed sockets, then channels, control connections and files by number.
 const CONTROL: u64 = 0;
 const LISTENER: u64 = 1;
 const CHANNEL: u64 = 1 << 32;
@@ -110,7 +105,6 @@ pub struct Server {
     sessions: ControlSessions,
     files: Files,
     clients: Clients,
-    /// `None` if another driver sends.
     rdma: Option<RdmaPrograms>,
     sending: Vec<(u16, Message)>,
     pace: Pace,
@@ -249,7 +243,6 @@ impl Server {
         Ok(())
     }
 
-    /// Runs a step if there is lag. Returns the time to sleep.
     fn step(&mut self) -> Result<Duration, EmulatorError> {
         let now = Instant::now();
         self.clients.subnet.uptime = now.duration_since(self.started);
@@ -395,7 +388,6 @@ impl Server {
             };
             match receive(&self.control, &mut buffer, allowed) {
                 Received::Datagram(len, from) => {
-                    // Skips names and ports in use.
                     let done = (0..ATTEMPTS).any(|_| {
                         let action = self.clients.control(&buffer[..len]);
                         self.act(action, from.as_ref())
@@ -428,7 +420,6 @@ impl Server {
         }
     }
 
-    /// Returns false if a data channel could not be opened.
     fn act(&mut self, action: ControlAction, from: Option<&SocketAddrAny>) -> bool {
         match action {
             ControlAction::Nothing => {}
@@ -471,7 +462,6 @@ impl Server {
         Ok(())
     }
 
-    /// Drops an earlier client with this process or port.
     fn drop_predecessor(&mut self, client: u16, id: u32) {
         let mut channels = self.channels.iter();
         let same = channels.find(|(other, channel)| **other != client && channel.id == id);

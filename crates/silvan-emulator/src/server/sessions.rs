@@ -16,7 +16,6 @@ use crate::error::EmulatorError;
 use crate::pace::Pace;
 use crate::view::FoundTrees;
 
-/// Longer lines disconnect the client.
 const LONGEST_LINE: usize = 64 << 10;
 const MOST_CONNECTIONS: usize = 64;
 const BACKLOG: i32 = 64;
@@ -26,7 +25,6 @@ struct Connection {
     socket: OwnedFd,
     input: Vec<u8>,
     output: VecDeque<u8>,
-    /// Time of the opening, or of the last data.
     heard_at: Instant,
 }
 
@@ -176,7 +174,6 @@ impl Connection {
         Some(false)
     }
 
-    /// Returns true if all was sent; `None` if the client has ended.
     fn flush(&mut self) -> Option<bool> {
         while !self.output.is_empty() {
             let (first, _) = self.output.as_slices();

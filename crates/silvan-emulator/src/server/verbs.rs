@@ -45,7 +45,6 @@ enum Work {
     Copy {
         to: u64,
         pieces: Vec<Piece>,
-        /// Next piece, and its requested bytes.
         next: (usize, u64),
     },
     Read {
@@ -63,7 +62,6 @@ enum Work {
 pub(super) struct RdmaPrograms {
     verbs: Verbs,
     epoll: OwnedFd,
-    /// Token for epoll, without the stream's number.
     token: u64,
     devices: BTreeMap<NodeId, DeviceId>,
     nodes: Vec<NodeId>,
@@ -71,13 +69,11 @@ pub(super) struct RdmaPrograms {
     processes: BTreeMap<u64, Process>,
     next_process: u64,
     transfers: BTreeMap<TransferId, Transfer>,
-    /// By target process, in order.
     copies: BTreeMap<u64, VecDeque<TransferId>>,
     fates: Fates,
     in_flight: BTreeMap<u32, InFlight>,
     next_message: u32,
     requests: Vec<Request>,
-    /// Members of any multicast group.
     members: BTreeMap<DeviceId, u32>,
 }
 
@@ -159,7 +155,6 @@ impl RdmaPrograms {
         {
             self.watched.remove(&process.node);
         }
-        // Open requests have no answer.
         for answer in process.into_open() {
             self.answered(answer, Err(Errno::SRCH), subnet.now());
         }
@@ -169,7 +164,6 @@ impl RdmaPrograms {
         self.carry_out(subnet)
     }
 
-    /// `None` if the record is not the preload library's.
     pub fn command(
         &mut self,
         number: u64,
@@ -233,7 +227,6 @@ impl RdmaPrograms {
         self.carry_out(subnet)
     }
 
-    /// Processes fates of messages and timers of this instant.
     pub fn collect_fates(&mut self, subnet: &mut Subnet) -> Result<(), EmulatorError> {
         let now = subnet.now();
         let fates = self.fates.take();
@@ -385,10 +378,8 @@ impl RdmaPrograms {
         processes.find(|process| process.context == context)
     }
 
-    /// Sends waiting data, and watches full streams.
     fn flush(&mut self) {
         for (number, process) in &mut self.processes {
-            // A read finds an ended stream.
             let _ = process.flush();
             if let Some(flags) = process.watch() {
                 let data = epoll::EventData::new_u64(self.token | number);

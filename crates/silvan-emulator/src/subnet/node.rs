@@ -13,14 +13,10 @@ use super::adapters::{Adapters, own_number};
 use super::devices::SwitchDevices;
 use crate::agent::congestion::KeyState;
 
-/// Entries of the linear forwarding table: all unicast LIDs.
 const LINEAR_CAP: u16 = 0xbfff;
 const MULTICAST_CAP: u16 = 1024;
-/// At adapters and switches' port 0, as in current adapters.
 const P_KEYS: u16 = 128;
-/// At other switch ports, as in current switches.
 const ENFORCED_P_KEYS: u16 = 32;
-/// P_Key of the default partition, full membership.
 const DEFAULT_P_KEY: u16 = 0xffff;
 const VL_ARBITRATION_ENTRIES: u8 = 8;
 /// The link-local prefix that every subnet starts with.
@@ -35,7 +31,6 @@ const SWITCH_CAPABILITIES: u32 = 1 << 21 | 1 << 22;
 pub(crate) struct NodeState {
     pub info: NodeInfo,
     pub description: NodeDescription,
-    /// By port number. A switch's port 0 is its management port; an adapter's is unused.
     pub ports: Vec<PortRecord>,
     pub switch: Option<Box<SwitchRecord>>,
     pub key: KeyState,
@@ -44,7 +39,6 @@ pub(crate) struct NodeState {
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchRecord {
     pub info: SwitchInfo,
-    /// In whole blocks of 64; LIDs beyond have no route.
     pub linear: Vec<u8>,
     pub multicast: BTreeMap<(u32, u32), [u16; 32]>,
     /// For packets from or to port 0, by input and output port.
@@ -66,7 +60,6 @@ pub(crate) struct PortRecord {
     /// Of an adapter's port, or initially between a switch's port 0 and this port.
     pub sl_to_vl: [u8; 16],
     pub link_downed: u64,
-    /// By attribute and position in it.
     pub bases: BTreeMap<(u16, u8), u64>,
     pub is_sm: bool,
 }
@@ -75,7 +68,6 @@ pub(crate) struct PortRecord {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SymbolErrors {
     since: Time,
-    /// Errors before that instant.
     before: f64,
     per_second: f64,
 }
@@ -141,7 +133,6 @@ impl PortRecord {
 }
 
 impl SwitchRecord {
-    /// `None` without a route.
     pub fn route(&self, lid: Lid) -> Option<PortNumber> {
         if lid.as_u16() > self.info.linear_fdb_top {
             return None;
@@ -159,7 +150,6 @@ impl NodeState {
         })
     }
 
-    /// Set up by the scenario if `configured`.
     pub fn new(
         scenario: &Scenario,
         id: NodeId,
@@ -322,7 +312,6 @@ fn port_guid(scenario: &Scenario, id: NodeId) -> Guid {
     }
 }
 
-/// Truncated to the field.
 fn description(name: &str) -> NodeDescription {
     let mut end = name.len().min(NodeDescription::LEN);
     while !name.is_char_boundary(end) {
@@ -344,7 +333,6 @@ fn vl_code(data_vls: u8) -> Bits<4> {
     })
 }
 
-/// Smallest standard size that fits.
 fn mtu_code(bytes: u64) -> Mtu {
     match bytes {
         0..=256 => Mtu::B256,

@@ -16,7 +16,6 @@ impl Subnet {
         self.off.keys().copied()
     }
 
-    /// Returns false if it is already off.
     pub fn power_off(&mut self, switch: SwitchId, span: Duration) -> bool {
         let node = self.fabric.node_of_switch(switch);
         if self.is_off(node) {
@@ -71,7 +70,6 @@ impl Subnet {
         self.clear_counters(node);
         let waiting = self.came_up.len();
         self.train_all(switch);
-        // Without LID and tables, links need a subnet manager.
         self.came_up.truncate(waiting);
     }
 

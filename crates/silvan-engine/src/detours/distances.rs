@@ -61,7 +61,6 @@ impl Distances {
 }
 
 impl Plane {
-    /// The output of a switch to a host by the tables, and the switch behind it; `None` if it has none to a switch.
     pub(super) fn step_towards(
         &self,
         tables: &Table<u8>,

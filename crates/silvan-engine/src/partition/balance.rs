@@ -11,7 +11,6 @@ pub(super) struct Sample {
     waited: Duration,
 }
 
-/// All threads measure the same windows.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     samples: Vec<Sample>,
@@ -55,7 +54,6 @@ impl Watch {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     windows: u32,
-    /// Shortest waiting time: the cost of a meeting.
     meeting: Duration,
     longest: Duration,
     mean: Duration,
@@ -76,7 +74,6 @@ impl Sums {
         }
     }
 
-    /// `None` if no window has been measured.
     pub fn balance(&self) -> Option<Balance> {
         (self.windows > 0).then(|| Balance {
             barrier_s: self.meeting.as_secs_f64() / f64::from(self.windows),

@@ -11,7 +11,6 @@ pub(crate) struct Meeting {
     round: AtomicUsize,
     /// Smallest number by parity of the round, of the current meeting and the one before.
     smallest: [AtomicU64; 2],
-    /// Combined flags by parity of the round.
     flags: [AtomicUsize; 2],
     sleeping: AtomicUsize,
     broken: AtomicBool,
@@ -50,7 +49,6 @@ impl Meeting {
         }
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            // All threads have left the meeting before.
             self.smallest[(round + 1) % 2].store(u64::MAX, Ordering::Relaxed);
             self.flags[(round + 1) % 2].store(0, Ordering::Relaxed);
             meanwhile(self.flags[round % 2].load(Ordering::Relaxed));
@@ -109,7 +107,6 @@ impl Meeting {
         self.wake();
     }
 
-    /// Calls [`break_off`](Self::break_off) if the thread panics.
     pub fn guard(&self) -> Guard<'_> {
         Guard(self)
     }

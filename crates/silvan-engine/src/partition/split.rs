@@ -74,7 +74,6 @@ impl Plane {
                 is_next[out.next_element as usize] = true;
             }
         }
-        // Plus the entry behind the last host.
         let entries = self.hosts.len() + 1;
         for (index, element) in self.elements.iter_mut().enumerate() {
             if element.table == NONE {

@@ -17,7 +17,6 @@ impl<'a> FromIterator<&'a Plane> for Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// Any part, for data that all share.
     pub fn any(&self) -> &'a Plane {
         self.parts[0]
     }

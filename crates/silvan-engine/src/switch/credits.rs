@@ -27,7 +27,6 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Fails the run: a packet was started without credits.
     #[cold]
     #[inline(never)]
     pub(super) fn without_credits(&mut self, now: u64, lane: usize) {
@@ -35,7 +34,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.broken(now, InvariantError::NegativeCredits { lane, in_hand });
     }
 
-    /// Returns the buffer space that is free at `tail` to the sender upstream.
     #[inline(always)]
     pub(crate) fn return_credits(&mut self, now: u64, tail: u64, input: u32, packet: &Packet) {
         let plane = &mut self.plane;
@@ -95,7 +93,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Extra delay of returned credits because the input buffer is filling.
     #[cold]
     pub(super) fn starvation(&self, now: u64, input: u32, lane: usize, packet: &Packet) -> u64 {
         let plane = &self.plane;
@@ -119,7 +116,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         plane.may_send::<F>(now, link_lane, plane.mtu_blocks)
     }
 
-    /// Notifies the scheme when an input buffer has no room for MTU size.
     pub(super) fn check_full(&mut self, now: u64, port: u32, vl: usize) {
         let plane = &mut self.plane;
         if port as usize >= plane.fabric_ports {

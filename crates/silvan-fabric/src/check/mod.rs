@@ -1,9 +1,10 @@
-//! Proof that forwarding tables work: every pair of hosts is connected, and no packet goes in a loop or a deadlock.
+//! Proof that forwarding tables work: every pair of hosts is connected, and no packet goes in a
+//! loop or a deadlock.
 //!
-//! Channel x, a cable in one direction with its lane, depends on y if some route continues from x to y. Without a cycle
-//! of dependencies there is no deadlock (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor
-//! interconnection networks, IEEE Transactions on Computers C-36(5), 1987). All choices among
-//! [alternatives](crate::routing::Alternatives) count. All cores share the destinations.
+//! A channel, a cable in one direction with its lane, depends on the next channel of some route.
+//! Without a cycle of dependencies there is no deadlock (W. J. Dally, C. L. Seitz: Deadlock-free
+//! message routing in multiprocessor interconnection networks, IEEE Transactions on Computers
+//! C-36(5), 1987).
 
 mod dependencies;
 mod steps;
@@ -136,7 +137,6 @@ impl RouteError {
     }
 }
 
-/// `a -> b -> a`
 fn format_cycle(cycle: &[String]) -> String {
     let mut text = cycle.join(" -> ");
     if let Some(first) = cycle.first() {
@@ -196,7 +196,6 @@ pub fn check<'a>(
 
 struct Followed<'f> {
     dependencies: Dependencies<'f>,
-    /// Routes by switch port; by host port, minus one for each route to itself.
     counts: IdVec<PortId, u64>,
     /// By switch with hosts: destinations with a route.
     reached: IdVec<SwitchId, u64>,
@@ -204,7 +203,6 @@ struct Followed<'f> {
     first_missing: Option<RouteError>,
 }
 
-/// Destinations times switches per thread.
 const WORK_OF_A_THREAD: usize = 1 << 22;
 const MOST_THREADS: usize = 16;
 
@@ -242,7 +240,6 @@ fn follow_on<'f>(
         });
         first.chain(others).collect()
     });
-    // The first error is that of the first destination.
     let mut parts = parts.into_iter();
     let mut all = parts.next().expect("there is a first thread")?;
     for part in parts {

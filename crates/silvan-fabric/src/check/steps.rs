@@ -30,7 +30,6 @@ pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
     }
 }
 
-/// Start of a section: switch, and channel of arrival (`None` from a host).
 type Start = (SwitchId, Option<Channel>);
 
 struct Paths<'f> {
@@ -106,7 +105,6 @@ impl<'f> Paths<'f> {
         arrivals
     }
 
-    /// Arrivals at switches that decide second, within a group.
     fn second_switches(&self) -> Vec<Start> {
         let leaves = self.leaves.iter();
         let ports = leaves.flat_map(|leaf| self.fabric.switch(*leaf).ports());

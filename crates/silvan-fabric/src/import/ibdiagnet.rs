@@ -130,7 +130,6 @@ pub fn database(text: &str) -> Result<ImportedDatabase, ImportError> {
         let own = positions[position];
         let of_switch = |number| ports.get(&(own, number)).and_then(|port| port.lid);
         if record.kind == RecordKind::Switch {
-            // All ports of a switch have port 0's LID.
             record.lid = of_switch(0).or_else(|| of_switch(1));
         }
     }

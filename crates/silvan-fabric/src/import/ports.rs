@@ -131,7 +131,6 @@ fn end<'t>(input: &mut &'t str) -> Piece<End<'t>> {
         .parse_next(input)
 }
 
-/// Of a cabled port; capabilities of others have no effect.
 fn port_rate(
     line: &PortLine<'_>,
     number: usize,
@@ -164,7 +163,6 @@ fn new_record(line: &PortLine<'_>, id: String, lid: Option<Lid>, number: usize) 
         kind: local.kind,
         name: own_name(line.names).unwrap_or(&id).to_owned(),
         id,
-        // The file lacks adapters' GUIDs.
         guid: is_switch.then_some(local.guid),
         device: None,
         lid: lid.filter(|_| is_switch),

@@ -51,7 +51,6 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
     let mut lids = InvalidLids::default();
     let mut in_record = false;
     let mut warnings = Vec::new();
-    // A login's greetings precede the first node; without a node they are the error.
     let mut unknown = None;
     for (number, line) in lines(text) {
         if is_message(line) {
@@ -64,7 +63,6 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
         }
         let (body, comment) = split_comment(line);
         if body.is_empty() {
-            // A comment line may be inside a record.
             in_record &= !line.trim().is_empty() || !comment.is_empty();
         } else if body.starts_with('[') {
             let record = records.last_mut().filter(|_| in_record).ok_or_else(|| {
@@ -99,7 +97,6 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
     assemble(records, warnings)
 }
 
-/// Returns true for a line that no tool has written.
 fn is_greeting(line: &str) -> bool {
     let kind: String = line
         .chars()

@@ -90,7 +90,6 @@ pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
         .then_some(routes)
 }
 
-/// Ports down to a leaf, by switch; empty above other subtrees.
 struct DownPorts {
     leaf: Option<SwitchId>,
     ports: IdVec<SwitchId, Vec<PortNumber>>,
@@ -106,7 +105,6 @@ impl DownPorts {
         }
     }
 
-    /// Collects ports from which one can go down to `leaf`.
     fn lead_to(&mut self, tree: &Tree, leaf: SwitchId) {
         if self.leaf.replace(leaf) == Some(leaf) {
             return;
@@ -122,7 +120,6 @@ impl DownPorts {
             }
             above.sort_unstable();
             above.dedup();
-            // The frontier is sorted from the second round on.
             for &parent in &above {
                 let leads_down =
                     |(_, child): &&(PortNumber, SwitchId)| frontier.binary_search(child).is_ok();
@@ -259,10 +256,8 @@ impl Tree {
         Some(parts)
     }
 
-    /// Returns true if switches above a subtree reach all its leaves by the ports to its first leaf.
     fn is_uniform(&self, fabric: &Fabric, hierarchy: &Hierarchy, routes: &ComputedRoutes) -> bool {
         let mut down = DownPorts::new(fabric);
-        // Number of switches above the first leaf, by level and subtree.
         let mut expected: HashMap<(usize, usize), usize> = HashMap::new();
         let highest = self.levels.iter().copied().max().unwrap_or(0) as usize;
         for host in fabric.host_ids() {

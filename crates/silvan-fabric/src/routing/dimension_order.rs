@@ -139,7 +139,6 @@ fn along_rows(fabric: &Fabric, rows: &FullRows) -> ForwardingTables {
     tables
 }
 
-/// `None` for too many coordinates.
 fn computed_along_rows(
     fabric: &Fabric,
     rows: &FullRows,
@@ -169,13 +168,11 @@ fn lanes(fabric: &Fabric, grid: &Grid) -> Result<Option<PathLanes>, RoutingError
     grid.wraps.then(|| datelines(fabric, grid)).transpose()
 }
 
-/// Dimension and direction of the first step; `None` at the end.
 fn first_step(grid: &Grid, from: SwitchId, to: SwitchId) -> Option<(usize, Direction)> {
     (0..grid.sizes.len())
         .find_map(|dimension| way(grid, dimension, from, to).map(|way| (dimension, way)))
 }
 
-/// `None` if the coordinate is right.
 fn way(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> Option<Direction> {
     let size = grid.sizes[dimension];
     let at = grid.coordinate(from, dimension);

@@ -5,7 +5,6 @@ use crate::Fabric;
 
 pub(super) const UNREACHABLE: u32 = u32::MAX;
 
-/// Ports to switches, in order.
 pub(super) struct SwitchGraph {
     neighbours: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
 }
@@ -68,7 +67,6 @@ impl SwitchGraph {
     }
 }
 
-/// Minimal routes to LIDs of switches, spread by the index of the destination.
 pub(super) fn route_to_switches(
     fabric: &Fabric,
     graph: &SwitchGraph,

@@ -95,7 +95,6 @@ fn group_minimal(
     Ok(tables)
 }
 
-/// `None` if [`group_minimal`] refuses the fabric, or there are too many groups.
 fn computed_group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,
@@ -140,7 +139,6 @@ impl Groups {
         }
     }
 
-    /// Output ports towards another group, or a switch of its own group.
     fn routes(
         &self,
         fabric: &Fabric,
@@ -208,7 +206,6 @@ fn ports_to(
         .map(|(number, _)| *number)
 }
 
-/// Cables to the nearest of `ends`, inside the group.
 fn within(
     graph: &SwitchGraph,
     inside: &[SwitchId],

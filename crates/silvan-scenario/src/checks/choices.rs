@@ -9,7 +9,6 @@ use super::{at, refused_in};
 use crate::ScenarioError;
 use crate::parsed::ScenarioFile;
 
-/// Adds to valid routes the ports that switches choose among, and proves freedom from deadlock.
 pub(super) fn add_choices(
     file: &ScenarioFile,
     fabric: &Fabric,

@@ -22,7 +22,6 @@ pub(crate) fn lanes_named(section: &FabricSection) -> u8 {
     let levels = section.path_sl.values();
     let lines = section.sl_to_vl.values().flatten();
     let lanes = lines.filter_map(|line| line.split_whitespace().last());
-    // VL 15 carries no data.
     let highest = match section.sl_to_vl.is_empty() {
         true => levels
             .filter_map(|digits| hexadecimal(digits)?.into_iter().max())
@@ -196,7 +195,6 @@ fn decode_tables(
     Ok(tables)
 }
 
-/// Takes in one line of a switch: input ports, output ports, and lanes.
 fn decode_pairs(
     tables: &mut SlToVlTables,
     fabric: &Fabric,

@@ -26,15 +26,11 @@ const RUNS: u64 = 100_000;
 /// Longest name of a scenario, in bytes: file systems allow 255, and folder names add some.
 const NAME: usize = 200;
 
-/// Bytes that are read at first of a file that does not tell its size.
 const FIRST_PIECE: u64 = 64 << 10;
 
-/// Bytes of a row of `host_series` and of `class_series`, and of one of `port_series`.
 const ROW: u64 = 20;
 const PORT_ROW: u64 = 52;
-/// Bytes of a flow: its record, and its row of the table.
 const FLOW_ROW: u64 = 256;
-/// Bytes of a sample of the trees: of all together, and of each Port VL and each host in a tree.
 const FOREST_ROW: u64 = 68;
 const TREE_PORT_ROW: u64 = 96;
 const TREE_HOST_ROW: u64 = 28;

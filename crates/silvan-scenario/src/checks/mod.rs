@@ -34,12 +34,10 @@ pub(crate) fn at(path: &str) -> KeyPath {
     KeyPath::from(path)
 }
 
-/// An error of a crate below whose keys start at the root of the file.
 pub(crate) fn refused(error: impl Into<Refusal>) -> ScenarioError {
     refused_in(&KeyPath::ROOT, error)
 }
 
-/// An error of a crate below whose keys start at `section`.
 pub(crate) fn refused_in(section: &KeyPath, error: impl Into<Refusal>) -> ScenarioError {
     error.into().within(section).into()
 }

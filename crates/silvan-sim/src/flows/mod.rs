@@ -22,7 +22,6 @@ struct FlowRow {
     ideal: Option<Span>,
     marks: u32,
     hops: u8,
-    /// Entries of many flows are summed up.
     is_listed: bool,
 }
 

@@ -29,7 +29,6 @@ pub(crate) struct SendRequest {
     pub(crate) flags: u32,
     pub(crate) immediate: [u8; 4],
     pub(crate) elements: Vec<Sge>,
-    /// Bytes of data in either direction.
     pub(crate) length: u64,
     pub(crate) inline: Option<Arc<[u8]>>,
     pub(crate) remote_address: u64,
@@ -58,9 +57,7 @@ pub(crate) struct Datagram {
 #[derive(Debug)]
 pub(crate) struct Send {
     pub(crate) request: SendRequest,
-    /// Number that no other request of the queue pair has.
     pub(crate) serial: u64,
-    /// First packet sequence number, once it is sent.
     pub(crate) psn: u32,
     /// Sequence numbers that it takes; 0 before it is sent.
     pub(crate) packets: u32,
@@ -71,9 +68,7 @@ pub(crate) struct Send {
     pub(crate) departed: Option<Time>,
     pub(crate) is_acknowledged: bool,
     pub(crate) is_answered: bool,
-    /// Transfers that write its memory: the request cannot complete before they end.
     pub(crate) landing: u32,
-    /// Transfer that reads its data, or writes the value of an atomic operation.
     pub(crate) transfer: Option<TransferId>,
     pub(crate) data: Option<Arc<[u8]>>,
     /// Status in which it completes when it becomes the oldest.
@@ -84,14 +79,12 @@ pub(crate) struct Send {
 pub(crate) struct SendQueue {
     pub(crate) sends: VecDeque<Send>,
     pub(crate) next: usize,
-    /// Requests that wait in the adapter, and their data in bytes.
     pub(crate) undeparted: (usize, u64),
     pub(crate) next_serial: u64,
     pub(crate) next_psn: u32,
     pub(crate) retries_left: u8,
     pub(crate) rnr_retries_left: u8,
     pub(crate) rnr_until: Option<Time>,
-    /// Time of the latest progress: an acknowledgement or response.
     pub(crate) progress: Time,
     /// SQ_DRAINED is due when no request is in flight.
     pub(crate) reports_drained: bool,
@@ -163,7 +156,6 @@ pub(crate) struct ReceiveQueue {
     pub(crate) has_refused: bool,
     /// Sequence numbers and values of the latest atomic operations, for requests that are sent again.
     pub(crate) atomics: VecDeque<(u32, u64)>,
-    /// Data of reads that have not departed.
     pub(crate) responses: u32,
     pub(crate) has_established: bool,
 }
@@ -347,7 +339,6 @@ impl QueuePair {
         }
     }
 
-    /// Bytes of a packet's data on its path.
     pub(crate) fn mtu(&self, port: &PortAttributes) -> u64 {
         let code = match self.kind {
             QpType::Ud => port.active_mtu,

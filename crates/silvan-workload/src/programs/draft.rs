@@ -1,5 +1,3 @@
-//! The schedule of a rank, operation by operation.
-
 use silvan_core::Span;
 
 use crate::programs::collective::{Collective, split};
@@ -10,7 +8,6 @@ use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
 pub const COMPUTE: u32 = 0;
 /// The processor of a rank that starts and ends messages.
 pub const MESSAGES: u32 = 1;
-/// Processor for operations of no length that join others.
 const JOINS: u32 = 2;
 /// The processor of a rank that does what is no kernel: its host.
 pub const HOST: u32 = 3;
@@ -179,7 +176,6 @@ impl Draft {
                     bytes,
                     tag: Some(tag),
                 },
-                // Collective operations consist of sends, receives and waits.
                 _ => {
                     if !started.is_empty() {
                         current = self.join(line, &started);

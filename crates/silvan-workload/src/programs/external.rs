@@ -102,7 +102,6 @@ impl Programs {
             rails: Vec::new(),
             labels: Vec::new(),
         });
-        // The job can continue while there is a driver.
         self.jobs[job].pending = 1;
         self.external = Some(Box::new(External {
             driver,

@@ -49,12 +49,10 @@ impl Load {
     /// [added](Traffic::add_flow) flows.
     pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
         let mut load = Self::of_traffic(traffic);
-        // The scenario limits classes to 16 bits.
         load.class_count = classes.len() as u16;
         load.traffic.classes.extend(classes);
         let senders = Senders::new(hosts, programs.payload);
         let mut ranks = Ranks::new(programs, hosts);
-        // Messages sent at time zero. The engine collects each host's mail before its first poll.
         ranks.change(None, &mut Vec::new(), |_| {});
         load.programs = Some(Box::new(OnHosts {
             ranks,
@@ -68,7 +66,6 @@ impl Load {
     pub fn of_traffic(traffic: Traffic) -> Self {
         Self {
             traffic_change: traffic.next_change(Time::ZERO),
-            // The traffic limits classes to 16 bits.
             first_class: traffic.classes().len() as u16,
             class_count: 0,
             traffic,

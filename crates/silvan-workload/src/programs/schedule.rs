@@ -90,7 +90,6 @@ pub(crate) fn cycle(
         }
     }
     let start = waits.iter().position(|left| *left > 0)?;
-    // Among remaining nodes: one that each waits for.
     let mut next = vec![u32::MAX; nodes];
     for (later, earlier) in edges {
         if waits[later as usize] > 0 && waits[earlier as usize] > 0 {

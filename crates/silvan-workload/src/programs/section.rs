@@ -1,5 +1,3 @@
-//! Message-passing programs on the hosts.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;
@@ -452,7 +450,6 @@ impl Default for HpccSection {
             fft_length: 1 << 20,
             fft_compute: Span::ZERO,
             hpl_rows: 0,
-            // As in HPCC's input file.
             hpl_block: 80,
             hpl_compute: Span::ZERO,
             sl: Sl::ZERO,

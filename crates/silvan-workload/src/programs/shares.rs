@@ -1,6 +1,5 @@
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
-/// A copy reads and writes each byte.
 const COPY: u64 = 2;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -19,7 +19,6 @@ use crate::traffic::spec::{Environment, SendQueue as SendOrder};
 pub(crate) struct Builder<'a> {
     pub(crate) spec: &'a TrafficSection,
     pub(crate) environment: &'a Environment,
-    /// In bytes.
     pub(crate) mtu: u32,
     sources: Vec<Vec<(Source, Contribution)>>,
     commons: Vec<Common>,
@@ -114,7 +113,6 @@ impl<'a> Builder<'a> {
         self.sources[host.index()].push((source, contribution));
     }
 
-    /// Marks the receivers of hosts that send to all others, and to themselves with loopback.
     pub(crate) fn reach_all_from(&mut self, senders: &[HostId]) {
         for (host, receives) in self.receives.iter_mut().enumerate() {
             let host = HostId::new(host);

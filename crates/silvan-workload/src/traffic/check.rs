@@ -17,14 +17,12 @@ pub(crate) struct Checker<'a> {
 }
 
 pub(crate) struct ResolvedLoad {
-    /// In bit/s of payload.
     pub(crate) rate: f64,
     /// Mean gap [2^-32 ps]; `None` if a message is always ready.
     pub(crate) gap: Option<u128>,
 }
 
 impl ResolvedLoad {
-    /// `None` if it saturates.
     pub(crate) fn pace(&self, spacing: Spacing, start: Time, gaps: Stream) -> Option<Pace> {
         self.gap.map(|gap| Pace::spaced(spacing, start, gap, gaps))
     }
@@ -142,7 +140,6 @@ impl Checker<'_> {
         Ok(senders)
     }
 
-    /// The entry's own size, else the common one, else two packets.
     pub(crate) fn message(&self, own: Option<Bytes>) -> Result<u32, TrafficError> {
         let general = self.general.message;
         let size = own
@@ -151,7 +148,6 @@ impl Checker<'_> {
         self.size("message", size)
     }
 
-    /// `None` without end.
     pub(crate) fn bytes(&self, bytes: Limit<Bytes>) -> Result<Option<u64>, TrafficError> {
         match bytes {
             Limit::At(Bytes::ZERO) => self.fail("bytes", Reason::ZeroBytes),

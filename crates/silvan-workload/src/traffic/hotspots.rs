@@ -58,7 +58,6 @@ impl HotspotTable {
         Some(Time::ZERO.saturating_add(lifetime.checked_mul(slot)?))
     }
 
-    /// Instants must not decrease.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
         if now >= self.slot_end {
@@ -67,7 +66,6 @@ impl HotspotTable {
         }
     }
 
-    /// The subset's hotspot, or the next subset's if that is `host` itself; `None` for the only hotspot.
     #[inline]
     pub(crate) fn target(&self, host: HostId, subset: u32) -> Option<HostId> {
         let subset = subset as usize;

@@ -4,7 +4,6 @@ use crate::traffic::spec::Window;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contribution {
-    /// In bit/s of payload.
     pub(crate) rate: f64,
     /// Part of it to all other hosts [bit/s].
     pub(crate) uniform: f64,
@@ -38,7 +37,6 @@ impl OfferedLoad {
         self.contributions.iter()
     }
 
-    /// Bits per source from `from` on and before `to`, by host.
     pub(crate) fn bits(&self, from: Time, to: Time) -> impl Iterator<Item = f64> + '_ {
         self.contributions.iter().map(move |source| {
             let start = source.window.start.max(from);
@@ -47,7 +45,6 @@ impl OfferedLoad {
         })
     }
 
-    /// In bit/s.
     pub(crate) fn of(&self, host: HostId, at: Time) -> f64 {
         self.active(host.index(), at)
             .map(|source| source.rate)

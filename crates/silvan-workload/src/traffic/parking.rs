@@ -10,7 +10,6 @@ use places::Places;
 /// Most queue pairs with held messages; beyond, no uniform messages are drawn. Bounds a source to some 8 KB.
 const MAX_QUEUES: usize = 256;
 
-/// The two classes of a source have separate queue pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Uniform,
@@ -20,7 +19,6 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) dst: HostId,
-    /// Unsent payload; 0 without a message.
     pub(crate) left: u32,
     pub(crate) kind: Kind,
 }
@@ -34,9 +32,7 @@ pub(crate) enum Append {
 
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    /// Congestion control's last answer, if the queue is [timed](Held::timed).
     release: Time,
-    /// Congestion control's answer is known until then.
     known: Time,
     /// Rest of a started message in bytes; it goes first.
     started: u32,
@@ -59,12 +55,10 @@ pub(crate) struct Parking {
 #[derive(Clone, Debug, Default)]
 struct Held {
     again: Places,
-    /// Queues with a known release.
     timed: Places,
     /// Queues that wait for an event: their release is [`Time::MAX`].
     asleep: Places,
     waiting: Vec<(Vl, Places)>,
-    /// Queues that wait for a lane without credits, in a poll.
     dry: Places,
     keys: Vec<u32>,
     queues: Vec<Queue>,
@@ -158,7 +152,6 @@ impl Held {
         found
     }
 
-    /// Release and place; the first of several.
     fn earliest(&self) -> Option<(Time, usize)> {
         if let Some(first) = self.again.next(0) {
             return Some((Time::ZERO, first));
@@ -210,7 +203,6 @@ impl Held {
         }
     }
 
-    /// Lets all queues take part in the next choice.
     fn reconsider_all(&mut self) {
         self.again.fill(self.queues.len());
         self.timed.clear();
@@ -232,13 +224,11 @@ impl Parking {
         }
     }
 
-    /// [`Time::MAX`] if none is known.
     #[inline]
     pub(crate) fn next_release(&self) -> Time {
         self.next_release
     }
 
-    /// Returns true if no further queue pair should be throttled.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         // The set is at hand; the number of queues is a line of memory away.
@@ -356,7 +346,6 @@ impl Parking {
         self.reconsider_all();
     }
 
-    /// Queues to one destination are queried again.
     pub(crate) fn invalidate_releases_to(&mut self, dst: HostId) {
         for kind in [Kind::Uniform, Kind::Hot] {
             if let Some(place) = self.place_of(dst, kind) {
@@ -366,7 +355,6 @@ impl Parking {
         self.reconsider_all();
     }
 
-    /// Queues that wait for credits are checked again.
     pub(crate) fn invalidate_lanes(&mut self) {
         self.reconsider_all();
     }

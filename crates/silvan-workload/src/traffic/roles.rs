@@ -40,7 +40,6 @@ pub(crate) fn placement_order(hosts: usize, placement_seed: u64) -> Vec<HostId> 
     order
 }
 
-/// `members[i]` is in subset i modulo the hotspots; a hotspot in its own changes places with a member of the next.
 pub(crate) fn deal(members: &mut [HostId], hotspots: &[u32]) {
     let subsets = hotspots.len();
     if subsets < 2 || members.len() < 2 {

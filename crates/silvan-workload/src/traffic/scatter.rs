@@ -33,9 +33,7 @@ pub(crate) struct Classes {
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
     classes: Classes,
-    /// Index of the entry's [`Common`].
     common: u32,
-    /// No message is drawn before.
     start: Time,
     spread: Spread,
     supply: Supply,
@@ -62,7 +60,6 @@ impl Scatter {
         }
     }
 
-    /// `Ok` if [`emit`](Self::emit) has a packet now, else its earliest instant; `commons` are of all entries.
     #[inline]
     pub(crate) fn ready<G: Gate>(
         &mut self,
@@ -136,7 +133,6 @@ impl Scatter {
         }
     }
 
-    /// Congestion control may allow earlier sends.
     pub(crate) fn invalidate_releases(&mut self) {
         self.spread.parking.invalidate_releases();
     }
@@ -145,12 +141,10 @@ impl Scatter {
         self.spread.parking.invalidate_releases_to(dst);
     }
 
-    /// Lanes may have credits for waiting flows.
     pub(crate) fn invalidate_lanes(&mut self) {
         self.spread.parking.invalidate_lanes();
     }
 
-    /// Makes a new message that can start now, or returns the earliest instant of a packet.
     #[inline]
     fn draw<G: Gate>(
         &mut self,

@@ -7,7 +7,6 @@ pub(crate) struct SendQueue(Option<Message>);
 
 #[derive(Clone, Copy, Debug)]
 struct Message {
-    /// No other packet is larger.
     first: Offer,
     left: u64,
 }
@@ -37,12 +36,10 @@ impl SendQueue {
         self.0.is_none()
     }
 
-    /// The queue must be empty.
     pub(crate) fn push(&mut self, first: Offer, bytes: u64) {
         self.0 = Some(Message { first, left: bytes });
     }
 
-    /// A held message blocks the host.
     pub(crate) fn poll<G: Gate>(&mut self, now: Time, gate: &mut G) -> Poll {
         let Some(Message { first, left }) = &mut self.0 else {
             return Poll::Idle;

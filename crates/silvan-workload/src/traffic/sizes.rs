@@ -17,7 +17,6 @@ use crate::traffic::rng::Stream;
 use cdf::Cdf;
 pub use cdf::{CdfError, read_cdf};
 
-/// 1 TiB.
 const LARGEST: u64 = 1 << 40;
 
 /// A size, and the part of flows that are at most as large, in percent.

@@ -18,7 +18,6 @@ use crate::traffic::share::{CapLimits, ShareCap, WHOLE};
 /// hosts, once in 10^15 polls.
 const MAX_DRAWS: u32 = 8;
 
-/// Own place among the destinations, random stream, message in progress and throttled queue pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     host: HostId,
@@ -29,11 +28,8 @@ pub(crate) struct Spread {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drawn {
-    /// The message can start and is the current one.
     Start,
-    /// The message is held back.
     Held,
-    /// The queue is full; there is no message.
     Refused,
 }
 
@@ -58,7 +54,6 @@ impl Spread {
         }
         let own = u32::from(!common.loopback);
         let drawn = below(&mut self.stream, common.hosts - own) as usize;
-        // Without the own host, higher hosts move down by one.
         let above = !common.loopback && drawn >= self.host.index();
         let dst = HostId::new(drawn + usize::from(above));
         match self.parking.append(dst, common.backlog) {
@@ -104,11 +99,8 @@ impl Spread {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Supply {
-    /// V node.
     Uniform,
-    /// C node.
     Hot { subset: u32 },
-    /// B node.
     Mixed(Box<Mixed>),
     /// A message to a random host at each arrival.
     Paced(Box<Pace>),

@@ -69,14 +69,11 @@ impl SourceParameters {
     }
 }
 
-/// Only fields of the kind of rate in use are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct RateState {
     /// Continuous: fraction of Rmax.
     rate: f64,
-    /// Discrete: inter-packet delay in packet times.
     ipd: u8,
-    /// Discrete: payload acknowledged without a mark since the last step.
     acknowledged: u64,
 }
 
@@ -84,12 +81,9 @@ struct RateState {
 struct FlowState {
     rate: RateState,
     window: u16,
-    /// Payload acknowledged without a mark at full rate since the window last changed.
     window_acknowledged: u64,
     under_way: u16,
-    /// Packets in progress of an earlier flow; their acknowledgements are ignored.
     stale: u16,
-    /// Next start that the rate limit allows.
     next: Time,
 }
 
@@ -192,7 +186,6 @@ impl SourceParameters {
             RateModel::Continuous(function) => {
                 let was_full = rate.rate >= 1.0;
                 let step = function.increase(rate.rate) - rate.rate;
-                // A packet of MTU size has a share of exactly one.
                 rate.rate += step * (f64::from(bytes) / f64::from(self.mtu)).min(1.0);
                 was_full
             }
@@ -280,7 +273,6 @@ impl SourceControl for EcnSource {
         let Some(state) = self.flows[flow.source.index()].get_mut(key(flow)) else {
             return false;
         };
-        // Packets of a flow, and their acknowledgements, arrive in order.
         if state.stale > 0 {
             state.stale -= 1;
             return false;

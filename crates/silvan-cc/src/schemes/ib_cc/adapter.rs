@@ -44,7 +44,6 @@ impl AdapterParameters {
     }
 }
 
-/// Bits of a destination that distinguish flows.
 const fn destination_mask(level: ControlLevel) -> u32 {
     match level {
         ControlLevel::QueuePair => u32::MAX,
@@ -294,8 +293,6 @@ impl IbAdapter {
         )
     }
 
-    /// The key of a flow that may have state. A host without throttled flows, the common case, does not read its
-    /// bitmap.
     #[inline]
     fn key_with_state(&self, flow: Flow) -> Option<u32> {
         let host = flow.source.index();
@@ -405,7 +402,6 @@ impl IbAdapter {
         }
     }
 
-    /// Only CCTI_Min delays a flow without state.
     fn send_unthrottled(&mut self, now: Time, flow: Flow, wire_time: Span) {
         let level = self.service_level(flow);
         let table = self.table_of(flow.source.index());
@@ -422,7 +418,6 @@ impl IbAdapter {
 impl PerHost for IbAdapter {}
 
 impl SourceControl for IbAdapter {
-    /// Omits flows without state, for any CCTI_Min.
     fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
         let table = self.table_of(host.index());
         let of_pair = self.level(host) == ControlLevel::QueuePair;
@@ -443,7 +438,6 @@ impl SourceControl for IbAdapter {
     #[inline]
     fn prefetch_release(&self, host: HostId) {
         prefetch(&self.flows, host.index());
-        // Bits of 2048 destinations; more would displace other lines.
         let first = host.index() * self.words;
         for word in (first..first + self.words).step_by(8).take(4) {
             prefetch(&self.active, word);
@@ -476,7 +470,6 @@ impl SourceControl for IbAdapter {
         }
     }
 
-    /// Never lets a flow send earlier: a running delay stays.
     #[inline]
     fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
         match feedback {
@@ -487,7 +480,6 @@ impl SourceControl for IbAdapter {
     }
 }
 
-/// Settings of every adapter on one SL, as [`IbAdapter::set_entry`].
 impl Settings for IbAdapter {
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         let SettingChange::Adapter { sl, setting } = *change else {

@@ -58,7 +58,6 @@ impl ThresholdMap {
                 highest_bytes,
             } => {
                 let range = u64::from(highest_bytes.saturating_sub(*lowest_bytes));
-                // At most `range`, so the value fits.
                 highest_bytes - (range * u64::from(steps) / 14) as u32
             }
             Self::Table(bytes) => bytes[usize::from(steps)],
@@ -94,7 +93,6 @@ impl ThresholdMap {
         Ok(())
     }
 
-    /// [`NEVER`] if the weight is 0.
     pub(super) fn limit(&self, weight: ThresholdWeight) -> u32 {
         self.bytes(weight).unwrap_or(NEVER)
     }

@@ -14,7 +14,6 @@ impl Draws {
         }
     }
 
-    /// Bit `bit` of the numbers of 64 cycles, the first in the lowest bit.
     #[inline]
     pub(super) fn word(&self, group: u64, bit: u32) -> u64 {
         SplitMix64::nth(

@@ -3,7 +3,6 @@
 pub(super) struct Inputs([u64; 4]);
 
 impl Inputs {
-    /// Returns true if the input is new.
     #[inline]
     pub fn insert(&mut self, input: u8) -> bool {
         let (word, bit) = Self::place(input);

@@ -58,7 +58,6 @@ impl Content {
         }
     }
 
-    /// `None` for a message of another scheme.
     pub fn of(message: &PortMessage) -> Option<Self> {
         let [place, output, number] = message.content;
         let [kind, lane, input, _] = place.to_le_bytes();

@@ -16,7 +16,6 @@ mod tokens;
 
 use tokens::fits;
 
-/// Knowledge of an output about a lane behind it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     bytes: u32,
@@ -37,15 +36,12 @@ pub struct SetAside {
     paths: Paths,
     outputs: Vec<Output>,
     lanes: Vec<Lane>,
-    /// Index of the port in its switch, from 0.
     numbers: Vec<u8>,
-    /// Output, input and destination of the packet whose lane was chosen last.
     joining: Option<(PortId, PortId, HostId)>,
     notifications: u64,
     refused: u64,
     expecting: BinaryHeap<Reverse<(Time, PortId)>>,
     receive_at: Time,
-    /// Messages to exchange, if the fabric has several parts.
     sent: Option<Vec<PortMessage>>,
 }
 
@@ -60,7 +56,6 @@ impl SetAside {
         let mut inputs = Vec::new();
         for (index, port) in setup.ports.iter().enumerate() {
             let Some(port) = port else { continue };
-            // Also the peer of a host, whose position is unknown.
             if let Some(peer) = port.peer {
                 peers[peer.index()] = Some(PortId::new(index));
                 peers[index] = Some(peer);

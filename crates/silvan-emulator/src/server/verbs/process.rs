@@ -23,20 +23,17 @@ const CHANNEL_EVENT: u32 = 6;
 const ASYNC_EVENT: u32 = 7;
 
 const HEADER: usize = 32;
-/// In bytes.
 pub(super) const CHUNK: u64 = 64 << 10;
 const SOCKET_ROOM: usize = 4 << 20;
 const COMPLETION: usize = 48;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
-    /// Memory for an address of the transfer's target.
     Fetched {
         id: TransferId,
         place: u64,
         length: u64,
     },
-    /// Memory to return.
     Collected {
         id: TransferId,
         length: u64,
@@ -116,7 +113,6 @@ impl Process {
         self.notices
     }
 
-    /// Answers that will not arrive any more.
     pub fn into_open(self) -> VecDeque<Answer> {
         self.open
     }
@@ -181,7 +177,6 @@ impl Process {
         true
     }
 
-    /// `None` if unchanged.
     pub fn watch(&mut self) -> Option<EventFlags> {
         let flags = if self.waiting.is_empty() {
             EventFlags::IN

@@ -14,8 +14,6 @@ use crate::programs::op::{Group, Op};
 /// Tag of the messages of collective operations: beyond those that programs use.
 pub const TAG: u32 = 0xffff_0000;
 
-/// Passes the collective operations to a macro. Each has a name in scenarios, a default algorithm, a sentence on a
-/// program that repeats it, and a sentence on its effect.
 macro_rules! with_operations {
     ($next:ident $($rest:tt)*) => {
         $next! { $($rest)* {
@@ -72,7 +70,6 @@ macro_rules! declare_operations {
 
 with_operations! { declare_operations }
 
-/// Registers algorithms: for each its module, its type, its name in scenarios and a sentence on it.
 macro_rules! register {
     ($($module:ident::$algorithm:ident = $name:literal, $summary:literal;)*) => {
         $(pub mod $module;)*
@@ -236,7 +233,6 @@ impl Collective {
             Operation::Allreduce => Some((bytes, 2.0 * others * bytes)),
             Operation::ReduceScatter | Operation::Allgather => Some((bytes, others * bytes)),
             Operation::Broadcast | Operation::Reduce => Some((bytes, bytes)),
-            // `bytes` is the size of one message; a rank keeps its own.
             Operation::Alltoall | Operation::Incast | Operation::Scatter => {
                 Some((n * bytes, (n - 1.0) * bytes))
             }

@@ -1,5 +1,3 @@
-//! GOAL schedules.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;

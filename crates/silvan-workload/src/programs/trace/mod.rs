@@ -16,7 +16,6 @@ use crate::programs::draft::Pipeline;
 use crate::programs::schedule::Schedule;
 use crate::programs::stream::Stream;
 
-/// Passes the formats of traces to a macro: for each its module, its type, its name in scenarios and a sentence on it.
 macro_rules! with_formats {
     ($next:ident $($rest:tt)*) => {
         $next! { $($rest)* {
@@ -68,10 +67,8 @@ fn is_default<T: Default + PartialEq>(keys: &T) -> bool {
     *keys == T::default()
 }
 
-/// As many as a scenario.
 pub(crate) const MOST_RANKS: u32 = 1 << 20;
 
-/// Over all ranks, at some 60 bytes each.
 pub(crate) const MOST_OPS: u64 = 1 << 25;
 
 /// First tag of collective operations, above those of sends and receives.
@@ -240,7 +237,6 @@ pub(crate) fn check_length(ops: u64) -> Result<(), String> {
     }
 }
 
-/// Checked before anything is built.
 pub(crate) fn check_places(ranks: u64, settings: &TraceSettings) -> Result<(), TraceError> {
     let places = settings.places;
     match ranks > u64::from(places) {

@@ -30,8 +30,6 @@ pub(crate) trait TrafficKind {
     }
 }
 
-/// Registers kinds of traffic: kinds with a single entry, and kinds with a list of entries. Each has a module, a type,
-/// a key in scenarios and a summary.
 macro_rules! register {
     (
         single { $($one:ident::$One:ident = $one_name:literal, $one_summary:literal;)* }

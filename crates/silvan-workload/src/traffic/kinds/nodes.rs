@@ -70,7 +70,6 @@ struct Members {
     b: Vec<HostId>,
 }
 
-/// Roles without hosts have class 0.
 #[derive(Default)]
 struct RoleClasses {
     v: u16,
@@ -160,7 +159,6 @@ impl TrafficKind for Nodes {
         }
         if b_follows || !members.c.is_empty() {
             if self.hotspot_lifetime.value().is_some() {
-                // Any host becomes a hotspot at some time.
                 adder.builder.receives.fill(true);
             }
             for &hotspot in &first {
@@ -179,7 +177,6 @@ impl TrafficKind for Nodes {
 }
 
 impl Nodes {
-    /// `None` for lists of hosts.
     fn fractions(&self) -> Option<[f64; 3]> {
         match [&self.v, &self.c, &self.b] {
             [

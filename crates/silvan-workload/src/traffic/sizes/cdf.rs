@@ -38,7 +38,6 @@ impl Cdf {
         })
     }
 
-    /// Smaller sizes count as the first point's.
     pub(super) fn mean(&self) -> f64 {
         let (first, share) = self.points[0];
         let lines = self.points.windows(2).map(|pair| {
@@ -113,9 +112,7 @@ const MEAN_TOLERANCE: f64 = 0.01;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Plain,
-    /// Homa: the mean, then the only sizes, with shares.
     Steps,
-    /// YAPS, and `Empirical` of ns-2: a size in packets, an unused word, and a share.
     Packets,
 }
 

@@ -27,7 +27,6 @@ pub struct RateTables {
 /// More packets than a step of the paper's functions needs: AIMD with m = 2 from Rmax/2 to Rmax needs about 16,000.
 const MOST_PACKETS: u16 = u16::MAX;
 
-/// Rounding errors of a rate's inverse, in packet times.
 const TINY: f64 = 1e-9;
 
 impl RateTables {
@@ -110,7 +109,6 @@ fn delay_of(rate: f64) -> f64 {
     1.0 / rate - 1.0
 }
 
-/// Several acknowledgements count as the discrete rate's packets in the continuous rate's time.
 fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
     let Some(faster) = ipd.checked_sub(1) else {
         return Increase {

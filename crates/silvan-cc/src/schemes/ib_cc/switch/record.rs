@@ -6,7 +6,6 @@ use crate::schemes::ib_cc::threshold::{NEVER, ThresholdMap};
 
 const PACKET_SIZE_UNIT: u16 = 64;
 
-/// Half a cache line per Port VL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortVlRecord {
     pub(super) since: Time,
