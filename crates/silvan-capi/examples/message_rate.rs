@@ -1,5 +1,4 @@
-//! Prints how many messages a second go through the C interface: small ones between the hosts of one switch. Each arrival
-//! sends the next message, so that every host has a few on their way.
+//! Prints the rate of small messages through the C interface; each arrival sends the next message.
 //!
 //! `cargo run --release -p silvan-capi --example message_rate -- [MESSAGES] [HOSTS] [BYTES]`
 

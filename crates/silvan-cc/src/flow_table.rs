@@ -1,6 +1,4 @@
-//! A small map from flow keys to state, by open addressing with linear probing and backward-shift deletion.
-//!
-//! The order of slots depends only on keys and operations; a sufficient table never allocates again.
+//! A map from flow keys to state, by linear probing; the order of slots depends only on keys and operations.
 
 use silvan_core::prefetch::prefetch_item;
 

@@ -1,6 +1,4 @@
-//! The counters of a port, each declared once.
-//!
-//! Tables, the performance agent, the manager's metrics and the reference page follow from [`PortCounters::ALL`].
+//! The counters of a port, each declared once: tables, agent, metrics and reference follow.
 
 use crate::Span;
 
@@ -171,8 +169,7 @@ macro_rules! port_counters {
                 read: |counters| counter!(read $unit counters.$name),
             }),*];
 
-            /// Returns the counters of the table `port_series`, in the order of its columns and in
-            /// their units.
+            /// Returns the counters of the table `port_series`, in the order of its columns and in their units.
             ///
             /// Inlined, it computes the used columns only.
             #[inline(always)]

@@ -1,7 +1,7 @@
 //! The journal of changes to restore, which survives crashes and power loss.
 //!
-//! It is replaced as a whole: a new file is synced and renamed, then the folder is synced. An entry is on the disk
-//! before its change is made. Each line is a checksum and a JSON record; the first has version and number of changes.
+//! An entry is on the disk before its change is made. A new file replaces the journal: it is synced and renamed, then
+//! the folder is synced.
 
 mod folder;
 

@@ -1,7 +1,7 @@
 //! Links with bit errors: bad packets are discarded by their receiver, or replayed by the link.
 //!
-//! Heads of a bad link have a queue number without a queue ([`BAD_LINK`]), the path of rare delays.
-//! The sender draws errors when a packet starts, so they do not depend on the number of threads.
+//! Heads of a bad link have a queue number without a queue ([`BAD_LINK`]), the path of rare delays. The sender draws
+//! errors when a packet starts, so they do not depend on the number of threads.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,4 @@
 //! Input buffers as their switch sees them, for schemes that read fill levels.
-//!
-//! A packet takes blocks when its head is eligible, and frees them when its tail has left.
 
 use silvan_cc::hooks::SwitchControl;
 

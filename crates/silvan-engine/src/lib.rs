@@ -1,15 +1,14 @@
 //! The lossless data plane: packets, ports, buffers, credits, arbitration, events.
 //!
-//! An [`Engine`] moves packets as InfiniBand switches and adapters do, compiled for congestion
-//! control (`silvan_cc::hooks`) and traffic ([`workload::Workload`]).
+//! An [`Engine`] moves packets as InfiniBand switches and adapters do, compiled for congestion control
+//! (`silvan_cc::hooks`) and traffic ([`workload::Workload`]).
 //!
-//! Time is integer picoseconds; events of one instant are ordered by kind and port. An output
-//! starts a packet when it is free and has credits for all of it. The head is eligible after
-//! propagation and switch latency. Buffer space is free when the tail leaves, and its credits are
-//! usable upstream after the credit delay.
+//! Time is integer picoseconds; events of one instant are ordered by kind and port. An output starts a packet when it
+//! is free and has credits for all of it. The head is eligible after propagation and switch latency. Buffer space is
+//! free when the tail leaves, and its credits are usable upstream after the credit delay.
 //!
-//! A packet travels inside its head event and touches packet memory only if it waits. Credits, free
-//! ports and sinks need no events unless somebody waits.
+//! A packet travels inside its head event and touches packet memory only if it waits. Credits, free ports and sinks
+//! need no events unless somebody waits.
 
 mod audit;
 mod bit_errors;

@@ -1,7 +1,4 @@
-//! Lookahead windows in which arrivals or timers give other hosts messages at once.
-//!
-//! Sent packets arrive after the window, so one thread first passes ranks their messages and timers in the order of
-//! time.
+//! Lookahead windows with linked hosts: before a window, one thread passes arrivals and timers to the ranks.
 
 use std::ops::DerefMut;
 

@@ -1,7 +1,4 @@
-//! Runtime reconfiguration without code in the hot loop.
-//!
-//! Entries of closed ports become [`NO_ROUTE`], closed host ports lack credits, and packets on a
-//! cut cable get a destination beyond the last host.
+//! Runtime reconfiguration without code in the hot loop: closed ports have entries [`NO_ROUTE`] and no credits.
 
 mod discarding;
 

@@ -1,5 +1,4 @@
-//! Packets of a flow (source, destination, class) that arrive after later ones (RFC 4737, section
-//! 3.3).
+//! Packets of a flow (source, destination, class) that arrive after later ones (RFC 4737, section 3.3).
 
 use std::collections::VecDeque;
 

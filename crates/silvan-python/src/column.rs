@@ -1,6 +1,4 @@
-//! Columns that cross into Python without a copy, through the buffer protocol.
-//!
-//! The raw pointer is sound: a column owns its values, never changes or moves, and every view holds a reference to it.
+//! Columns that cross into Python without a copy. A view holds a reference to its column, which never changes.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,4 @@
-//! Values that a scenario's author gave, and the scenario with all other values as comments.
-//!
-//! Defaults written as values would stay when an override changes their source; comments follow.
+//! Values that a scenario's author gave; all other values are comments, which follow an override.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,4 @@
-//! Serves the metrics over HTTP by one thread, one request per connection, within [`EndpointLimits`].
-//!
-//! At a loopback address it answers only requests to loopback hosts, against DNS rebinding.
+//! Serves the metrics over HTTP; at a loopback address only for loopback hosts, against DNS rebinding.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -1,6 +1,4 @@
-//! The kernel's interface for management datagrams, through libibumad, opened when needed.
-//!
-//! Its symbols resolve as in other tools, so that the preload library umad2sim works here, too.
+//! The kernel's interface for management datagrams, through libibumad (or a preload library in its place).
 #![expect(
     unsafe_code,
     reason = "functions of a C library, see docs/decisions/0024-the-manager.md"
@@ -91,8 +89,7 @@ impl UmadTransport {
         }
         // SAFETY: libibumad has no constructors with preconditions.
         let library = unsafe { Library::new(LIBRARY) }?;
-        // SAFETY: the types are those of the declarations in umad.h, whose ABI is fixed by the
-        // library's version 3.
+        // SAFETY: the types are those of the declarations in umad.h, whose ABI is fixed by the library's version 3.
         let (init, open_port, size, register, functions) = unsafe {
             (
                 library.get::<Init>(b"umad_init\0")?,

@@ -1,9 +1,7 @@
-//! Congestion isolation (IEEE 802.1Qcz-2023): flows that congest an output move to a separate lane;
-//! none slows down.
+//! Congestion isolation (IEEE 802.1Qcz-2023): flows that congest an output move to a separate lane; none slows down.
 //!
-//! A flow becomes congesting if its packet joins the *monitored* lane of a congestion root above
-//! the set point. Its first packet on the *congesting* lane waits until earlier packets of its
-//! input have left.
+//! A flow becomes congesting if its packet joins the *monitored* lane of a congestion root above the set point. Its
+//! first packet on the *congesting* lane waits until earlier packets of its input have left.
 
 use silvan_core::{Bytes, PortId, Span, Time, Vl};
 

@@ -1,6 +1,4 @@
 //! The manager: discovery, sweeps, decisions and changes in one loop.
-//!
-//! Datagrams and clocks come from a [`Transport`], the journal from a [`Disk`].
 
 mod act;
 mod check;

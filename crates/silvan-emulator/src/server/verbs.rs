@@ -1,7 +1,4 @@
-//! RDMA programs: open files, memory, and messages in the data plane.
-//!
-//! A thread of the preload library reads and writes its process's memory on request. Simulated time stands still
-//! meanwhile, so that the speed of copies is not simulated.
+//! RDMA programs: open files, memory, and messages in the data plane. Simulated time stands still during copies.
 
 mod process;
 

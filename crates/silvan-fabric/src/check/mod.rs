@@ -1,10 +1,8 @@
-//! Proof that forwarding tables work: every pair of hosts is connected, and no packet goes in a
-//! loop or a deadlock.
+//! Proof that forwarding tables work: every pair of hosts is connected, and no packet goes in a loop or a deadlock.
 //!
-//! A channel, a cable in one direction with its lane, depends on the next channel of some route.
-//! Without a cycle of dependencies there is no deadlock (W. J. Dally, C. L. Seitz: Deadlock-free
-//! message routing in multiprocessor interconnection networks, IEEE Transactions on Computers
-//! C-36(5), 1987).
+//! A channel, a cable in one direction with its lane, depends on the next channel of some route. Without a cycle of
+//! dependencies there is no deadlock (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor
+//! interconnection networks, IEEE Transactions on Computers C-36(5), 1987).
 
 mod dependencies;
 mod steps;

@@ -1,6 +1,4 @@
-//! The database of ibdiagnet, `ibdiagnet2.db_csv`: tables between `START_LINKS` and `END_LINKS`, and so on.
-//!
-//! `NODES` has names and kinds, `PORTS` LIDs and rates, `LINKS` the cables; forwarding tables are missing.
+//! The database of ibdiagnet, `ibdiagnet2.db_csv`: names in `NODES`, LIDs and rates in `PORTS`, cables in `LINKS`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

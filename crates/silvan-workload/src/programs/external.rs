@@ -1,6 +1,4 @@
-//! Messages that a driver requests at run time, as an additional job with a rank per host.
-//!
-//! They are puts: no handshake, no receive, no processor time. Timers at one instant expire in the order of requests.
+//! Messages that a driver requests at run time: puts, in an additional job with a rank per host.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,6 +1,4 @@
 //! Sources with changing destinations: V, C and B nodes and uniform entries.
-//!
-//! A poll takes the message in progress unless throttled, a released one, or a new one, drawn until unthrottled.
 
 use silvan_cc::workload::{Gate, Offer};
 use silvan_core::{HostId, Sl, Time};

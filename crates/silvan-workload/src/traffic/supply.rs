@@ -1,7 +1,4 @@
-//! Supply of messages of V, C and B nodes and uniform entries.
-//!
-//! Hotspot messages are made when they can start, to follow moves; uniform ones are drawn and held back, so that
-//! throttled destinations get equal shares.
+//! Supply of messages of V, C and B nodes and uniform entries; hotspot messages are made when they can start.
 
 use rand_core::RngCore;
 use silvan_cc::workload::Gate;

@@ -1,7 +1,6 @@
 //! Traces and lists of real applications, read into a schedule per rank.
 //!
-//! A format is a module, whose keys implement [`TraceFormat`], and a line in `with_formats`. It converts bytes to one
-//! text, which a scenario stores. The guide's page "How to add a trace format" adds one.
+//! A format is a module, whose keys implement [`TraceFormat`], and a line in `with_formats`.
 
 mod binary_goal;
 
