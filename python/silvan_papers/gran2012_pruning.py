@@ -1,8 +1,4 @@
-"""Time in which congestion control removes a tree, by the number of its contributors.
-
-A lower bound follows from Table I and the rate of the hotspot; runs check it. It relates the
-averaging windows of Table II and of figures 5 to 8.
-"""
+"""Time in which congestion control removes a tree: a lower bound from Table I, and runs."""
 
 from __future__ import annotations
 

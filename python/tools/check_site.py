@@ -1,8 +1,4 @@
-"""Open the pages of the built site in Chromium, on a desk and on a phone, and say what is wrong.
-
-Links and anchors exist, no script fails, a first load has less than a megabyte, nothing is wider
-than a phone, and axe-core finds nothing serious. Needs ``make site`` and Debian's chromium.
-"""
+"""Open the pages of the built site in Chromium, on a desk and on a phone, and print faults."""
 
 from __future__ import annotations
 

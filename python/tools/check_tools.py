@@ -1,8 +1,4 @@
-"""Run unmodified programs in a live fabric, and print whether each sees what the fabric has.
-
-An outcome is ``pass``, ``known difference`` with the reason, or ``FAIL``. Every program has a
-deadline. The truth is the fabric's own: its cables, LIDs, and the packets of a message.
-"""
+"""Run unmodified programs in a live fabric, and print whether each sees it as it is."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Install a wheel as a user does, without a compiler and away from the tree, and run an example.
-
-The wheel must be small, work with every supported Python, and hold the examples. It is installed
-with its dependencies into an empty virtual environment in a new folder. No program but those of
-that environment is in the path, and no package is built.
-"""
+"""Install a wheel into an empty environment without a compiler, and run an example."""
 
 from __future__ import annotations
 

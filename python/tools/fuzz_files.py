@@ -1,7 +1,4 @@
-"""Readers of files in Python, and changed files for them: ``python/tools/fuzz.py`` runs both.
-
-A reader reads a file, or refuses it with an error of silvan. Anything else is a find.
-"""
+"""Readers of files in Python, and changed files for them, which ``fuzz.py`` runs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Write the numbers and images of finished reproductions into their pages and the README.
-
-``reproduction_page.py OUT`` reads OUT/PAPER/reproduction.json of every paper that is there. Other
-text of the pages is not changed.
-"""
+"""Write the numbers and images of OUT/PAPER/reproduction.json into pages and README."""
 
 from __future__ import annotations
 

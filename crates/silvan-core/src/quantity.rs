@@ -19,7 +19,6 @@ pub(crate) struct Dimension {
     pub(crate) max: u64,
     /// Accepted units, the base unit first; the name is matched exactly, case included.
     pub(crate) units: &'static [Unit],
-    /// Spellings that are refused although their meaning could be guessed, each with its advice.
     pub(crate) refused: &'static [(&'static str, &'static str)],
 }
 

@@ -1,3 +1,5 @@
+//! A manager with its files, its port and its endpoint, ready to run.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

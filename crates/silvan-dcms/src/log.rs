@@ -1,3 +1,5 @@
+//! Destinations of events.
+
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 

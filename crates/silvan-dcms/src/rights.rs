@@ -1,3 +1,5 @@
+//! Rights to change ports.
+
 use std::str::FromStr;
 
 use silvan_core::Guid;

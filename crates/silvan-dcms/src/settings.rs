@@ -1,3 +1,5 @@
+//! The configuration file.
+
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};

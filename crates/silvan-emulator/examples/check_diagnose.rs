@@ -50,7 +50,6 @@ mod table {
         );
     }
 
-    /// Runs scenarios and prints their rows.
     pub fn print(title: &str, conditions: Conditions, first: u64, count: u64) {
         let mut rows: BTreeMap<String, Score> = BTreeMap::new();
         let mut all = Score::default();

@@ -116,7 +116,6 @@ impl ManagementPlane {
     /// Begins a fault now; it lasts until the end.
     ///
     /// # Errors
-    ///
     /// The reason why the fault has no effect.
     pub fn begin_fault(&mut self, fault: Fault) -> Result<(), String> {
         self.clients.bring_about(fault, std::time::Duration::MAX)

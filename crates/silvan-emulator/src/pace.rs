@@ -5,9 +5,7 @@ use silvan_core::{Span, Time};
 const SLICE: Duration = Duration::from_micros(50);
 const LONGEST_STEP: u64 = 1_000_000_000;
 const SHORTEST_STEP: u64 = 1_000_000;
-/// Smallest lag for which a step is worthwhile.
 const GRAIN: Duration = Duration::from_millis(1);
-/// Smallest lag while programs wait for messages.
 const FINE_GRAIN: Duration = Duration::from_micros(20);
 /// Largest lag that is made up for; beyond, simulated time falls behind permanently. A busy machine delays a thread by
 /// less than a second.

@@ -16,7 +16,6 @@ use crate::verbs;
 const DEVICE: &str = "silvan0";
 const VERBS_DEVICE: &str = "uverbs0";
 const GIDS: usize = 8;
-/// In words and packets.
 const COUNTERS: &[(&str, u16, FieldLocation)] = &[
     (
         "VL15_dropped",
@@ -223,7 +222,6 @@ impl Sysfs<'_> {
         self.subnet.state(self.node).switch.is_none()
     }
 
-    /// Port of `umadN` and `issmN`.
     pub fn port_of_device(&self, number: u8) -> Option<u8> {
         self.ports().get(usize::from(number)).copied()
     }

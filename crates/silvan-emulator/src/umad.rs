@@ -82,17 +82,14 @@ pub(crate) struct Registration {
     pub version: u8,
     pub rmpp_version: u8,
     pub oui: u32,
-    /// One bit per method.
     pub methods: [u64; 2],
     pub unknown_flags: bool,
 }
 
-/// From `_IOC`.
 const REGISTER: u32 = 0xc01c_1b01;
 const UNREGISTER: u32 = 0x4004_1b02;
 const ENABLE_P_KEY: u32 = 0x0000_1b03;
 const REGISTER2: u32 = 0xc028_1b04;
-/// The program handles segments itself.
 const USER_RMPP: u32 = 1;
 const KNOWN_FLAGS: u32 = USER_RMPP;
 
@@ -147,7 +144,6 @@ impl Ioctl {
     }
 }
 
-/// Header length with P_Key index, and without.
 const HEADER_LEN: usize = 64;
 const OLD_HEADER_LEN: usize = 56;
 const LEAST_MAD: usize = 24;

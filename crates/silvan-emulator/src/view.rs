@@ -9,7 +9,6 @@ use silvan_model::Forest;
 use crate::subnet::Subnet;
 
 const NONE: u32 = u32::MAX;
-/// A fabric with more classes is shown without rates.
 const MOST_CLASSES: usize = 64;
 const MOST_LIMITS: usize = 20_000;
 

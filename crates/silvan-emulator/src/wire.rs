@@ -119,7 +119,6 @@ impl ConnectRequest {
         }
     }
 
-    /// Answer with this client's number and node.
     pub fn answer(control: &Control, client: u16, name: &str) -> [u8; CONTROL_DATA] {
         let mut data = [0; CONTROL_DATA];
         data.copy_from_slice(control.data());

@@ -21,7 +21,6 @@ use crate::workload::Workload;
 /// The `head_queue` of an output whose link has bit errors.
 pub(crate) const BAD_LINK: u8 = REMOTE - 1;
 
-/// Replays of a packet before the link gives it up.
 const MOST_REPLAYS: u64 = 8;
 
 /// Bad packets, less good ones, that a port tolerates: LocalPhyErrors as OpenSM sets it.
@@ -29,7 +28,6 @@ const LOCAL_PHY_ERRORS: u32 = 8;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ErrorCounts {
-    /// Bit errors, those of idle times included.
     pub symbol_errors: u64,
     pub recoveries: u64,
     pub replays: u64,
@@ -176,7 +174,6 @@ impl Plane {
         link.unwrap_or_default()
     }
 
-    /// Changes the rate of bit errors with the rate of a link.
     pub(crate) fn change_error_rate(&mut self, now: u64, output: usize, from: Rate, to: Rate) {
         if let Some(link) = self.bad_links.0.get_mut(&(output as u32)) {
             link.count_until(now);

@@ -67,7 +67,6 @@ impl Plane {
         }
     }
 
-    /// The blocks are free at `tail`.
     #[inline(always)]
     pub fn free_room<F: EngineVariant>(
         &mut self,

@@ -29,7 +29,6 @@ pub(crate) struct Choices {
     members: Vec<u8>,
     alternatives: Vec<bool>,
     pub policy: PathChoice,
-    /// Next member of each group, at the place of its first one.
     turns: Vec<u8>,
     /// Random numbers of each element; the first one is its salt.
     streams: Vec<SplitMix64>,

@@ -38,7 +38,6 @@ pub(crate) enum NextEvent {
     None,
 }
 
-/// Maximum number of head delays with a fixed-delay queue; further ones use the wheel.
 pub(crate) const MAX_HEAD_QUEUES: usize = 6;
 pub(crate) const NO_HEAD_QUEUE: u8 = u8::MAX;
 
@@ -331,7 +330,6 @@ impl EventQueue {
         event
     }
 
-    /// The wheel's first event if its time, phase and id are those of `event`.
     pub fn pop_like(&mut self, event: Event) -> Option<Event> {
         let next = self.wheel.current.last()?;
         let is_like = (next.time, next.tag()) == (event.time, event.tag());

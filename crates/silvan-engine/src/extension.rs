@@ -15,7 +15,6 @@ const MOST_HOPS: usize = 255;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extension {
     sent: u64,
-    /// The rest of the path, if the scheme has chosen one.
     path: Option<u32>,
     chosen: Option<u32>,
     endpoint: u64,

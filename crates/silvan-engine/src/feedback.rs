@@ -28,7 +28,6 @@ pub(crate) struct Notifications {
     carrier: BecnCarrier,
     coalescer: Option<Coalescer>,
     queues: Vec<VecDeque<(u64, Packet)>>,
-    /// Send times of CNPs past the fabric that have not been charged yet, in order.
     charges: Vec<VecDeque<u64>>,
     /// With windows: arrival times of CNPs past the fabric that the sink has not been charged for yet, in order, in the
     /// open window or before.

@@ -30,7 +30,6 @@ impl Plane {
 #[derive(Debug, Default)]
 pub(crate) struct SwitchEvents {
     found: Vec<Event>,
-    /// Events known when the window opens, by switch.
     known: Vec<(u32, Event)>,
     added: BinaryHeap<Reverse<Event>>,
     heads: Vec<Head>,

@@ -82,7 +82,6 @@ impl Packet {
         self.ends as u32
     }
 
-    /// A negative acknowledgement with the discarded packet's class and last bit, and `bits`.
     #[inline]
     pub fn destination(&self) -> u32 {
         (self.ends >> 32) as u32
@@ -281,7 +280,6 @@ impl Pool {
         queue.last = index;
     }
 
-    /// Inserts before packets that became eligible later; the queue is not empty.
     pub fn insert(&mut self, queue: &mut Queue, packet: Packet, since: u64) {
         let (mut packet, mut since) = (packet, since);
         let mut index = queue.first;

@@ -40,7 +40,6 @@ struct Change {
 struct Lane {
     next: u64,
     replayed: Replayed,
-    /// Changes that have not been replayed, by time.
     entering: VecDeque<Change>,
     leaving: VecDeque<Change>,
     frames: u64,

@@ -44,13 +44,11 @@ pub(crate) struct Host {
     pub delivered_packets: u64,
     pub injected: u64,
     pub data_sent_last: bool,
-    /// CNPs that have not been charged to the injection rate yet.
     pub charges: u32,
     pub fecn_received: u64,
     pub becn_received: u64,
 }
 
-/// Rate of a link, precomputed for the hot loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkRate {
     pub rate: Rate,
@@ -63,7 +61,6 @@ pub(crate) struct Reads {
     pub speedup_percent: u32,
     pub active: Vec<u8>,
     pub pointer: Vec<u8>,
-    /// By element: inputs (local numbers) at their limit.
     pub blocked: Vec<[u64; 4]>,
     pub bypass: Option<Bypass>,
 }
@@ -88,7 +85,6 @@ pub(crate) struct Plane {
     pub credit_delays: Table<u64>,
     pub queues: Table<Queue>,
     pub tables: Table<u8>,
-    /// Rule that computes outputs, instead of `tables`.
     pub rule: Option<Arc<ComputedRoutes>>,
     pub redirect: bool,
     pub routing: Routing,
@@ -105,7 +101,6 @@ pub(crate) struct Plane {
     /// From a grant to the eligible head at the far end, by output port.
     pub head_delay: Table<u64>,
     pub queue_delay: Table<u64>,
-    /// To the far end, by output port.
     pub propagation: Table<u64>,
     pub capacities: Table<i32>,
     pub vl_tables: Vec<VlTables>,
@@ -130,9 +125,7 @@ pub(crate) struct Plane {
     /// True if sinks begin with the first flit of a packet.
     pub sink_cuts_through: bool,
     pub crossbar_cuts_through: bool,
-    /// Ports of the fabric; ports of output-buffer elements follow.
     pub fabric_ports: usize,
-    /// Size of the records relative to the caches.
     pub working_set: WorkingSet,
     pub config: EngineConfig,
     pub reconfiguration: Reconfiguration,

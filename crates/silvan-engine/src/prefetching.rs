@@ -21,23 +21,14 @@ pub(crate) enum WorkingSet {
     ExceedsCaches,
 }
 
-/// Head, large fabric: table entries that index its records.
 const HEAD_TABLES: usize = 14;
-/// Head: records of its output.
 const HEAD_RECORDS: usize = 7;
-/// Head, large fabric: records that the output refers to.
 const HEAD_LAST: usize = 2;
-/// Arbitration or wheel event: its records.
 const EVENT_FIRST: usize = 9;
-/// Then the next queue, or the records that a notification changes.
 const EVENT_SECOND: usize = 5;
-/// Then the first packet, and the credits that it returns.
 const EVENT_LAST: usize = 2;
-/// Output with several lanes: waiting lanes, and the last lane.
 const LANES_FIRST: usize = 13;
-/// Host that injects: its record, and the index of its traffic.
 const HOST_FIRST: usize = 6;
-/// Then its port, traffic and congestion control.
 const HOST_LAST: usize = 3;
 
 impl Plane {

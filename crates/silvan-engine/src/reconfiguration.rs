@@ -24,13 +24,10 @@ const NO_HOST: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Discards {
     pub xmit: u64,
-    /// Part of `xmit` discarded to end a deadlock.
     pub stale: u64,
     /// Packets that were on the cable to this port when it was cut, or had bit errors.
     pub rcv_errors: u64,
-    /// Packets without forwarding entry or virtual lane.
     pub relay_errors: u64,
-    /// Times that the link of this port has gone down.
     pub downed: u64,
 }
 
@@ -51,7 +48,6 @@ pub(crate) struct Reconfiguration {
 }
 
 impl Reconfiguration {
-    /// Records a data packet that is lost on a link, where discards do not end the run.
     pub fn note_lost(&mut self, packet: &Packet) {
         if self.discards {
             self.lost.push(*packet);

@@ -35,13 +35,11 @@ pub(crate) struct OutPort {
 pub(crate) struct OutLane {
     pub inputs: [u64; 4],
     pub queued_bytes: u32,
-    /// First queue of this lane; one queue per local input.
     pub queues: u32,
     pub base: u32,
     pub words: u8,
 }
 
-/// Credits in flight in a lane's own record.
 const SLOTS: usize = 6;
 
 /// The credits of a lane, in hand and in flight: posted with their arrival, collected on demand, without events. An

@@ -57,7 +57,6 @@ struct Newest {
     sent: u64,
 }
 
-/// Above all flows, because there are fewer classes.
 const NO_FLOW: u64 = u64::MAX;
 const FREE: Newest = Newest {
     key: NO_FLOW,

@@ -41,7 +41,6 @@ pub(crate) struct Routing {
     /// First entry of `lanes`, by element; `NONE` if lanes stay, `STEPS` if they go up. Empty if no lane changes, or
     /// the scheme chooses lanes.
     mappings: Vec<u32>,
-    /// Virtual lane by input port, output port and service level.
     lanes: Vec<u8>,
     host_lanes: Vec<[u8; 16]>,
     pub choices: Choices,

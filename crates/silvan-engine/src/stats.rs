@@ -22,7 +22,6 @@ pub(crate) struct Delivery {
     pub class: u16,
     pub hops: u8,
     pub marked: bool,
-    /// Payload that waited behind the packet, for schemes that read it.
     pub behind: u32,
 }
 
@@ -106,7 +105,6 @@ pub(crate) struct Statistics {
     batch: Box<[Uncounted; BATCH]>,
     uncounted: usize,
     log: Option<Vec<Delivery>>,
-    /// Packet-hops from [`count_again`](Self::count_again).
     pub leapt_packet_hops: u64,
     pub delivered_packets: u64,
     pub packet_hops: u64,

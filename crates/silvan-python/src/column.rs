@@ -9,7 +9,6 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Every bit pattern is a value.
 enum Values {
     U8(Vec<u8>),
     I32(Vec<i32>),
@@ -55,7 +54,6 @@ impl Column {
         self.bytes().1
     }
 
-    /// Tells a view from a copy in tests.
     #[getter]
     fn address(&self) -> usize {
         self.bytes().0 as usize
@@ -64,7 +62,6 @@ impl Column {
     /// Gives a read-only view of the column's bytes.
     ///
     /// # Safety
-    ///
     /// Only the interpreter calls this, with a `view` that it owns.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,

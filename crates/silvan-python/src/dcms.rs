@@ -174,7 +174,6 @@ impl Manager {
         Ok(found)
     }
 
-    /// Gives the log since the last call, as lines of JSON.
     fn log<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &std::mem::take(&mut lock(&self.shown).log))
     }

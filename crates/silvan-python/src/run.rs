@@ -140,7 +140,6 @@ impl Observer {
         self.check_if_due(&mut last)
     }
 
-    /// Checks in the middle of a step of the run, with only the simulated time known.
     fn check_again(&self, now: Time) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.state.simulated = now.since(Time::ZERO).min(last.state.total);
@@ -218,7 +217,6 @@ fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
     Ok(columns)
 }
 
-/// Arrow's layout: validity bits, and values.
 fn optional_column<T: Copy + Default>(values: &[Option<T>]) -> (Vec<u8>, Vec<T>) {
     let valid = bits(values.iter().map(Option::is_some));
     let values = values.iter().map(|value| value.unwrap_or_default());

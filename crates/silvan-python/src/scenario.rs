@@ -45,7 +45,6 @@ impl Scenario {
             .map_err(|error| scenario_error(py, &error))
     }
 
-    /// Text, source, and overrides.
     fn written(&self) -> (&str, Option<&str>, Vec<(&str, &str)>) {
         let (text, source, overrides) = self.0.written();
         let overrides = overrides.iter();
@@ -144,7 +143,6 @@ impl Scenario {
         self.0.has_traffic()
     }
 
-    /// SHA-256 of the effective text.
     fn hash(&self) -> String {
         self.0.hash()
     }

@@ -5,7 +5,6 @@ use silvan_core::{Bytes, Credits, HostId, Rate, Sl, Span, Time, Vl, define_id};
 use crate::crossbar::CrossbarId;
 
 define_id! {
-    /// Identifier of a packet; never reused.
     pub(crate) struct PacketId("packet");
 }
 define_id! {
@@ -13,7 +12,6 @@ define_id! {
     pub(crate) struct TransmitterId("transmitter");
 }
 define_id! {
-    /// The receiving end of a link, with its buffer.
     pub(crate) struct ReceiverId("receiver");
 }
 
@@ -172,7 +170,6 @@ pub(crate) struct Thresholds {
     pub(crate) xoff: Bytes,
     pub(crate) xon: Bytes,
     pub(crate) buffer: Bytes,
-    /// Time from a comparison to its effect at the transmitter.
     pub(crate) delay: Span,
 }
 

@@ -91,7 +91,6 @@ pub(crate) fn is_attached() -> bool {
 /// Returns the location of a program's path; `None` outside the fabric or without a fabric.
 ///
 /// # Safety
-///
 /// The path is null or ends with a zero.
 pub(crate) unsafe fn locate(path: *const c_char) -> Option<Location> {
     if path.is_null() {
@@ -148,7 +147,6 @@ fn below_current(path: &[u8]) -> Option<Location> {
 /// Returns the location of a path below an open folder.
 ///
 /// # Safety
-///
 /// The path is null or ends with a zero.
 pub(crate) unsafe fn at(folder: c_int, path: *const c_char) -> Option<Location> {
     // SAFETY: as above.

@@ -122,7 +122,6 @@ pub(crate) fn release(fd: c_int) {
 /// Reads events from a completion channel or asynchronous descriptor.
 ///
 /// # Safety
-///
 /// The buffer has room for `count` bytes.
 pub(crate) unsafe fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t {
     let Some(reader) = reader(fd) else {
@@ -154,7 +153,6 @@ pub(crate) unsafe fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssiz
 /// Executes a command that the program has written.
 ///
 /// # Safety
-///
 /// The buffer has `count` bytes, and the addresses in the command are those of a caller of `write()` on the device.
 pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
     let Some(context) = context(fd) else {
@@ -198,7 +196,6 @@ fn put_word(bytes: &mut [u8], at: usize, value: u32) {
 /// Writes a response where the command wants it.
 ///
 /// # Safety
-///
 /// The address is the program's for so many bytes.
 unsafe fn respond(command: &[u8], response: &[u8]) -> Result<(), c_int> {
     if response.is_empty() {
@@ -219,7 +216,6 @@ unsafe fn respond(command: &[u8], response: &[u8]) -> Result<(), c_int> {
 
 impl Context {
     /// # Safety
-    ///
     /// As [`write`].
     unsafe fn execute(&self, fd: c_int, command: &[u8]) -> Result<(), c_int> {
         let code = word(command, 0).ok_or(libc::EINVAL)?;
@@ -393,7 +389,6 @@ fn check(error: c_int) -> Result<(), c_int> {
 /// The data of work requests that the program may change once its call returns.
 ///
 /// # Safety
-///
 /// The addresses are those of a caller of `ibv_post_send()`.
 unsafe fn gather_inline(body: &[u8]) -> Option<Vec<u8>> {
     let requests = word(body, 12)? as usize;

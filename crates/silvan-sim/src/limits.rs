@@ -3,7 +3,6 @@ use silvan_model::Simulation;
 
 use crate::table::{Table, TableSchema};
 
-/// Most rows of the table; later samples are left out.
 const MOST_ROWS: usize = 10_000_000;
 
 #[derive(Default)]

@@ -36,7 +36,6 @@ pub(super) struct TreeLog<'a> {
     standing: BTreeMap<PortVl, u32>,
     branches: BTreeMap<PortVl, u32>,
     last: Option<Time>,
-    /// Packet-hops that make the next sample worth its reads.
     due_at_hops: u64,
 }
 

@@ -336,7 +336,6 @@ impl<'a> Round<'a> {
         self.open -= 1;
     }
 
-    /// A node with a full window of unanswered requests gets no more in this round.
     fn give_up(&mut self, query: usize, most: usize) {
         self.finish(query, Err(Failure::Unanswered));
         let location = self.queries[query].node as usize;

@@ -1,3 +1,5 @@
+//! Log lines of text or of JSON.
+
 use std::fmt;
 use std::io::Write;
 use std::time::SystemTime;

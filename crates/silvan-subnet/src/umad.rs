@@ -23,7 +23,6 @@ const HEADER_LEN: usize = 64;
 const STATUS_AT: usize = 4;
 const LID_AT: usize = 28;
 const WORDS: usize = (HEADER_LEN + MAD_LEN) / 8;
-/// A clock that jumps cannot lengthen it.
 const LONGEST_POLL_MS: u64 = 50;
 /// Q_Key of queue pair 1 (volume 1, section 3.5.3).
 const GENERAL_Q_KEY: c_int = 0x8001_0000_u32 as c_int;

@@ -1,9 +1,4 @@
-"""Places of the parts of a fabric in an unfolded drawing.
-
-Packets travel downwards: senders on top, switches up to the highest in the middle, switches down,
-receivers at the bottom. Each output port has one place, and a tree stands on its root, as in
-figures 2 to 4 of gran2012.
-"""
+"""Places of hosts, switches and output ports in a drawing where packets travel downwards."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The step from a scenario with plug-ins to one of built-in elements.
-
-If the compiled reader refuses a text, plug-in tables are replaced by the built-in elements that the
-plug-ins make. Replacements follow the other overrides, so that other lines keep their place in
-errors.
-"""
+"""The step from a scenario with plug-ins to one of built-in elements, with places of errors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Completion times of flows as ns-3's ``fct.txt``, for scripts of HPCC's artifact.
-
-A line per finished flow: sender and receiver as hexadecimal addresses, ports, bytes, and start,
-completion time and ideal completion time in nanoseconds.
-"""
+"""Completion times of flows as ns-3's ``fct.txt``, for scripts of HPCC's artifact."""
 
 from __future__ import annotations
 

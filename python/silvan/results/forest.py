@@ -107,18 +107,7 @@ class Forests:
         return {name: _columns(self.result.tables[name]) for name in names}
 
     def at(self, index: int) -> Snapshot:
-        """Give one sample.
-
-        Parameters
-        ----------
-        index : int
-            Its place among all looks; negative ones count from the last.
-
-        Returns
-        -------
-        Snapshot
-            The forest then.
-        """
+        """Give one sample by its index; negative indexes count from the last sample."""
         time_ps = self.times_ps[index]
 
         def rows(name: str) -> Columns:
@@ -146,13 +135,10 @@ class Forests:
 
 
 def tree_lives(result: Result) -> list[dict[str, Any]]:
-    """List the lives of all congestion trees of a run, the largest tree first.
+    """List the rows of ``tree_lifetimes``, the largest tree first.
 
-    Returns
-    -------
-    list of dict
-        The rows of the table ``tree_lifetimes``, with the root as ``"node:port"``, and None where
-        there is no tree that this one moved from, split from or merged into.
+    Roots are ``"node:port"``. None stands for no tree that this tree moved from, split from or
+    merged into.
     """
     ports = result.ports.select(["node", "port"]).to_pylist()
     lives = []

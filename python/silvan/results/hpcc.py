@@ -21,25 +21,10 @@ _PS_PER_S = 1e12
 class Numbers:
     """The benchmark's report.
 
-    Attributes
-    ----------
-    min_pingpong_latency, avg_pingpong_latency, max_pingpong_latency : float
-        Over all ordered pairs of ranks, in milliseconds.
-    natural_ring_latency, random_ring_latency : float
-        In milliseconds.
-    min_pingpong_bw, avg_pingpong_bw, max_pingpong_bw : float
-        Over all ordered pairs of ranks, in MB/s.
-    natural_ring_bw, random_ring_bw : float
-        In MB/s per rank and direction.
-    ptrans : float
-        Matrix over the time of its messages and of `ptrans-compute`, in GB/s.
-    random_access : float
-        Updates over the time of their messages and of `access-compute`, in billions a second.
-    fft : float
-        Operations over the time of the messages and of `fft-compute`, in Gflop/s.
-    hpl : float
-        Operations over the time of the messages and of `hpl-compute`, in Gflop/s; without HPL
-        not a number.
+    Latencies are in milliseconds, bandwidths in MB/s (of rings: per rank and direction), ``ptrans``
+    in GB/s, ``random_access`` in billions of updates per second, ``fft`` and ``hpl`` in Gflop/s.
+    The last four relate the work to the time of messages and computation; ``hpl`` is not a number
+    without HPL.
     """
 
     min_pingpong_latency: float

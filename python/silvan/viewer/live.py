@@ -1,7 +1,4 @@
-"""The server of the live page: HTTP, and samples over a WebSocket.
-
-A random token in the address keeps out other users. Data from browsers has no effect.
-"""
+"""The server of the live page: HTTP with a token in the address, samples over a WebSocket."""
 
 from __future__ import annotations
 

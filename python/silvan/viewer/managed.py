@@ -1,8 +1,4 @@
-"""The sweeps of the congestion manager as moments of the live page.
-
-Its trees are ports with a low Marking_Rate and the ports that wait for them. The manager reads no
-counters of hosts and no forwarding tables.
-"""
+"""The sweeps of the congestion manager as moments of the live page."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Samples of a live fabric, from the emulator to the page.
-
-A message is a header in JSON and columns of numbers: ports that have sent, waited or queued since
-the sample before, and trees and routes if they have changed.
-"""
+"""Samples of a live fabric: messages of a JSON header and columns for the page."""
 
 from __future__ import annotations
 

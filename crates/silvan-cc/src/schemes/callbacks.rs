@@ -70,7 +70,6 @@ pub enum Stopped {
 /// Called at times with the simulated time; `false` ends the run, which a scheme may keep from advancing.
 pub type Observer = Box<dyn Fn(Time) -> bool>;
 
-/// Some tenths of a millisecond.
 const CALLS_PER_OBSERVATION: u32 = 1 << 14;
 
 struct Watch {

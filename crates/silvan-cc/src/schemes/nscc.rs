@@ -158,7 +158,6 @@ pub struct Windows {
 
 #[derive(Clone, Copy)]
 struct Scale {
-    /// Bytes of payload per picosecond.
     link: f64,
     /// In bandwidth-delay products of the reference.
     size: f64,

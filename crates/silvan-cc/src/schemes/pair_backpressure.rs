@@ -158,7 +158,6 @@ impl SwitchControl for LastHop {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Pair {
-    /// In bytes of payload.
     window: f64,
     in_flight: u64,
     step: f64,

@@ -281,9 +281,7 @@ impl<T: ParameterValue> ParameterValue for Option<T> {
 pub struct BoundCheck {
     /// The key of the parameter.
     pub key: &'static str,
-    /// The message in place of that of the bounds.
     pub message: Option<&'static str>,
-    /// Example for a hint.
     pub example: Option<&'static str>,
 }
 

@@ -107,6 +107,7 @@ macro_rules! register {
         }
 
         dispatch_sources! {
+            /// Control of the hosts, of any scheme.
             pub enum AnySource {
                 $(
                     #[doc = $summary]
@@ -123,8 +124,10 @@ macro_rules! register {
         }
 
         dispatch_switches! {
+            /// Control of the switches, of any scheme that is separate for each Port VL.
             #[derive(Clone, Debug)]
             pub enum SeparateSwitch {
+                /// No scheme.
                 None(NoControl),
                 $(
                     #[doc = stringify!($own)]
@@ -145,8 +148,10 @@ macro_rules! register {
         }
 
         dispatch_sources! {
+            /// Control of the hosts, of any scheme that is separate for each host.
             #[derive(Clone, Debug)]
             pub enum SeparateSource {
+                /// No scheme.
                 None(NoControl),
                 $(
                     #[doc = stringify!($own)]

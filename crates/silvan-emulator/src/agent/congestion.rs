@@ -107,7 +107,6 @@ impl AdapterSetting {
     }
 }
 
-/// Room of adapters for the Congestion Control Table, in blocks.
 fn table_blocks(subnet: &Subnet) -> usize {
     let table = subnet.plane.engine.adapter().inner.0.table();
     table

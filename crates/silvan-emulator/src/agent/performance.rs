@@ -94,7 +94,6 @@ impl LivePort<'_> {
         Sl::all().map(|sl| of(self, sl.as_u8())).sum()
     }
 
-    /// From the neighbour's port.
     fn fecn(&self, sl: u8) -> u64 {
         let plane = self.plane();
         self.from

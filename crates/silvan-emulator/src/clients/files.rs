@@ -16,7 +16,6 @@ use crate::wire::Message;
 
 const MOST_AGENTS: u8 = 32;
 const CHECK_SENDS: Duration = Duration::from_millis(1);
-/// Vendor classes with an OUI.
 const VENDOR_CLASSES: std::ops::RangeInclusive<u8> = 0x30..=0x4f;
 const RMPP_PAYLOAD: usize = 220;
 const ACTIVE: u8 = 1;

@@ -17,10 +17,8 @@ use crate::wire::Message;
 pub(super) const HOSTS: u16 = u16::MAX;
 
 const MOST_OPEN: usize = 64;
-/// First timeout; each timeout doubles it.
 const PATIENCE: Duration = Duration::from_millis(250);
 const DOUBLINGS: u32 = 4;
-/// Tables that have not changed for so long count as complete.
 const SETTLED: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug)]

@@ -35,11 +35,8 @@ use verbs::RdmaPrograms;
 
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(1);
-/// Tick while no packets move.
 const QUIET_TICK: Duration = Duration::from_millis(10);
-/// Tick while RDMA programs wait for messages.
 const SHORT_TICK: Duration = Duration::from_micros(20);
-/// Time between two port checks of hosts with RDMA programs.
 const PORT_CHECK: Duration = Duration::from_millis(5);
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
 const TURN: usize = 64;
@@ -112,7 +109,6 @@ pub struct Server {
     trees: FoundTrees,
     faults: Timetable,
     started: Instant,
-    /// Events at the last step, to see if packets move.
     events: u64,
 }
 

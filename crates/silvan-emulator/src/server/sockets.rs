@@ -170,7 +170,6 @@ pub(crate) enum Sent {
     Full,
 }
 
-/// OpenSM has at most some thousand requests in progress.
 const MOST_WAITING: usize = 16 << 10;
 
 impl Channel {

@@ -22,7 +22,6 @@ use crate::subnet::Subnet;
 use crate::verbs::{Fate, Fates, device, port};
 use process::{Answer, CHUNK, Process};
 
-/// Concurrent chunks of a transfer.
 const WINDOW: usize = 8;
 const QUERY_PORT: u8 = 2;
 const COMPLETIONS: usize = 1024;

@@ -89,7 +89,6 @@ pub(crate) struct Subnet {
     pub came_up: Vec<PortId>,
     pub reregistered: BTreeSet<NodeId>,
     pub traps: Vec<NodeId>,
-    /// Congestion control as set by management.
     pub switch_settings: Vec<SwitchSetting>,
     pub adapter_settings: BTreeMap<HostId, AdapterSetting>,
     pub first_switch_settings: Vec<SwitchSetting>,

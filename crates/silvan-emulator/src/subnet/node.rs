@@ -41,9 +41,7 @@ pub(crate) struct SwitchRecord {
     pub info: SwitchInfo,
     pub linear: Vec<u8>,
     pub multicast: BTreeMap<(u32, u32), [u16; 32]>,
-    /// For packets from or to port 0, by input and output port.
     pub own_sl_to_vl: BTreeMap<(u8, u8), [u8; 16]>,
-    /// Mapping between other ports before it was set.
     pub first_sl_to_vl: BTreeMap<(PortNumber, PortNumber), [u8; 16]>,
 }
 
@@ -54,7 +52,6 @@ pub(crate) struct PortRecord {
     pub cable_limit: CableLimit,
     pub symbol_errors: SymbolErrors,
     pub disabled: bool,
-    /// In whole blocks of 32.
     pub p_keys: Vec<u16>,
     pub vl_arbitration: BTreeMap<u8, VlArbitrationTable>,
     /// Of an adapter's port, or initially between a switch's port 0 and this port.
@@ -390,7 +387,6 @@ pub(super) fn set_active(info: &mut PortInfo, width: Width, speed: Speed) {
     info.link_speed_ext2_active = Bits::saturating(u64::from(extended2));
 }
 
-/// The cable's speed is active; slower ones are supported.
 fn describe_link(info: &mut PortInfo, kind: &LinkKind) {
     let width = width_bit(kind.width);
     let (speed, extended, extended2) = speed_bits(kind.speed);
@@ -406,7 +402,6 @@ fn describe_link(info: &mut PortInfo, kind: &LinkKind) {
     info.link_speed_ext2_enabled = Bits::saturating(u64::from(extended2));
 }
 
-/// A port without a cable supports all speeds.
 fn describe_fastest(info: &mut PortInfo) {
     let all = u64::from(link_speed::QDR * 2 - 1);
     info.link_width_active = link_width::X4;

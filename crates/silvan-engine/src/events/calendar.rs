@@ -5,7 +5,6 @@ use crate::table::Table;
 use silvan_core::prefetch::prefetch;
 
 const WINDOWS: u64 = 256;
-/// Most windows that a head may be on its way.
 pub(crate) const HEAD_WINDOWS: u64 = WINDOWS - 2;
 
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,6 @@ use super::Event;
 use crate::table::Table;
 
 pub(super) const BUCKET_SHIFT: u32 = 14;
-/// Buckets of the wheel: a horizon of 134 us. Later events wait in a heap.
 const BUCKETS: u64 = 1 << 13;
 const FULL: u32 = 15;
 const END: u32 = u32::MAX;

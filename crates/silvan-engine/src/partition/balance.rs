@@ -2,7 +2,6 @@ use std::time::{Duration, Instant};
 
 use silvan_model::Balance;
 
-/// Windows between two measurements, which read the clock.
 const WINDOWS_PER_SAMPLE: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default)]

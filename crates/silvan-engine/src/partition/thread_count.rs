@@ -6,7 +6,6 @@ const SLICE: Duration = Duration::from_millis(10);
 const TRIAL: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: u32 = 64;
 const FEWEST_EVENTS: u64 = 100;
-/// Minimum saving per event for a change.
 const GAIN: f64 = 0.05;
 
 #[derive(Clone, Debug)]

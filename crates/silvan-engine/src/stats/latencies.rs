@@ -46,7 +46,6 @@ impl Extent {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LatencyCounts {
     pub extent: Extent,
-    /// By bucket of whole nanoseconds.
     counts: Vec<u64>,
 }
 

@@ -291,7 +291,6 @@ impl Growth<'_> {
         by_tree
     }
 
-    /// From an output buffer, the path begins at the port before it.
     fn add_output_buffers(&mut self) {
         for lane in 0..self.locations.len() {
             let link = self.link_lane(lane);

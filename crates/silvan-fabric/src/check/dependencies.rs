@@ -218,7 +218,6 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// Output ports and lanes of a cycle, in the order of travel.
     pub(super) fn find_cycle(&self) -> Option<Vec<(PortId, u8)>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {

@@ -195,7 +195,6 @@ pub fn check<'a>(
 struct Followed<'f> {
     dependencies: Dependencies<'f>,
     counts: IdVec<PortId, u64>,
-    /// By switch with hosts: destinations with a route.
     reached: IdVec<SwitchId, u64>,
     hops: Hops,
     first_missing: Option<RouteError>,

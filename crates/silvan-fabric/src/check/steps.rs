@@ -39,7 +39,6 @@ struct Paths<'f> {
     lanes: u8,
     highest: u8,
     leaves: Vec<SwitchId>,
-    /// One host for each set of equal routes.
     destinations: Vec<HostId>,
     dependencies: Option<Dependencies<'f>>,
     /// Entered lanes as bits, by entered port, for the present destination.

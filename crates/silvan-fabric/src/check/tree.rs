@@ -34,7 +34,6 @@ impl Hops {
 
 const NO_ROUTE: u32 = u32::MAX;
 
-/// The routes to one destination, reused for every destination.
 pub(super) struct DestinationTree<'f> {
     fabric: &'f Fabric,
     tables: &'f ForwardingTables,
@@ -43,7 +42,6 @@ pub(super) struct DestinationTree<'f> {
     target: PortId,
     visits: IdVec<SwitchId, Visit>,
     steps: IdVec<SwitchId, Option<Step>>,
-    /// Cables to the destination, or [`NO_ROUTE`].
     hops: IdVec<SwitchId, u32>,
     order: Vec<SwitchId>,
     path: Vec<SwitchId>,

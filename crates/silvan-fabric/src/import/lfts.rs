@@ -36,7 +36,6 @@ pub struct ImportedRoutes {
 #[derive(Default)]
 struct Given {
     tables: Vec<Table>,
-    /// Nodes whose port GUIDs are next to LIDs.
     by_guid: BTreeMap<Lid, NodeId>,
     lanes: SlToVlTables,
 }

@@ -27,7 +27,6 @@ pub struct PathLanes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tables {
     hosts: IdVec<HostId, Vls>,
-    /// Levels that some traffic has on all paths, as bits.
     own: u16,
 }
 

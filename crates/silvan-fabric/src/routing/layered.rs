@@ -106,7 +106,6 @@ fn follow(
 
 struct Layer {
     followers: Vec<Vec<u32>>,
-    /// Dependencies that would close a cycle.
     refused: HashSet<(u32, u32)>,
     visited: Vec<u32>,
     search: u32,

@@ -130,7 +130,6 @@ struct Loads {
     chosen: IdVec<SwitchId, Option<Cable>>,
     is_main: IdVec<SwitchId, bool>,
     leads_to_main: IdVec<SwitchId, bool>,
-    /// Pairs over the busiest cable from a root, on the best path.
     least: IdVec<SwitchId, u64>,
 }
 
@@ -213,7 +212,6 @@ impl Loads {
         }
     }
 
-    /// Cables to the main path come first.
     fn best(&self, cables: &[Cable]) -> Cable {
         let key = |cable: &&Cable| {
             let mut busiest = self.pairs[cable.port];

@@ -9,7 +9,6 @@ use crate::{KeyPath, ScenarioError};
 #[derive(Debug, Default)]
 pub(crate) struct FabricFaults {
     pub uncut: Option<Fabric>,
-    /// Cables degraded for the whole run, as they are without the fault.
     pub degraded: Vec<(LinkId, LinkKind)>,
     pub later: Vec<PlannedFault>,
 }

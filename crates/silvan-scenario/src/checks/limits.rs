@@ -15,12 +15,10 @@ use crate::ScenarioError;
 use crate::parsed::ScenarioFile;
 use crate::sampling::Sampling;
 
-/// Largest file of a fabric, of a GOAL schedule, or of a scheme in Python.
 pub(crate) const FILE: Bytes = Bytes::from_bytes(256 << 20);
 /// Largest file of forwarding tables: OpenSM writes some 80 bytes for each entry.
 pub(crate) const TABLES_FILE: Bytes = Bytes::from_bytes(1 << 30);
 const SCENARIO_FILE: Bytes = Bytes::from_bytes(64 << 20);
-/// Largest size of the time series and of the congestion trees of one run, together.
 const SERIES: Bytes = Bytes::from_bytes(4 << 30);
 const RUNS: u64 = 100_000;
 /// Longest name of a scenario, in bytes: file systems allow 255, and folder names add some.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::{COMPLETION, lock, raw};
 
 const PATIENT_POLLS: u32 = 16;
-/// Leaves the processor to the fabric.
 const POLL_WAIT: Duration = Duration::from_micros(50);
 const NOTICE_WAIT: Duration = Duration::from_secs(5);
 
@@ -14,7 +13,6 @@ const NOTICE_WAIT: Duration = Duration::from_secs(5);
 struct Queue {
     user: u64,
     completions: VecDeque<[u8; COMPLETION]>,
-    /// Completions polled that the server does not know of.
     polled: u32,
     empty_polls: u32,
     reported: u32,

@@ -72,7 +72,6 @@ pub(crate) fn key_of(region: MrKey) -> u32 {
     region.index() << 8 | region.generation() & 0xff
 }
 
-/// Most regions: their slots fit in a key.
 pub(crate) const MOST_REGIONS: usize = 1 << 20;
 
 /// The memory that `key` opens to holders of `pd` for `rights`, `None` if it opens nothing there.

@@ -18,7 +18,6 @@ use crate::verbs::{ContextId, DeviceId};
 pub(crate) const MOST_SENDS: u32 = 16_384;
 pub(crate) const MOST_ELEMENTS: u32 = 32;
 pub(crate) const MOST_INLINE: u32 = 1024;
-/// Most reads and atomic operations in flight, at each end of a connection.
 pub(crate) const MOST_READS: u8 = 16;
 pub(crate) const PSN_MASK: u32 = 0xff_ffff;
 
@@ -33,7 +32,6 @@ pub(crate) struct SendRequest {
     pub(crate) inline: Option<Arc<[u8]>>,
     pub(crate) remote_address: u64,
     pub(crate) remote_key: u32,
-    /// Values of an atomic operation: compare or add, and swap.
     pub(crate) operands: (u64, u64),
     pub(crate) datagram: Option<Datagram>,
 }
@@ -148,7 +146,6 @@ pub(crate) struct Execution {
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveQueue {
     pub(crate) requests: VecDeque<ReceiveRequest>,
-    /// Messages that arrived while another one was executed.
     pub(crate) arrivals: VecDeque<Message>,
     pub(crate) execution: Option<Execution>,
     pub(crate) expected_psn: u32,

@@ -285,7 +285,6 @@ impl Verbs {
         self.copy(now, key, message, (Some(receive), &targets, parts));
     }
 
-    /// Data of a request, `None` if its sender no longer has it.
     fn origin(&mut self, now: Time, message: &Message, request: &Request) -> Option<Origin> {
         if let Some(data) = &request.data {
             return Some(Origin::Bytes(data.clone()));

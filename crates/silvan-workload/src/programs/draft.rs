@@ -1,3 +1,5 @@
+//! The schedule of a rank, operation by operation.
+
 use silvan_core::Span;
 
 use crate::programs::collective::{Collective, split};

@@ -1,3 +1,5 @@
+//! Rounds of a collective operation whose data go in several pieces, or in messages of different sizes.
+
 use std::sync::Arc;
 
 use silvan_core::Span;

@@ -1,3 +1,5 @@
+//! Message-passing programs on the hosts.
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;

@@ -28,7 +28,6 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
-    /// `bytes` in total; `None` without end.
     pub(crate) fn new(
         plan: Plan,
         bytes: Option<u64>,

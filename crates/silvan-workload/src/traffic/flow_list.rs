@@ -18,7 +18,6 @@ pub(crate) struct FlowListPlan {
     pub(crate) mtu: u32,
     pub(crate) window: Window,
     pub(crate) count: u64,
-    /// True if flows are sent one after the other.
     pub(crate) whole: bool,
 }
 
@@ -39,7 +38,6 @@ pub(crate) enum FlowSupply {
         sizes: Sizes,
         draws: Stream,
     },
-    /// By start, with the index of the next flow.
     Listed(Arc<[ListedFlow]>, usize),
 }
 
@@ -55,7 +53,6 @@ impl FlowSupply {
         }
     }
 
-    /// Receiver and size of the due flow; no flow starts from `end` on.
     fn take(&mut self, host: HostId, end: Time) -> Option<(HostId, u64)> {
         match self {
             Self::Drawn {
@@ -197,7 +194,6 @@ impl FlowList {
         }
     }
 
-    /// Mean of drawn sizes in bytes.
     pub(crate) fn mean_size(&self) -> f64 {
         match &self.supply {
             FlowSupply::Drawn { sizes, .. } => sizes.mean(),

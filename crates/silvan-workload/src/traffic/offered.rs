@@ -12,7 +12,6 @@ pub(crate) struct Contribution {
 
 #[derive(Clone, Debug)]
 pub(crate) struct OfferedLoad {
-    /// End of each host's part of `contributions`.
     ends: Vec<usize>,
     contributions: Vec<Contribution>,
     /// Uniform traffic includes the own host.

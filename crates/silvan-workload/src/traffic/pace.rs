@@ -22,7 +22,6 @@ const FRACTION_BITS: u32 = 32;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    /// Next arrival [2^-32 ps].
     due: u128,
     /// Mean gap [2^-32 ps].
     gap: u128,

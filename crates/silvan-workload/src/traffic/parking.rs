@@ -56,7 +56,6 @@ pub(crate) struct Parking {
 struct Held {
     again: Places,
     timed: Places,
-    /// Queues that wait for an event: their release is [`Time::MAX`].
     asleep: Places,
     waiting: Vec<(Vl, Places)>,
     dry: Places,
@@ -107,7 +106,6 @@ impl Held {
         }
     }
 
-    /// Queries congestion control if the answer may have changed.
     fn may_go<G: Gate>(&mut self, place: usize, now: Time, sl: Sl, gate: &mut G) -> bool {
         let queue = &self.queues[place];
         if queue.known > now {
@@ -248,7 +246,6 @@ impl Parking {
         Append::Held
     }
 
-    /// End of the throttling, if messages are held.
     #[inline]
     pub(crate) fn release_of(&self, dst: HostId, kind: Kind) -> Option<Time> {
         let place = self.place_of(dst, kind)?;

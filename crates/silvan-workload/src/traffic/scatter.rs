@@ -12,12 +12,10 @@ use crate::traffic::supply::{Spread, Supply};
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
     pub(crate) hosts: u32,
-    /// The own host is a destination.
     pub(crate) loopback: bool,
     pub(crate) message: u32,
     pub(crate) mtu: u32,
     pub(crate) sl: Sl,
-    /// Messages per throttled queue pair.
     pub(crate) backlog: u16,
     pub(crate) window: Window,
 }

@@ -216,7 +216,6 @@ pub(crate) struct Pareto {
     shape: f64,
     from: f64,
     to: f64,
-    /// Logarithm of `to / from`.
     range: f64,
 }
 
@@ -323,7 +322,6 @@ fn decay(rate: f64, end: f64) -> f64 {
     }
 }
 
-/// Inverse of [`decay`].
 fn decay_end(rate: f64, area: f64) -> f64 {
     let part = rate * area;
     match part.abs() < NEGLIGIBLE {

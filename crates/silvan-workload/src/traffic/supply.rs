@@ -155,7 +155,6 @@ impl Supply {
 #[derive(Clone, Debug)]
 pub(crate) struct Mixed {
     subset: u32,
-    /// Probability of a hotspot message, in units of 1 / [`WHOLE`].
     probability: u64,
     message_time: Span,
     limits: CapLimits,
@@ -164,7 +163,6 @@ pub(crate) struct Mixed {
 }
 
 impl Mixed {
-    /// `probability` is strictly between 0 and [`WHOLE`].
     pub(crate) fn new(
         subset: u32,
         probability: u64,

@@ -132,7 +132,6 @@ impl Output {
         }
     }
 
-    /// True at the set point if the cable leads to a host or has credits, and no output behind it is congested.
     pub fn is_root(&self, now: Time, lane: usize, set_point: u32) -> bool {
         self.is_full(lane, set_point)
             && (self.to_host || self.lanes[lane].has_credit)

@@ -71,7 +71,6 @@ impl SourceParameters {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct RateState {
-    /// Continuous: fraction of Rmax.
     rate: f64,
     ipd: u8,
     acknowledged: u64,

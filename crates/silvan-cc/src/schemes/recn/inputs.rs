@@ -1,4 +1,3 @@
-/// Some of at most 254 inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inputs([u64; 4]);
 

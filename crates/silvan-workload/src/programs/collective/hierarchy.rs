@@ -1,3 +1,5 @@
+//! Two-level algorithms: within a server, and between servers. Without two levels, the flat algorithm runs.
+
 use super::{
     Collective, CollectiveAlgorithm, Operation, doubling, pairwise, reversed, ring, split, tree,
 };

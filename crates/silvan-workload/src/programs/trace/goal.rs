@@ -1,3 +1,5 @@
+//! GOAL schedules.
+
 use std::sync::Arc;
 
 use schemars::JsonSchema;

@@ -21,7 +21,6 @@ pub struct ProposedCounters {
     counters: Vec<Counters>,
     data_vls: u32,
     by_input: bool,
-    /// Waiting packets from which on an output triggers marking; 0 for never.
     output_threshold: u32,
 }
 
