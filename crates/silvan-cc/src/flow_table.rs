@@ -79,9 +79,7 @@ impl<V: Copy + Default> FlowTable<V> {
         }
     }
 
-    /// Adds a new key; returns true if entries may have been dropped.
-    ///
-    /// Above three quarters, entries that `keep` refuses are dropped; if still more than half full, it doubles.
+    /// Adds a new key; returns true if entries that `keep` refuses were dropped, because the table was nearly full.
     pub fn insert(&mut self, key: u32, value: V, keep: impl FnMut(u32, &mut V) -> bool) -> bool {
         debug_assert!(key != FREE && self.position(key).is_none());
         let swept = (self.len() + 1) * 4 > self.slots.len() * 3;

@@ -38,8 +38,7 @@ impl Coalescer {
         }
     }
 
-    /// True if the destination of `flow` may notify now, which starts the interval; calls for one destination go
-    /// forward in time.
+    /// Returns true if the destination of `flow` may notify now, which starts the interval; `now` never goes back.
     pub fn permit(&mut self, now: Time, flow: Flow) -> bool {
         let key = (flow.source.index() as u32) << 4 | flow.sl.index() as u32;
         let table = &mut self.again[flow.destination.index()];

@@ -31,8 +31,7 @@ impl GivenTicks {
         }
     }
 
-    /// Reads `0.32 ns`, for all ports, and `Quantum=0.32 ns`, for a device's; an error is the first wrong or repeated
-    /// text.
+    /// Reads `0.32 ns` for all ports, and `Quantum=0.32 ns` for a device's; an error is the first wrong text.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, GivenTickError> {
         let mut given = Self::default();
         for text in texts {

@@ -68,8 +68,7 @@ impl Lease {
         self.term.map(|term| term.until)
     }
 
-    /// Takes over an ended term; returns true if it did. The process may stop anywhere: the clock is read before an
-    /// age, and after the comparison for a beginning.
+    /// Takes over an ended term; returns true if it did. The process may stop between any two steps.
     pub fn try_take(&mut self, mut clock: impl FnMut() -> MonotonicTime) -> io::Result<bool> {
         let now = clock();
         let Some(number) = self.highest()? else {

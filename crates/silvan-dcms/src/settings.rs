@@ -315,8 +315,7 @@ impl Listen {
 }
 
 impl ManagerSettings {
-    /// Reads a configuration whose relative paths start at `name`'s folder, or returns the first fault with line and
-    /// hint.
+    /// Reads a configuration with paths relative to `name`'s folder, or returns the first fault with a hint.
     pub fn from_toml(text: &str, name: &str) -> Result<Self, DocumentError> {
         let document = Document::parse(text, name)?;
         let is_content = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');

@@ -42,8 +42,7 @@ impl Client {
     }
 }
 
-/// Timeout of a request that a subnet manager does not answer: a subnet manager that queries another waits without
-/// limit.
+/// Timeout of a request that a subnet manager does not answer, because it would wait without limit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -227,8 +226,7 @@ impl Clients {
         }
     }
 
-    /// The client computes the port's GUID as the node's plus the port's number, which real adapters need not follow;
-    /// so the result is chosen accordingly.
+    /// The client computes the port's GUID as the node's plus the port's number.
     fn node_info(&self, node: NodeId) -> [u8; CONTROL_DATA] {
         let mut info = self.subnet.state(node).info;
         info.local_port = self.subnet.own_port(node);

@@ -58,8 +58,7 @@ impl ManagementPlane {
         Ok(Self { clients })
     }
 
-    /// Takes the driver's requests outside a notification; an [`EmulatorError`] for a timer beyond the clock leaves all
-    /// undone.
+    /// Takes the driver's requests; an [`EmulatorError`] for a timer beyond the clock leaves all undone.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
     }

@@ -7,8 +7,7 @@ const LONGEST_STEP: u64 = 1_000_000_000;
 const SHORTEST_STEP: u64 = 1_000_000;
 const GRAIN: Duration = Duration::from_millis(1);
 const FINE_GRAIN: Duration = Duration::from_micros(20);
-/// Largest lag that is made up for; beyond, simulated time falls behind permanently. A busy machine delays a thread by
-/// less than a second.
+/// Largest lag that is made up for; beyond, simulated time falls behind permanently.
 const MOST_LAG: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_millis(500);
 

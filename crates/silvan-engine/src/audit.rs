@@ -10,8 +10,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Checks conservation of data, credits, queue summaries and wake-ups; returns the first invariant that does not
-    /// hold.
+    /// Checks conservation of data, credits and wake-ups; returns the first broken invariant.
     pub fn audit(&self) -> Result<(), InvariantError> {
         let whole = self.whole();
         let held = self.plane.reordering.as_ref();

@@ -236,8 +236,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Sends a packet over a bad link to its host. Returns the time that replays take; `None` if the host discards the
-    /// packet.
+    /// Sends a packet over a bad link to its host; returns the time of replays, `None` if it is discarded.
     #[cold]
     #[inline(never)]
     pub(crate) fn pass_last_link(

@@ -14,8 +14,7 @@ pub(crate) struct Buffers {
 }
 
 impl CompiledFabric {
-    /// Keeps account of input buffers if a scheme reads them; callers that choose an engine do so before
-    /// [`CompiledFabric::has_lookahead`].
+    /// Keeps account of input buffers if a scheme reads them; call it before the choice of an engine.
     pub fn serve<S: SwitchControl>(&mut self, switch: &S) {
         if S::ACTIVE && (switch.needs_buffer_full() || switch.delays_credits()) {
             self.count_buffers();

@@ -48,8 +48,7 @@ impl Bypass {
 }
 
 impl Plane {
-    /// Adds to the inputs that a lane may not read those whose oldest packet waits for another lane and
-    /// is not to be overtaken.
+    /// Adds to the inputs that a lane may not read those whose oldest packet waits for another lane.
     pub fn block_overtaking(&self, bypass: &Bypass, lane: usize, blocked: &mut [u64; 4]) {
         let (output, vl) = (lane / self.vls, lane % self.vls);
         let element = self.ins[output].element as usize;

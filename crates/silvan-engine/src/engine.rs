@@ -39,8 +39,7 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) held: Vec<Option<Offer>>,
     /// By host, the version of the lanes of its flows that it knows; empty if switches do not choose them.
     pub(crate) host_vl_versions: Vec<Option<u64>>,
-    /// Discarded packets that each source knows of and has not sent again, if switches discard packets that the scheme
-    /// chooses.
+    /// Discarded packets that each source has to send again, if the scheme discards packets.
     pub(crate) discarded: Vec<Vec<Discarded>>,
     pub(crate) grants: Grants,
     pub(crate) candidates: Vec<Candidate>,
@@ -99,8 +98,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Traced> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
-    /// An engine by lookahead windows, with a general engine's results. Panics if fabric, scheme or workload do not
-    /// fit.
+    /// An engine by lookahead windows, with equal results. Panics if fabric, scheme or workload do not fit.
     pub fn lookahead(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         fabric.serve(&switch);
         assert!(fabric.has_lookahead(), "the fabric has no lookahead");
@@ -292,8 +290,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.note_fault(EngineError::Invariant { at, error });
     }
 
-    /// Makes [`run_to`](Self::run_to) return if the workload pauses the run, which the event loop checks as it checks a
-    /// fault.
+    /// Makes [`run_to`](Self::run_to) return if the workload pauses the run.
     #[inline]
     pub(crate) fn check_pause(&mut self) {
         if self.workload.pauses() {

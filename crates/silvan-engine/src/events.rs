@@ -158,8 +158,7 @@ impl EventQueue {
         }
     }
 
-    /// The start of the next window with noted events, or the next event of the wheel; at most `end`. The open window
-    /// must be empty.
+    /// The start of the next window with events, at most `end`. The open window must be empty.
     #[inline(never)]
     pub fn next_window(&mut self, end: u64) -> u64 {
         let noted = self.calendar.next_noted();
@@ -377,8 +376,7 @@ impl EventQueue {
         }
     }
 
-    /// With windows: returns the time of the next delivery to the traffic; `None` if other events than arbitrations and
-    /// injections are due, too.
+    /// With windows: the time of the next delivery; `None` if other events than arbitrations and injections are due.
     pub fn next_delivery(&self) -> Option<u64> {
         let mut next = Some(u64::MAX);
         let mut see = |event: &Event| {

@@ -237,8 +237,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Passes an acknowledgement's report to the scheme. Returns the acknowledged bytes, and whether the host may be
-    /// able to send earlier.
+    /// Passes an acknowledgement's report to the scheme; returns its bytes, and true if the host may send earlier.
     pub(crate) fn acknowledge(
         &mut self,
         now: u64,

@@ -29,13 +29,11 @@ pub(crate) struct Notifications {
     coalescer: Option<Coalescer>,
     queues: Vec<VecDeque<(u64, Packet)>>,
     charges: Vec<VecDeque<u64>>,
-    /// With windows: arrival times of CNPs past the fabric that the sink has not been charged for yet, in order, in the
-    /// open window or before.
+    /// With windows: arrival times of CNPs past the fabric that the sink has not been charged for yet, in order.
     sink_charges: Vec<VecDeque<u64>>,
     sink_charges_open: usize,
     grants_received: Vec<u64>,
-    /// With one ACK per message: payload and marks of each unfinished message, by destination, source and service
-    /// level.
+    /// With one ACK per message: payload and marks by destination, source and service level.
     messages: BTreeMap<(u32, u32, u8), (u64, bool)>,
 }
 

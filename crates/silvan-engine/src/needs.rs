@@ -8,8 +8,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl CompiledFabric {
-    /// True if grants are known before their window, or hosts send none; restored order may deliver several packets at
-    /// once.
+    /// True if grants are known before their window, or hosts send none.
     pub fn knows_grants<C: SourceControl>(&self, source: &C) -> bool {
         let grants =
             source.needs_receive() || source.needs_started() || source.needs_answer_grant();
@@ -20,8 +19,7 @@ impl CompiledFabric {
         self.0.reordering.is_some() && self.0.config.host.in_order
     }
 
-    /// True if negative acknowledgements arrive after the discard's instant, or no switch discards; restored order
-    /// learns at once.
+    /// True if negative acknowledgements arrive after the discard's instant, or no switch discards.
     pub fn knows_discards<S: SwitchControl>(&self, switch: &S) -> bool {
         let is_later = self.0.config.feedback.delay_past_fabric() != Some(Span::ZERO);
         !switch.needs_select_discard() || is_later && !self.brings_into_order()

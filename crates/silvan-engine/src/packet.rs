@@ -219,8 +219,7 @@ struct Node {
     next: u32,
 }
 
-/// First and last node of a queue in the pool. Its owner knows if it is empty (a bit in a mask), so adding to one reads
-/// nothing.
+/// First and last node of a queue in the pool. Its owner knows if it is empty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
     first: u32,

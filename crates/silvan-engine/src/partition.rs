@@ -65,8 +65,7 @@ impl CompiledFabric {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
-    /// An engine on this many threads with so many parts each. Panics as [`Engine::lookahead`], and unless
-    /// [divisible](CompiledFabric::is_divisible).
+    /// An engine on this many threads with so many parts each. Panics unless the fabric is divisible.
     pub fn new(
         mut fabric: CompiledFabric,
         switch: S,

@@ -203,8 +203,7 @@ impl Plane {
         }
     }
 
-    /// Credits that suffice for some waiting packet: those of MTU size if all packets have it, else 1. For ports with
-    /// one lane.
+    /// Credits that suffice for some waiting packet on a port with one lane.
     #[inline(always)]
     pub fn least_needed(&self, output: u32, lane: usize) -> i32 {
         let all_mtu = u64::from(self.outs[output as usize].waiting) * u64::from(self.mtu_wire);

@@ -203,8 +203,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         (plane.credits_at(self.now, lane) + plane.withheld_credits(lane)) as u32
     }
 
-    /// Free 64-byte blocks of an input buffer, as its switch knows; `None` without an account. Panics without such a
-    /// port or lane.
+    /// Free 64-byte blocks of an input buffer; `None` without an account. Panics without such a port or lane.
     pub fn free_blocks(&self, input: PortId, vl: Vl) -> Option<u32> {
         let plane = &self.plane;
         plane.known_lane(input, vl);

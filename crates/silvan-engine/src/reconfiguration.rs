@@ -128,8 +128,7 @@ impl Plane {
         self.redirect = true;
     }
 
-    /// Removes closed ports from forwarding tables, and restores opened ones, switch by switch, because several ports
-    /// often change together.
+    /// Removes closed ports from forwarding tables, and restores opened ports, switch by switch.
     pub(crate) fn refresh_tables(&mut self) {
         for index in std::mem::take(&mut self.reconfiguration.stale) {
             let Element { base, ports, .. } = self.elements[index as usize];
@@ -384,8 +383,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.set_link_rate(self.now, port, rate);
     }
 
-    /// Changes a host's payload rate for packets that leave its switch later; `None` for the configured rate. Panics
-    /// without such a host.
+    /// Changes a host's payload rate; `None` is the configured rate. Panics without such a host.
     pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {
         self.plane.known_host(host);
         self.plane.set_sink_rate(host, rate);

@@ -54,8 +54,7 @@ pub(crate) struct Credits {
     end: u8,
     /// The sender waits for credits: wake it if some arrive sooner than expected. Cleared when it sends.
     pub starved: bool,
-    /// Round-robin pointer: the local input that is served first. It is here because a packet that does not wait reads
-    /// no other record.
+    /// Round-robin pointer, the local input that is served first; here, because each packet reads this record.
     pub pointer: u8,
     slots: [u64; SLOTS],
 }

@@ -77,8 +77,7 @@ impl Routing {
         class << self.path_bits | path & ((1 << self.path_bits) - 1)
     }
 
-    /// The service level of the traffic. If the path's level has changed since the packet was sent, it may count for
-    /// another class.
+    /// The service level of the traffic, as far as the path's level has not changed meanwhile.
     #[inline(always)]
     pub fn class_of(&self, source: u32, destination: u32, service_level: u8) -> u8 {
         if service_level == self.service_level(source, destination, 0) {
@@ -310,8 +309,7 @@ impl Plane {
         }
     }
 
-    /// Bytes ahead of a packet on its lane of an output: they wait here, or are behind the cable or on their way, by
-    /// the credits.
+    /// Bytes ahead of a packet on its lane of an output: here, behind the cable or on their way.
     pub fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
         let lane = self.lane(output, vl);
         let occupied = match self.is_under_pfc(lane) {
@@ -340,8 +338,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The output of a head whose table entry is no port; `None` if it goes nowhere now. The packet may get or reach a
-    /// waypoint.
+    /// The output of a head whose table entry is no port; `None` if it goes nowhere now.
     #[inline(never)]
     pub(crate) fn special_output(&mut self, head: &mut Head, deferred: u8) -> Option<u32> {
         let plane = &mut self.plane;

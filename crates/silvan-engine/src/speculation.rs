@@ -33,8 +33,7 @@ pub(crate) fn level_of(bits: u64) -> Sl {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Queries the scheme for a packet that is about to wait for a lane, or to leave after it `waited`. Returns true if
-    /// the switch has discarded it.
+    /// Queries the scheme for a packet that is about to wait or leave; returns true if it has been discarded.
     #[inline(never)]
     pub(crate) fn discard(
         &mut self,

@@ -55,8 +55,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Calls `each` with every packet that waits in a switch, in a fixed order, without those on links or in a
-    /// crossbar.
+    /// Calls `each` with every packet that waits in a switch, in a fixed order.
     pub fn for_each_waiting(&self, mut each: impl FnMut(WaitingPacket)) {
         let plane = &self.plane;
         let waiting = |output: u32, vl, input: u32, packet: &Packet| {

@@ -326,8 +326,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         *plane.events.calendar.posted() = posted;
     }
 
-    /// Processes events of hosts before `limit`, each after the host's earlier events. A host that waits for credits is
-    /// woken at their arrival, as in the order of time.
+    /// Processes events of hosts before `limit`, each after the host's earlier events and credits.
     fn window_for_hosts(&mut self, limit: u64) {
         let mut events = std::mem::take(self.plane.events.calendar.for_hosts());
         events.sort_unstable();

@@ -271,8 +271,7 @@ pub struct Cable {
 }
 
 impl Cable {
-    /// The cable with `link` in place of missing values; `link`'s rate and latency hold for its own width, speed and
-    /// length.
+    /// The cable with `link` in place of missing values.
     pub fn or(self, link: LinkKind) -> LinkKind {
         let same_lanes = self.width.is_none() && self.speed.is_none();
         let same_length = self.length.is_none();

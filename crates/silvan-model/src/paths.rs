@@ -9,8 +9,7 @@ struct Knowledge {
     holds: bool,
 }
 
-/// The paths of all hosts, requested and usable; at first all are usable. [`invalidate`](Self::invalidate) closes them
-/// until [opened](Self::open).
+/// The paths of all hosts, requested and usable; at first all are usable.
 #[derive(Clone, Debug)]
 pub struct Paths {
     hosts: Vec<Knowledge>,

@@ -5,8 +5,7 @@ use crate::params::VlArbitration;
 const BLOCKS_PER_LIMIT_UNIT: u64 = 4096 / Credits::BLOCK_BYTES;
 const LIMIT_UNBOUNDED: u8 = 255;
 
-/// The two tables and the Limit of High Priority. A lane is *available* with a packet and credits for it; only grants
-/// change the state.
+/// The two tables and the Limit of High Priority; only grants change the state.
 #[derive(Debug)]
 pub(crate) struct VlArbiter {
     high: WeightedTable,

@@ -3,8 +3,7 @@ use silvan_core::{Span, Time};
 use silvan_scenario::{Sampling, Scenario, Spread};
 use silvan_workload::programs::Plan;
 
-/// Simulated time between observations times hosts, about 500,000 packet-hops or 50 ms of work; each checks for
-/// deadlocks.
+/// Simulated time between observations times hosts: about 500,000 packet-hops or 50 ms of work.
 const CHECK_HOST_TIME: Span = Span::from_ms(128);
 
 /// Totals of runs that end with programs count up to this check.

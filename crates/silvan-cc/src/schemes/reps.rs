@@ -62,8 +62,7 @@ fn ecmp_rtt_s(facts: &FabricFacts<'_>) -> f64 {
     (base_rtt_s * 1e9).ceil() / 1e9
 }
 
-/// A variant where hosts choose among shortest paths. Acknowledgements out of band take no path; others take that of a
-/// hash.
+/// A variant where hosts choose among shortest paths; acknowledgements take the path of a hash, or none.
 fn among_paths(variant: Variant) -> Variant {
     variant
         .set("fabric.path-choice", "ecmp")

@@ -228,8 +228,7 @@ impl Subnet {
         Ok(())
     }
 
-    /// Changes only the parts that Control_Map selects. A Set is answered with the sent values, a Get with those in
-    /// force.
+    /// Changes the parts that Control_Map selects. The answer to a Set has the sent values.
     fn switch_setting(&mut self, exchange: &mut Exchange, switch: SwitchId) {
         let setting = &mut self.switch_settings[switch.index()];
         if !exchange.set {

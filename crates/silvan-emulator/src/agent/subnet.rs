@@ -165,8 +165,7 @@ impl Subnet {
         Ok(())
     }
 
-    /// Returns the lanes behind a pair of ports, after setting them if given. The data plane does not need those of
-    /// port 0.
+    /// Returns the lanes behind a pair of ports, after setting them if given.
     fn switch_lanes(
         &mut self,
         node: NodeId,

@@ -159,8 +159,7 @@ impl Clients {
         Fate::Served
     }
 
-    /// Passes a subnet manager's answer on, once. TrapRepress answers the announcement of another subnet manager; no
-    /// client waits for traps of switches.
+    /// Passes a subnet manager's answer on, once; no client waits for traps of switches.
     pub(super) fn response(&mut self, from: u16, mut message: Message) {
         if message.owner() == HOSTS {
             self.path_answer(from, message);

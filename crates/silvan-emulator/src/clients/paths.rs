@@ -206,8 +206,7 @@ impl Clients {
         }
     }
 
-    /// Queries the paths to all hosts, from all hosts or one of every switch. Returns the number of queries; `None`
-    /// without a subnet manager.
+    /// Queries all paths from all hosts, or from one of every switch; returns their number.
     pub fn query_all_paths(&mut self, sources: Sources) -> Option<usize> {
         if !self.has_manager() {
             return None;

@@ -53,8 +53,7 @@ pub(crate) struct DataPlane {
     pub deadlock_discards: u64,
 }
 
-/// Adds InfiniBand's congestion control, switched off, if the scenario has no scheme: an unconfigured switch marks
-/// nothing.
+/// Adds InfiniBand's congestion control, switched off, if the scenario has no scheme.
 pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorError> {
     if scenario.scheme() != SchemeName::None {
         return Ok(scenario.clone());
@@ -145,8 +144,7 @@ impl DataPlane {
         }
     }
 
-    /// Simulates to `end` or the next due instant. Packets that block each other in a cycle are discarded, as by
-    /// switches.
+    /// Simulates to `end` or the next due instant; packets in a cycle are discarded, as by switches.
     fn advance(&mut self, end: Time) -> Result<(), EmulatorError> {
         let (schedule, engine) = (&self.schedule, &mut *self.engine);
         while let Err(error) = schedule.advance(engine, end, EndCheck::Periodic) {

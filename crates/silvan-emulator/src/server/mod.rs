@@ -122,8 +122,7 @@ impl Server {
         Self::open(engines, scenario, options, None)
     }
 
-    /// [Binds](Self::bind) a server with a driver next to the load, which [`run`](Self::run) notifies; a
-    /// [stop](Request::Stop) ends a step.
+    /// [Binds](Self::bind) a server with a driver next to the load; a [stop](Request::Stop) ends a step.
     pub fn bind_driven(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -198,8 +197,7 @@ impl Server {
         })
     }
 
-    /// Takes the driver's requests outside a notification; an [`EmulatorError`] for a timer beyond the clock leaves all
-    /// undone.
+    /// Takes the driver's requests; an [`EmulatorError`] for a timer beyond the clock leaves all undone.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
     }

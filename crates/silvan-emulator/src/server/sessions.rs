@@ -110,8 +110,7 @@ impl ControlSessions {
         }
     }
 
-    /// Answers complete lines, and returns the events to wait for; `None` at the end. Reads nothing while an answer
-    /// waits.
+    /// Answers complete lines, and returns the events to wait for; `None` at the end.
     pub fn serve(&mut self, session: u32, at: &mut Counter<'_>) -> Option<EventFlags> {
         let connection = self.connections.get_mut(&session)?;
         let flags = connection.serve(at);
@@ -152,8 +151,7 @@ impl Connection {
         }
     }
 
-    /// Answers lines, each after the answer before has been sent. Returns true if all are answered; `None` if the
-    /// client has ended.
+    /// Answers lines in order; returns true if all are answered, `None` if the client has ended.
     fn answer_lines(&mut self, at: &mut Counter<'_>) -> Option<bool> {
         while self.flush()? {
             let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {

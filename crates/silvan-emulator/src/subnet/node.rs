@@ -365,8 +365,7 @@ fn speed_bits(speed: Speed) -> (u32, u32, u32) {
     }
 }
 
-/// Fastest speed up to the cable's that both ends have in LinkSpeedEnabled, LinkSpeedExtEnabled or
-/// LinkSpeedExtEnabled2.
+/// Fastest speed, up to the cable's, that both ends have enabled.
 pub(super) fn fastest_speed(enabled: (u32, u32, u32), cable: Speed) -> Option<Speed> {
     let (base, extended, extended2) = enabled;
     let possible = Speed::ALL.iter().rev().copied();

@@ -2,8 +2,7 @@ use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
-/// A barrier that finds the smallest number and all flags; threads spin, then sleep: others take us with a core each,
-/// else ms.
+/// A barrier that finds the smallest number and all flags; threads spin, then sleep.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     threads: usize,

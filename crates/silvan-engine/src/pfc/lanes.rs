@@ -190,8 +190,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.note_loss(end.saturating_sub(1));
     }
 
-    /// Ends the run by a loss, which is found when it takes effect at the sender: all earlier events have been
-    /// processed, also in a window.
+    /// Ends the run by a loss, when it takes effect at the sender.
     #[cold]
     pub(crate) fn end_by_loss(&mut self) {
         if let Some(until) = self.plane.found_loss() {

@@ -24,8 +24,7 @@ impl Plane {
         }
     }
 
-    /// The output, or the index of the table entry if that may not be in a cache; [`resolve`](Self::resolve) reads it
-    /// later.
+    /// The output, or the index of its table entry, which [`resolve`](Self::resolve) reads later.
     #[inline(always)]
     pub(crate) fn noted_output(&self, element: u32, packet: &Packet) -> u32 {
         let record = self.elements[element as usize];

@@ -12,8 +12,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl Plane {
-    /// Collects arrived credits of all lanes and freed buffer space if the last time is long ago. Returns the latest
-    /// time for the next call.
+    /// Collects arrived credits and freed buffer space from time to time; returns the time of the next call.
     pub fn collect_credits(&mut self, now: u64) -> u64 {
         if now - self.collected >= COLLECTED_EVERY {
             for lane in &mut *self.credits {

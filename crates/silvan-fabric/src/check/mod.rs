@@ -43,8 +43,7 @@ pub struct RouteReport {
     pub mean_hops: f64,
     /// For each port, the number of pairs whose route leaves the node by it.
     pub routes: IdVec<PortId, u64>,
-    /// A cycle of dependencies as exit ports, only [if allowed](CheckOptions::allow_cycles). Counts are those of the
-    /// tables.
+    /// A cycle of dependencies as exit ports, if it is [allowed](CheckOptions::allow_cycles).
     pub dependency_cycle: Option<Vec<PortId>>,
 }
 
@@ -294,8 +293,7 @@ impl Followed<'_> {
     }
 }
 
-/// The exit ports of a cycle in the channel-dependency graph, or an error without some route. Panics for tables of
-/// fewer switches.
+/// The exit ports of a cycle in the channel-dependency graph, or an error without some route.
 pub fn dependency_cycle<'a>(
     fabric: &Fabric,
     routes: impl Into<Routes<'a>>,

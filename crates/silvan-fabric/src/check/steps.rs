@@ -13,8 +13,7 @@ pub struct StepsReport {
     pub cycle: Option<Vec<(PortId, u8)>>,
 }
 
-/// Follows all choosable paths of [checked](super::check) routes, and their lanes. Panics without [`LaneSteps`] or for
-/// another fabric.
+/// Follows all choosable paths of [checked](super::check) routes. Panics without [`LaneSteps`].
 pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
     let steps = routes.steps.expect("routes with lanes that go up");
     let mut paths = Paths::new(fabric, routes, steps, u8::MAX);

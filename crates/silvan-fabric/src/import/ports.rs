@@ -37,8 +37,7 @@ struct PortLine<'t> {
     names: &'t str,
 }
 
-/// Reads the output of `ibnetdiscover -p`; a bad or contradictory line, or a cabled node without description, is an
-/// error.
+/// Reads the output of `ibnetdiscover -p`; a bad or contradictory line is an error.
 pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover -p"))

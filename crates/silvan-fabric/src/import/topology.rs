@@ -23,8 +23,7 @@ use crate::import::line::{
 use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
-/// Reads `ibnetdiscover`'s output or ibsim's net file; a bad or contradictory line, or a cabled node without
-/// description, is an error.
+/// Reads `ibnetdiscover`'s output or ibsim's net file; a bad or contradictory line is an error.
 pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover"))

@@ -63,8 +63,7 @@ pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     Ok(tables)
 }
 
-/// Computes the routes of [`d_mod_k`] to hosts from subtrees, if it accepts the fabric, and switches reach a subtree
-/// alike.
+/// Computes the routes of [`d_mod_k`] to hosts from subtrees, if the fabric allows it.
 pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph).ok()?;

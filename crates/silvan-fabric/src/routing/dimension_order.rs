@@ -117,8 +117,7 @@ pub fn computed_dimension_order(
     Some((tables, lanes(fabric, grid).ok()?))
 }
 
-/// Routes over one cable per dimension, in order: channels cannot depend on each other in a cycle. The index selects a
-/// parallel cable.
+/// Routes over one cable per dimension, in order; the index selects a parallel cable.
 fn along_rows(fabric: &Fabric, rows: &FullRows) -> ForwardingTables {
     let mut tables = ForwardingTables::new(fabric);
     let managed = fabric.switch_ids().filter(|_| fabric.has_lids());

@@ -39,8 +39,7 @@ pub fn read_scenario(path: &Path) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))
 }
 
-/// Reads a file, device or open pipe such as `/dev/stdin` of at most `limit` bytes; a named pipe would wait for its
-/// writer.
+/// Reads a file, device or open pipe of at most `limit` bytes; a named pipe is refused.
 pub(super) fn read_limited(path: &Path, limit: Bytes) -> io::Result<Vec<u8>> {
     let limit = limit.as_u64();
     let is_open = ["/dev", "/proc"]

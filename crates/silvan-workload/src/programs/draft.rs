@@ -19,8 +19,7 @@ pub const HOST: u32 = 3;
 pub struct Pipeline {
     /// Parts of the data that are independent of each other.
     pub channels: u32,
-    /// Largest piece of a channel's data in bytes, which starts after the first step of the one before; `None` is one
-    /// piece.
+    /// Largest piece of a channel's data in bytes; `None` is one piece.
     pub chunk: Option<u64>,
 }
 

@@ -123,8 +123,7 @@ impl Programs {
         job.map_or(0, |job| self.jobs[job].pending - 1)
     }
 
-    /// Starts a call that runs the simulation; it pauses when the driver stops it, and with `when_idle` when nothing is
-    /// pending.
+    /// Starts a call that runs the simulation until the driver stops it or, with `when_idle`, nothing is pending.
     pub fn start_call(&mut self, when_idle: bool) {
         if let Some(external) = &mut self.external {
             external.pauses_when_idle = when_idle;

@@ -25,8 +25,7 @@ pub struct Load {
     traffic_change: Option<Time>,
 }
 
-/// For a further part of a fabric: it shares the programs. Panics if there are programs that are not
-/// [shared](Load::shared).
+/// For a further part of a fabric, which shares the programs. Panics if they are not [shared](Load::shared).
 impl Clone for Load {
     fn clone(&self) -> Self {
         Self {
@@ -45,8 +44,7 @@ impl Clone for Load {
 }
 
 impl Load {
-    /// Joins programs with the traffic; classes are the traffic's, the programs', then those of
-    /// [added](Traffic::add_flow) flows.
+    /// Joins programs with the traffic; classes are the traffic's, then the programs'.
     pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
         let mut load = Self::of_traffic(traffic);
         load.class_count = classes.len() as u16;

@@ -179,8 +179,7 @@ impl Schedule {
         }
     }
 
-    /// Lets the second (rank, operation) of each pair wait for the first, at no cost: a trigger outside the network. No
-    /// cycles.
+    /// Lets the second (rank, operation) of each pair wait for the first, at no cost.
     pub fn link(ranks: &mut [Self], pairs: impl IntoIterator<Item = ((u32, u32), (u32, u32))>) {
         for (earlier, later) in pairs {
             let entry = (earlier.1, later.0, later.1);

@@ -148,8 +148,7 @@ impl Traffic {
             .fold(0, u64::saturating_add)
     }
 
-    /// A host's flows of entries of many up to `now`, with classes, by start within a class. Panics without such a
-    /// host.
+    /// A host's flows of entries of many up to `now`, with classes. Panics without such a host.
     pub fn flows_of(&self, host: HostId, now: Time) -> Vec<(u16, FlowRecord)> {
         let mut all = Vec::new();
         for source in self.sources_of(host) {

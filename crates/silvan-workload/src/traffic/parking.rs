@@ -277,8 +277,7 @@ impl Parking {
         self.next_release = self.next_release.min(release);
     }
 
-    /// Next message of the queue that was released first, `whole_bytes` long unless started. All are on one service
-    /// level.
+    /// Next message of the queue that was released first, `whole_bytes` long unless started.
     pub(crate) fn take_released<G: Gate>(
         &mut self,
         now: Time,

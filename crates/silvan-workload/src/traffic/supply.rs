@@ -11,8 +11,7 @@ use crate::traffic::rng::{Stream, below};
 use crate::traffic::scatter::Common;
 use crate::traffic::share::{CapLimits, ShareCap, WHOLE};
 
-/// Draws per poll. With all destinations throttled, the host waits for the earliest release: with 8 hotspots among 648
-/// hosts, once in 10^15 polls.
+/// Draws per poll; with 8 hotspots among 648 hosts, all fail once in 10^15 polls.
 const MAX_DRAWS: u32 = 8;
 
 #[derive(Clone, Debug)]

@@ -95,8 +95,7 @@ pub struct EcnSource {
 }
 
 impl EcnSource {
-    /// Creates the sources of `hosts` hosts. Errors as [`SourceParameters::validate`];
-    /// [`EcnError::TooManyHosts`].
+    /// Creates the sources; errors as [`SourceParameters::validate`], or [`EcnError::TooManyHosts`].
     pub fn new(parameters: SourceParameters, hosts: usize) -> Result<Self, EcnError> {
         parameters.validate()?;
         // A flow's key is its destination in the upper 28 bits and its SL in the lower 4.

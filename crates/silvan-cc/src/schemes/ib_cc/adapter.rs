@@ -92,8 +92,7 @@ pub struct IbAdapter {
 }
 
 impl IbAdapter {
-    /// The adapters of `hosts` hosts, with timer phases from `seed`; [`ParameterError::OutOfRange`] beyond 2^28 - 1
-    /// hosts.
+    /// The adapters, with timer phases from `seed`; [`ParameterError::OutOfRange`] beyond 2^28 - 1 hosts.
     pub fn new(
         parameters: &AdapterParameters,
         hosts: usize,
@@ -212,8 +211,7 @@ impl IbAdapter {
         }
     }
 
-    /// Changes what a BECN throttles at a host (Port_Control of CACongestionSetting); its flows start at CCTI_Min
-    /// again.
+    /// Changes what a BECN throttles at a host (Port_Control); its flows start at CCTI_Min again.
     pub fn set_level(&mut self, host: HostId, level: ControlLevel) -> Result<(), ParameterError> {
         let mask = self
             .destination_masks

@@ -33,8 +33,7 @@ impl ThresholdWeight {
 /// Queued bytes of each weight: "uniformly decreasing" by the specification, values by the switch's designer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThresholdMap {
-    /// Equal steps: weight `w` means `highest_bytes - (highest_bytes - lowest_bytes) * (w - 1) / 14`, the rest rounded
-    /// down.
+    /// Equal steps of `(highest_bytes - lowest_bytes) / 14` from weight 1 down to weight 15.
     Linear {
         /// Bytes at weight 15.
         lowest_bytes: u32,
@@ -64,8 +63,7 @@ impl ThresholdMap {
         })
     }
 
-    /// Checks positive, not increasing weights: [`ParameterError::ThresholdZero`],
-    /// [`ParameterError::ThresholdsIncrease`].
+    /// Checks positive, falling steps: [`ParameterError::ThresholdZero`], [`ParameterError::ThresholdsIncrease`].
     pub fn validate(&self) -> Result<(), ParameterError> {
         if let Self::Linear {
             lowest_bytes,

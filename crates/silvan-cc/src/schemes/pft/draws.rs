@@ -22,8 +22,7 @@ impl Draws {
         )
     }
 
-    /// A bit for each of 64 cycles, set if its number of `bits` bits is at least `bound`. Compares from the highest bit
-    /// until all cycles are decided.
+    /// A bit for each of 64 cycles, set if its number of `bits` bits is at least `bound`.
     #[inline]
     pub(super) fn at_least(&self, group: u64, bits: u8, bound: u64) -> u64 {
         if bound >> bits != 0 {

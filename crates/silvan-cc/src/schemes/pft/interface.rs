@@ -116,8 +116,7 @@ impl Interface {
         self.next += cycles;
     }
 
-    /// Sends owed flits before `end`, while the state stays. Ends at `end`, after the last owed flit, or with random
-    /// intervals after a group of cycles.
+    /// Sends owed flits before `end` while the state stays; with random intervals at most a group of cycles.
     fn release_packet(&mut self, parameters: &PftParameters, draws: &Draws, end: u64) {
         let reached = if !self.is_congested() {
             let flits = self.owed.min(end - self.next);

@@ -29,8 +29,7 @@ impl Group {
     }
 }
 
-/// Sender of a message upstream: a line of an output, or the output itself as a root. The destination is that of the
-/// packet that caused it.
+/// Sender of a message upstream: a line of an output, or the output itself as a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sender {
     pub output: PortId,
@@ -211,9 +210,7 @@ impl Output {
         (arrived.waiting == 0).then_some(arrived.left)
     }
 
-    /// Removes all packets that wait for a lane.
-    ///
-    /// Returns input, lane of arrival and packets that have left, for inputs and lanes without waiting packets.
+    /// Removes a lane's packets; returns input, lane of arrival and packets that have left.
     pub fn discard(&mut self, lane: usize) -> Vec<(u8, u8, u32)> {
         self.holds
             .retain(|hold| hold.before != lane && hold.lane != lane);
@@ -244,8 +241,7 @@ impl Output {
         gone
     }
 
-    /// Records a packet on the lane of a line. At a switch, the first packet of an input is held for packets of the
-    /// line on other lanes.
+    /// Records a packet on the lane of a line, and holds it for the line's packets on other lanes.
     pub fn take(&mut self, now: Time, lane: usize, input: Option<u8>) {
         let Some(place) = self.lines.iter().position(|line| line.lane == lane) else {
             return;

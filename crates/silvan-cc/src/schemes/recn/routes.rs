@@ -86,8 +86,7 @@ impl Paths {
         taken.map(|(host, _)| HostId::new(host))
     }
 
-    /// Path of packets to a host from the end of a cable to a root, if they take it. `peers` are the far ends of
-    /// outputs.
+    /// Path of packets to a host from the end of a cable to a root, if they take it; `peers` are far ends.
     pub fn to_root(
         &self,
         mut entry: PortId,

@@ -126,8 +126,7 @@ macro_rules! conversions {
             element
         }
 
-        /// Returns the settings of an element for congestion control, and for credit starvation. Settings without a
-        /// field keep the port's values.
+        /// Returns the settings of an element for congestion control, and for credit starvation.
         pub(super) fn element_settings(
             port: &EffectivePortSetting,
             element: &SwitchPortCongestionElement,

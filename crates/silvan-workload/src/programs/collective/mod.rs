@@ -223,8 +223,7 @@ impl Collective {
         }
     }
 
-    /// Bytes of the operation among `ranks`, and those on the busiest rank's links: `algbw` and `busbw` of nccl-tests
-    /// (`doc/PERFORMANCE.md`). `None` for a barrier.
+    /// Bytes of the operation, and those on the busiest rank's links (`algbw`, `busbw` of nccl-tests).
     pub fn bandwidth_bytes(&self, ranks: u32) -> Option<(f64, f64)> {
         let (bytes, n) = (self.bytes as f64, f64::from(ranks));
         let others = (n - 1.0) / n;
@@ -267,8 +266,7 @@ impl Collective {
         self.algorithm.implementation().most_ops(ranks)
     }
 
-    /// Steps that [`append_steps`](Self::append_steps) distinguishes: the ranks of a ring or pairwise all-to-all, else
-    /// 1.
+    /// Steps that [`append_steps`](Self::append_steps) distinguishes: the ranks of a ring or pairwise, else 1.
     pub fn length(&self, group: Group) -> u32 {
         { self.algorithm.implementation() }.length(self.operation, group)
     }

@@ -18,8 +18,7 @@ use crate::traffic::spec::Window;
 use crate::traffic::supply::{Mixed, Spread, Supply};
 use crate::traffic::values::{Hotspots, RoleShare, SeedSource};
 
-/// Default run-ahead in messages: enough for a random order, and a 50th of a percent of gran2012's shortest averaging
-/// window (0.1 s).
+/// Default run-ahead in messages: enough for a random order.
 const DEFAULT_RUN_AHEAD_MESSAGES: u64 = 8;
 
 /// V, C and B nodes and their hotspots (gran2012, sections III to V and Frame I); all of them always have

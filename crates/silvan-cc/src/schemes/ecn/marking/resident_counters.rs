@@ -16,8 +16,7 @@ struct Started {
     output: PortVl,
 }
 
-/// The counters of santos2003, section IV-A, by the letter: a packet counts until its tail has left, so that the
-/// sending output of a full buffer is congested, too.
+/// The counters of santos2003, section IV-A: a packet counts until its tail has left.
 #[derive(Clone, Debug)]
 pub struct ResidentCounters {
     counters: Vec<Counters>,

@@ -12,8 +12,7 @@ pub struct Aimd {
 }
 
 impl Aimd {
-    /// The function with factor m, above 1, and Rmin as a fraction of Rmax; [`EcnError::DecreaseFactor`],
-    /// [`EcnError::MinRate`].
+    /// The function with factor m above 1; [`EcnError::DecreaseFactor`], [`EcnError::MinRate`].
     pub fn new(factor: f64, min_rate: f64) -> Result<Self, EcnError> {
         let factor = checked_factor(factor)?;
         let min_rate = checked_min_rate(min_rate)?;
