@@ -1,4 +1,4 @@
-"""pft2021, Fig. 1: what a throttled interface injects, by the formula and simulated."""
+"""pft2021, Fig. 1: the injection rate of a throttled interface, by formula and simulation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _USED_A = (*range(0, 8192, 512), 8191)
 _USED_B = tuple(range(0, 1025, 64))
 _CYCLES = 200_000
 
-# In the engine f(c) = k: a divisor of the link's rate, or part of all cycles.
+# The engine runs with constant f(c) = k: gaps of k cycles, or chances of a cycle.
 _GAPS = (0, 1, 3, 7)
 _CHANCES = (0.75, 0.25)
 _BITS = 32

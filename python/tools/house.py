@@ -5,12 +5,12 @@ Print one revision of this checkout, or two beside each other::
     python/tools/house.py HEAD
     python/tools/house.py HEAD~10 HEAD --libraries before.so after.so
 
-Lines of code are lines without blank ones, comments, docstrings and tests. A room is a crate, a
+Lines of code exclude blank lines, comments, docstrings and tests. A room is a crate, a
 folder of a crate's sources, a Python package, or a Python module that stands beside packages. An
 arrow joins two rooms if a file of one imports a file of the other. A cycle is a largest set of
-rooms, or of files, each of which leads to all others. Arrows point up against an order of the rooms
-of a cycle in which few do (P. Eades, X. Lin and W. F. Smyth, "A fast and effective heuristic for
-the feedback arc set problem", 1993).
+rooms, or of files, each of which leads to all others. Its rooms are ordered so that few arrows
+point up (P. Eades, X. Lin and W. F. Smyth, "A fast and effective heuristic for the feedback arc
+set problem", 1993).
 
 Compiled engines are the run loops in a library that is not stripped, such as
 ``python/silvan/_silvan.abi3.so`` after ``make install``; this needs ``nm``.
@@ -37,7 +37,7 @@ Arrows = Mapping[str, set[str]]
 _TEST = re.compile(r"(^|/)(tests?|benches)/|(^|/)tests\.rs$|(^|/)test_\w+\.py$|\.test\.tsx?$")
 _NO_CODE = re.compile(r"(^|/)(assets|node_modules)/")
 _PYTHON_ROOTS = ("python/silvan/", "python/silvan_papers/")
-# Users' copies and sources of tests are no part of the structure.
+# Examples that users copy, and studies, are no part of the structure.
 _APART = re.compile(r"^python/silvan/examples/|^python/silvan_papers/studies/")
 
 

@@ -25,7 +25,7 @@ pub(crate) struct Opened {
     is_broken: Cell<bool>,
 }
 
-/// A place for a simulation. The number of simulations that it has had tells pointers to them apart.
+/// A place for simulations, one at a time. `used` counts them, so that an old pointer is an error.
 #[derive(Default)]
 struct Entry {
     used: u16,
@@ -36,8 +36,8 @@ thread_local! {
     static PLACES: RefCell<Vec<Entry>> = RefCell::default();
 }
 
-/// Bits of a pointer's value that name the place; the others count. No value is a null pointer, and none is aligned, so
-/// it is no pointer of the driver's either.
+/// Bits of a pointer's value with the place; higher bits have `used`. Every value is odd, so it is not null, and not
+/// the address of an object.
 const PLACE_BITS: u32 = 12;
 
 fn pointer(place: usize, used: u16) -> *mut Simulation {
@@ -135,7 +135,7 @@ impl Opened {
         }
     }
 
-    /// Reads the simulation, with all that has been requested.
+    /// Reads the simulation.
     pub fn read<T>(&self, read: impl FnOnce(&Session) -> T) -> Result<T, Failure> {
         let session = self.session.try_borrow().map_err(|_| is_running())?;
         self.check_whole()?;
@@ -149,9 +149,9 @@ impl Opened {
     ) -> Result<(), Failure> {
         let mut session = self.session.try_borrow_mut().map_err(|_| is_running())?;
         self.check_whole()?;
-        // A run that panics leaves the mark.
+        // If the run panics, the simulation stays broken.
         self.is_broken.set(true);
-        // A stopped run has ended.
+        // An earlier stop must not end this run.
         self.shared.drop_stop();
         let mut requests: Vec<Request> = Vec::new();
         self.shared.take_requests(&mut requests);
@@ -163,7 +163,7 @@ impl Opened {
         ran.map_err(|error| Failure::new(Status::RunFailed, error.to_string()))
     }
 
-    /// The number of a host that C names.
+    /// Checks the number of a host.
     pub fn host(&self, host: u32) -> Result<HostId, Failure> {
         let hosts = self.scenario.fabric().host_count();
         match (host as usize) < hosts {
@@ -179,7 +179,7 @@ impl Opened {
         let names = self.names.get_or_init(|| {
             let fabric = self.scenario.fabric();
             let names = fabric.host_ids().map(|host| fabric.host(host).name.clone());
-            // No name has a zero inside: scenarios refuse them.
+            // Scenarios refuse names with a zero inside.
             names
                 .map(|name| CString::new(name).unwrap_or_default())
                 .collect()

@@ -26,6 +26,7 @@ struct Slot<V> {
 /// The map. Keys are any `u32` but the largest.
 #[derive(Clone, Debug)]
 pub struct FlowTable<V> {
+    /// Empty or a power of two.
     slots: Box<[Slot<V>]>,
     len: u32,
     shift: u32,

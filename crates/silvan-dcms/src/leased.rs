@@ -18,6 +18,7 @@ const RENEWALS: u64 = 8;
 /// A candidate that goes on with its term in a thread of its own, so that nothing else can keep it from that.
 pub struct Candidate {
     lease: Arc<Mutex<Lease>>,
+    /// Reliable to this time [ns]; 0 without a term.
     until: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -244,6 +244,7 @@ impl Registry {
         }
     }
 
+    /// Returns true if a change for this port affects no port that must not be changed.
     fn may_change(&self, port: &WatchedPort, rights: &Rights) -> bool {
         let switch = self.switch(port.switch);
         match port.abilities.scope {

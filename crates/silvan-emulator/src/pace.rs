@@ -3,6 +3,7 @@ use std::time::{Duration, Instant};
 use silvan_core::{Span, Time};
 
 const SLICE: Duration = Duration::from_micros(50);
+/// Longest and shortest step, in ps.
 const LONGEST_STEP: u64 = 1_000_000_000;
 const SHORTEST_STEP: u64 = 1_000_000;
 const GRAIN: Duration = Duration::from_millis(1);
@@ -13,11 +14,13 @@ const WINDOW: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(crate) struct Pace {
+    /// Simulated seconds per second.
     scale: f64,
     wall: Instant,
     simulated: Time,
     paused: bool,
     catching_up: bool,
+    /// Step that takes about [`SLICE`], in ps.
     step: u64,
     /// Simulated time given up, in seconds: it may exceed the clock's range.
     given_up: f64,
@@ -44,6 +47,7 @@ impl Pace {
         self.scale
     }
 
+    /// Recently reached simulated seconds per second.
     pub fn speed(&self) -> f64 {
         self.speed
     }

@@ -16,6 +16,7 @@ use crate::verbs;
 const DEVICE: &str = "silvan0";
 const VERBS_DEVICE: &str = "uverbs0";
 const GIDS: usize = 8;
+/// In words and packets.
 const COUNTERS: &[(&str, u16, FieldLocation)] = &[
     (
         "VL15_dropped",
@@ -143,6 +144,7 @@ pub(crate) struct Sysfs<'a> {
 }
 
 impl Sysfs<'_> {
+    /// 0 of a switch, from 1 of an adapter.
     fn ports(&self) -> Vec<u8> {
         let state = self.subnet.state(self.node);
         match state.switch {
@@ -387,6 +389,7 @@ fn groups(numbers: &[Guid]) -> String {
     text
 }
 
+/// In Gbit/s, with width and lane speed.
 fn rate(info: &PortInfo) -> String {
     // Tenths of Gbit/s per lane.
     let (lane, name) = match (

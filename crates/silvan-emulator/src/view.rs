@@ -18,6 +18,7 @@ const REST: u32 = 100;
 #[derive(Debug)]
 pub(crate) struct Known {
     pub routes: u64,
+    /// Simulated time of the trees in ps.
     pub trees: Option<u64>,
 }
 

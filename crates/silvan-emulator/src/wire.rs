@@ -187,6 +187,7 @@ impl Message {
         }
     }
 
+    /// In bytes, at most 256.
     pub fn length(&self) -> usize {
         let mut length = [0; 8];
         length.copy_from_slice(&self.bytes[24..32]);

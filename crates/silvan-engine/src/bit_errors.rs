@@ -47,6 +47,7 @@ struct BadLink {
 
 #[derive(Clone, Copy, Debug)]
 struct Passage {
+    /// Time that replays take, in ps.
     delay: u64,
     is_lost: bool,
 }

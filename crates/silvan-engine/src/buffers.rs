@@ -79,6 +79,7 @@ impl Plane {
         }
     }
 
+    /// In blocks; panics if no account is kept.
     pub fn room(&self, now: u64, input: u32, vl: usize) -> (i32, i32) {
         if self.pauses.is_some() {
             let upstream = self.ins[input as usize].upstream;

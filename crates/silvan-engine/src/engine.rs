@@ -126,6 +126,7 @@ impl<S: PerPortVl, C: PerHost, W: Workload, F: EngineVariant> Engine<S, C, W, F>
     }
 }
 
+/// Panics as [`Engine::lookahead`].
 pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload>(
     fabric: &CompiledFabric,
     switch: &S,

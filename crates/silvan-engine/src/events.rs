@@ -25,6 +25,8 @@ pub(crate) use window_length::WindowLength;
 pub(crate) struct Head {
     pub time: u64,
     pub port: u32,
+    /// Output by the tables; `NONE` if they have none; `UNREAD` and the index of the table entry if it has not been
+    /// read yet.
     pub output: u32,
     pub packet: Packet,
 }
@@ -50,6 +52,7 @@ pub(crate) struct EventQueue {
     /// Replaces all these queues in an engine with lookahead windows; the wheel has what is beyond its horizon.
     pub calendar: Calendar,
     slab: PacketSlab,
+    /// Time of the first event of each queue, `u64::MAX` if it is empty.
     head_fronts: [u64; MAX_HEAD_QUEUES],
     output_front: u64,
     host_front: u64,
@@ -77,6 +80,7 @@ impl EventQueue {
         }
     }
 
+    /// Appends a head to a fixed-delay queue. Times appended to one queue must not decrease.
     #[inline(always)]
     pub fn push_head<F: EngineVariant>(&mut self, queue: usize, head: Head) {
         if F::LOOKAHEAD {
@@ -277,6 +281,7 @@ impl EventQueue {
         self.heads[queue].peek(distance)
     }
 
+    /// Sets the output of a head that will be first in a queue soon; it must exist.
     #[inline(always)]
     pub fn set_upcoming_output(&mut self, queue: usize, distance: usize, output: u32) {
         self.heads[queue].peek_mut(distance).output = output;

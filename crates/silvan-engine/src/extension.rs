@@ -129,6 +129,7 @@ impl Extensions {
         self.free.push(number);
     }
 
+    /// In ps, as seen from `now`.
     pub fn sent(&self, now: u64, packet: &Packet) -> u64 {
         match packet.is(EXTENDED) {
             true => self.records[packet.born as u32 as usize].sent,

@@ -45,6 +45,7 @@ struct Lane {
     frames: u64,
     paused_since: u64,
     paused: u64,
+    /// Effect time of the first packet without room, and overflow in bytes.
     lost: Option<(u64, u64)>,
 }
 

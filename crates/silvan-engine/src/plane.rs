@@ -37,6 +37,7 @@ pub(crate) const UNREAD: u32 = 1 << 31;
 pub(crate) struct Host {
     pub port: u32,
     pub notifications: u32,
+    /// Time of the scheduled event; `u64::MAX` for none.
     pub wake_at: u64,
     pub next_start: u64,
     pub sink_free: u64,
@@ -52,12 +53,14 @@ pub(crate) struct Host {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkRate {
     pub rate: Rate,
+    /// For a packet of MTU size, in ps.
     pub ser_mtu: u64,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
     pub limit: u8,
+    /// Rate of a read relative to the link, in per cent.
     pub speedup_percent: u32,
     pub active: Vec<u8>,
     pub pointer: Vec<u8>,
@@ -66,6 +69,7 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
+    /// Returns true if packets of this input must wait for an arbitration.
     #[inline]
     pub fn must_queue(&self, element: u32, local: u32) -> bool {
         self.bypass.is_some()
@@ -363,6 +367,7 @@ impl Plane {
         self.capacities[output as usize]
     }
 
+    /// In blocks; 0 without a cable.
     #[inline]
     pub fn input_capacity(&self, input: u32) -> i32 {
         match self.ins[input as usize].upstream {

@@ -15,6 +15,7 @@ pub(crate) enum Next {
 #[repr(align(64))]
 pub(crate) struct OutPort {
     pub free_at: u64,
+    /// Time of the scheduled arbitration, `u64::MAX` for none. An event at another time is stale.
     pub wake_at: u64,
     pub xmit_bytes: u64,
     pub xmit_packets: u64,
@@ -132,6 +133,7 @@ pub(crate) struct InPort {
 pub(crate) struct Element {
     pub base: u32,
     pub ports: u32,
+    /// `NONE` for an output-buffer stage or a host.
     pub table: u32,
     /// True if ports differ in speed, so that a packet may wait for its tail.
     pub mixed: bool,
@@ -171,6 +173,7 @@ pub(crate) struct Overflow {
 }
 
 impl Credits {
+    /// `capacity` is in blocks.
     pub fn new(capacity: i32) -> Self {
         Self {
             in_hand: capacity,

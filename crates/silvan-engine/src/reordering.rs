@@ -161,6 +161,7 @@ impl Reordering {
         receiver.reordered + u64::from(last.is_some_and(|last| receiver.is_reordered(&last)))
     }
 
+    /// In bytes.
     pub fn most_held(&self, host: HostId) -> u64 {
         self.hosts[host.index()].most_held
     }

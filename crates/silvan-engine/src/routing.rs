@@ -179,6 +179,7 @@ impl Routing {
 }
 
 impl Plane {
+    /// The tables and all elements must exist.
     pub fn add_routing(&mut self, fabric: &Fabric, routes: Routes<'_>, config: &EngineConfig) {
         if let Some(lanes) = routes.lanes {
             self.add_lanes(fabric, lanes, config);

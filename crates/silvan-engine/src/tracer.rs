@@ -122,6 +122,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         });
     }
 
+    /// Congestion control allows no packet of these flows now; with `NONE`, none of the host.
     pub(crate) fn trace_throttled(&mut self, now: u64, host: u32, to: &[u32]) {
         let Some(tracer) = &mut self.tracer else {
             return;

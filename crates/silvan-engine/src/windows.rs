@@ -20,13 +20,16 @@ use crate::workload::Workload;
 use silvan_core::HostId;
 use silvan_core::prefetch::prefetch;
 
+/// In ps.
 const SHORTEST: u64 = 1 << 14;
 /// Length in ps up to which a window may exceed half the time of a full packet. In longer windows, heads share outputs
 /// more often: they are sorted and come last, when their records have left the caches.
 const ROOMY: u64 = 1 << 15;
+/// In heads.
 const TABLES_AHEAD: usize = 16;
 
 impl Plane {
+    /// In ps; `None` if no window is worth opening.
     pub fn window(&self) -> Option<u64> {
         self.window_and_flight().map(|(window, _)| window)
     }

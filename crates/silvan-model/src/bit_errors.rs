@@ -56,6 +56,7 @@ pub struct ErrorTimes {
 }
 
 impl ErrorTimes {
+    /// Returns the total time with errors before `now`, in ps.
     fn active(&self, now: u64) -> u64 {
         let since = now.saturating_sub(self.at.as_ps());
         let Some(lasts) = self.lasts.map(Span::as_ps) else {
@@ -76,6 +77,7 @@ impl ErrorTimes {
 pub struct ErrorProcess {
     stream: Stream,
     times: ErrorTimes,
+    /// Mean gap in ps, outside and in bursts; infinite without errors.
     gaps: [f64; 2],
     /// Mean duration in ps of the time between bursts, and of a burst.
     durations: [f64; 2],

@@ -30,6 +30,7 @@ impl CreditLoop {
         self.packet.mtu + self.packet.header
     }
 
+    /// Time from the start of a packet to the next use of its credits, in picoseconds.
     fn round_trip_ps(&self) -> u128 {
         let spans = [
             self.rate.span_for(self.wire()),

@@ -170,6 +170,7 @@ pub enum BuildError {
     },
 }
 
+/// Data lanes that a port can have (IBA volume 1, section 7.6.1).
 const MOST_LANES: u8 = 15;
 
 impl From<&BuildError> for Refusal {

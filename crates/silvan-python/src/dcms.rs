@@ -27,6 +27,7 @@ const MOST_LOG: usize = 1 << 20;
 
 #[derive(Default)]
 struct Shown {
+    /// Rounds with their times in nanoseconds since 1970.
     rounds: VecDeque<(u64, Round)>,
     log: Vec<u8>,
 }

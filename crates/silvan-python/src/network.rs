@@ -74,6 +74,7 @@ impl Network {
         Ok(names.collect())
     }
 
+    /// The current instant in picoseconds.
     fn now(&self) -> PyResult<u64> {
         Ok(self.open()?.session.now().as_ps())
     }
@@ -103,6 +104,7 @@ impl Network {
         Ok(())
     }
 
+    /// Requests an event after a delay in picoseconds.
     fn alarm(&self, delay: u64, token: u32) -> PyResult<()> {
         let delay = Span::from_ps(delay);
         self.open()?.requests.push(Request::Timer { delay, token });

@@ -100,10 +100,12 @@ impl Scenario {
             .map_err(|error| scenario_error(py, &error))
     }
 
+    /// The longest round trip without queues, in seconds.
     fn base_rtt_s(&self) -> f64 {
         self.0.base_rtt_s()
     }
 
+    /// Mean receive rate of hosts that are not hotspots [bit/s].
     fn tmax(&self, py: Python<'_>, seed: u64, at_ps: u64) -> PyResult<f64> {
         self.0
             .tmax(seed, Time::from_ps(at_ps))

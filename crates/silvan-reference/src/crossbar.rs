@@ -32,6 +32,7 @@ pub(crate) struct Crossbar {
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) transmitter: TransmitterId,
+    /// Must not run dry: the link's where packets pass as they arrive, else this one.
     pub(crate) paces: TransmitterId,
     pub(crate) vl_arbiter: VlArbiter,
     pub(crate) lanes: Vec<OutputLane>,
@@ -128,6 +129,7 @@ impl OutputLane {
 }
 
 impl Crossbar {
+    /// No packet must leave the input before this one.
     pub(crate) fn is_first(&self, input: usize, location: usize, packet: PacketId) -> bool {
         match self.queueing {
             Queueing::Voq => location == 0,
@@ -135,6 +137,7 @@ impl Crossbar {
         }
     }
 
+    /// A packet for any output must leave before this one.
     pub(crate) fn is_behind(&self, input: usize, packet: PacketId) -> bool {
         let mut lanes = self.arrived[input].iter();
         self.queueing == Queueing::Fifo && !lanes.any(|lane| lane.front() == Some(&packet))

@@ -18,6 +18,7 @@ define_id! {
 #[derive(Debug)]
 pub(crate) struct Packet {
     pub(crate) flow: usize,
+    /// Position in the flow, from 0.
     pub(crate) sequence: u64,
     pub(crate) destination: HostId,
     pub(crate) sl: Sl,

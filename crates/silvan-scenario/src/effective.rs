@@ -119,6 +119,7 @@ pub(crate) fn hash(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Turns inline tables into sections, except where a table is one short value.
 struct Layout;
 
 const INLINE: [&str; 3] = ["output-buffer", "cct", "on-off"];

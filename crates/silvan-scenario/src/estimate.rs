@@ -9,10 +9,15 @@ use crate::checks::limits::series_bytes;
 use crate::checks::refused;
 use crate::{Scenario, ScenarioError};
 
+/// Memory of a process with the interpreter and its libraries, before a run [bytes].
 const PROCESS: f64 = 50e6;
+/// Memory of the data plane for each port, the median of the benchmarks [bytes].
 const PORT: f64 = 1_300.0;
+/// Memory of a port, of its cable and of its part of a node, as the fabric has them [bytes].
 const CABLED_PORT: f64 = 130.0;
+/// Memory of a host in addition: its name, its traffic and its rows of tables [bytes].
 const HOST: f64 = 1_500.0;
+/// Memory of an operation of a program, with its place in the schedule [bytes].
 const OPERATION: f64 = 100.0;
 /// Time that programs take over that of their bytes on the links of their hosts: ranks wait for each other.
 const SYNCHRONISATION: f64 = 1.5;
@@ -20,6 +25,7 @@ const SYNCHRONISATION: f64 = 1.5;
 const SATURATED: f64 = 0.5;
 /// Part that other receivers get beside saturated ones, by head-of-line blocking: an average of the examples.
 const BLOCKED: f64 = 0.5;
+/// Memory of a flow: its record and its row of the table `flows` [bytes].
 const FLOW: f64 = 256.0;
 
 /// Resources of a run.

@@ -5,6 +5,7 @@ use silvan_scenario::Scenario;
 
 use crate::table::{Table, TableSchema};
 
+/// Growth of the root's PortXmitTimeCong, and of the victim's PortXmitWait and PortXmitData; 0 for none.
 fn evidence(reason: &Reason) -> [u64; 3] {
     let of = |counter: Option<u64>| counter.unwrap_or_default();
     let victim = |growth: &CongestionGrowth| (of(growth.xmit_wait), of(growth.xmit_data));

@@ -32,6 +32,7 @@ impl RunFaults {
         self
     }
 
+    /// [`Time::MAX`] if there is none.
     pub fn next(&self) -> Time {
         let next = self.times.next().filter(|next| *next < self.end);
         next.unwrap_or(Time::MAX)

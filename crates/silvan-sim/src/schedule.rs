@@ -27,6 +27,7 @@ pub enum EndCheck {
 pub struct Schedule<C> {
     changes: VecDeque<(Time, SettingChange)>,
     controller: Option<C>,
+    /// Time of the controller's next sweep; [`Time::MAX`] for never.
     sweep_at: Time,
     ports: Vec<PortId>,
     applied: Vec<SettingChange>,

@@ -31,6 +31,7 @@ const OPEN_METRICS_TYPE: HeaderValue =
 const PLAIN_METRICS_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const TEXT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// Longest header of a request, in bytes.
 const LONGEST_HEADER: usize = 8 << 10;
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -22,7 +22,7 @@ from silvan.errors import DiagnosisError
 from silvan.live.moments import Moment, Subnet
 
 RING_BYTES = 256 << 20
-"""In a full file, the oldest moments are removed early."""
+"""Largest size of a ring file; a full one loses its oldest moments early."""
 
 _PAGE_BYTES = 4096
 # "slvn" as a number distinguishes ring files from other databases.
@@ -65,7 +65,7 @@ def _row_digest(*values: int | str | bytes) -> bytes:
 
 
 def _inflated(data: bytes) -> bytes:
-    """Decompress at most :data:`RING_BYTES`: a few bytes can claim a thousand times as many."""
+    """Decompress at most :data:`RING_BYTES`, because a few bytes can become gigabytes."""
     stream = zlib.decompressobj()
     inflated = stream.decompress(data, RING_BYTES)
     if not stream.eof:

@@ -18,7 +18,7 @@ _AXIS = "moves of the hotspots in 100 ms\n(below: hotspot lifetime, ms)"
 _TICKS = {moves: f"{moves}\n({lifetime_ms(moves):.2g})" for moves in (10, 20, 30, 50, 70, 100)}
 
 Stated = Mapping[str, Sequence[tuple[int, float]]]
-"""Numbers of moves and values of the paper, by curve: ``on``, ``off`` and ``gain``."""
+"""Values of the paper by curve (``on``, ``off``, ``gain``): number of moves, and value."""
 
 
 def draw_moving(

@@ -144,7 +144,9 @@ impl Scheme for Dcqcn {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Limiter {
+    /// R_C, at which it sends.
     current: f64,
+    /// R_T, the target of the recovery.
     target: f64,
     alpha: f64,
     alpha_due: Time,
@@ -189,6 +191,7 @@ impl ReactionPoint {
         }
     }
 
+    /// Raises the rate once (figure 7 of the paper).
     fn raise(&self, limiter: &mut Limiter) {
         let (least, most) = if limiter.by_timer < limiter.by_bytes {
             (limiter.by_timer, limiter.by_bytes)

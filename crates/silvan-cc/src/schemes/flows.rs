@@ -5,6 +5,7 @@ use crate::hooks::{Flow, FlowLimit};
 
 #[derive(Clone, Debug)]
 struct Sender<V> {
+    /// Link rate in bytes of payload per picosecond, by the fullest packet that was started.
     payload_rate: f64,
     flows: FlowTable<V>,
 }
@@ -58,11 +59,13 @@ impl<V: Copy + Default> Senders<V> {
         }
     }
 
+    /// In bytes per picosecond.
     #[inline]
     pub fn payload_rate(&self, flow: Flow) -> f64 {
         self.0[flow.source.index()].payload_rate
     }
 
+    /// `rate` maps the link's payload rate and a state to payload bytes per picosecond.
     pub fn limits(&self, host: usize, rate: impl Fn(f64, &V) -> f64) -> Vec<FlowLimit> {
         let sender = &self.0[host];
         let link = sender.payload_rate;

@@ -122,6 +122,7 @@ impl Link {
 /// Amounts are bytes of payload.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
+    /// W and W^c of the paper.
     window: f64,
     reference: f64,
     /// U: bytes in flight relative to the busiest link's capacity in a base round trip.

@@ -158,8 +158,10 @@ impl SwitchControl for LastHop {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Pair {
+    /// In bytes of payload.
     window: f64,
     in_flight: u64,
+    /// Growth in this round trip, in bytes.
     step: f64,
     round: Time,
     /// Last decrease. Marks of packets sent before do not count.
@@ -172,6 +174,7 @@ struct Pair {
 pub struct Pairs {
     most: f64,
     least: f64,
+    /// In bytes.
     increase: f64,
     mtu: f64,
     senders: Senders<Pair>,

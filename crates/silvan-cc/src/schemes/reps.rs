@@ -56,6 +56,7 @@ const MOST_ENTROPIES: u32 = 1 << 16;
 /// length at a port.
 const COST: Cost = Cost::new(14, 0, 19, "acknowledgements");
 
+/// The longest round trip over paths that hosts choose among, in seconds, rounded to nanoseconds.
 fn ecmp_rtt_s(facts: &FabricFacts<'_>) -> f64 {
     let ecmp = facts.other_routes.ecmp_base_rtt_s();
     let base_rtt_s = ecmp.unwrap_or(facts.base_rtt_s);

@@ -299,6 +299,7 @@ struct Sender {
     /// Reserved payload that has not been sent, or has been discarded: of the block (SRP), else of discarded packets.
     reserved: i64,
     asked: i64,
+    /// [`Time::MAX`] until the reservation is granted.
     start: Time,
     again: bool,
     opens: bool,

@@ -150,6 +150,7 @@ struct Window {
 }
 
 impl Window {
+    /// Acknowledges `packets` packets with this delay (algorithm 1).
     fn adjust(
         &mut self,
         steps: &Steps,
@@ -173,7 +174,9 @@ impl Window {
 struct State {
     fabric: Window,
     endpoint: Window,
+    /// In bytes of payload.
     in_flight: u64,
+    /// Last round trip, in ps.
     rtt: f64,
     next: Time,
 }

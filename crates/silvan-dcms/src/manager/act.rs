@@ -127,6 +127,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
+    /// Returns true if a failure must be logged again; the time between two logs grows.
     fn is_news(&mut self, failing: Failing) -> bool {
         let now = self.client.now();
         let before = self.reported.get(&failing).copied();

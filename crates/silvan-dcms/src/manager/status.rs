@@ -23,6 +23,7 @@ pub(super) struct Episode {
 #[serde(rename_all = "kebab-case")]
 struct Status {
     pid: u32,
+    /// Time of writing, in seconds since 1970.
     time: u64,
     act: bool,
     interval_s: f64,
@@ -57,6 +58,7 @@ struct Pending {
     port: Option<u8>,
     before: u16,
     now: u16,
+    /// Time of the change, in seconds since 1970.
     since: u64,
 }
 

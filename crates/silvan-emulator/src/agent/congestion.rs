@@ -25,6 +25,7 @@ use wire::Wire;
 const ROOM: usize = ManagementAttribute::DATA_LEN;
 const BLOCK_PORTS: usize = SwitchPortCongestionSetting::location("ports").elements;
 const BLOCK_ENTRIES: usize = CongestionControlTable::location("entries").elements;
+/// Smallest table of an adapter, in blocks.
 const LEAST_BLOCKS: usize = 4;
 const BY_SERVICE_LEVEL: u16 = 1;
 const WHOLE_MAP: u32 = switch_control_map::VICTIM_MASK
@@ -107,6 +108,7 @@ impl AdapterSetting {
     }
 }
 
+/// Room of adapters for the Congestion Control Table, in blocks.
 fn table_blocks(subnet: &Subnet) -> usize {
     let table = subnet.plane.engine.adapter().inner.0.table();
     table

@@ -11,6 +11,7 @@ use crate::subnet::{Arrival, Subnet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reaction {
     Answered,
+    /// The client must conclude that the request was lost.
     Silent,
 }
 

@@ -184,6 +184,7 @@ impl Clients {
         self.send(key.0, message);
     }
 
+    /// Activates links that have come up without a subnet manager: a configured fabric stays configured.
     fn activate_unmanaged(&mut self) {
         let came_up = std::mem::take(&mut self.subnet.came_up);
         if self.has_manager() || self.subnet.start != Start::Configured {

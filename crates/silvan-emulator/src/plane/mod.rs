@@ -15,6 +15,7 @@ use silvan_workload::traffic::{Environment, Flow, Load};
 
 use crate::error::EmulatorError;
 
+/// In bytes.
 const MOST_MTU: u64 = 4096;
 
 #[derive(Clone, Debug)]
@@ -221,6 +222,7 @@ impl DataPlane {
         self.engine.switch().meter.waited.len() / self.engine.ports()
     }
 
+    /// In ps; 0 for missing lanes.
     pub fn waited_ps(&self, port: PortId, vl: Vl) -> u64 {
         if vl.index() >= self.data_vls() {
             return 0;

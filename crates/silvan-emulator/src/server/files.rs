@@ -27,6 +27,7 @@ use crate::wire::Message;
 
 const BACKLOG: i32 = 1024;
 const LONGEST_RECORD: usize = 64 << 10;
+/// Longest datagram of several packets, in bytes.
 const LONGEST_DATAGRAM: u64 = 256 << 20;
 const MOST_WAITING: usize = 16 << 10;
 const TURN: usize = 64;

@@ -87,6 +87,7 @@ pub(crate) struct Subnet {
     /// Incremented by changes of routes to hosts, from 1.
     pub routes_version: u64,
     pub came_up: Vec<PortId>,
+    /// Hosts with RDMA programs that must register again.
     pub reregistered: BTreeSet<NodeId>,
     pub traps: Vec<NodeId>,
     pub switch_settings: Vec<SwitchSetting>,

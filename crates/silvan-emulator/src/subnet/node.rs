@@ -31,6 +31,7 @@ const SWITCH_CAPABILITIES: u32 = 1 << 21 | 1 << 22;
 pub(crate) struct NodeState {
     pub info: NodeInfo,
     pub description: NodeDescription,
+    /// By port number. A switch's port 0 is its management port; an adapter's is unused.
     pub ports: Vec<PortRecord>,
     pub switch: Option<Box<SwitchRecord>>,
     pub key: KeyState,
@@ -147,6 +148,7 @@ impl NodeState {
         })
     }
 
+    /// Set up by the scenario if `configured`.
     pub fn new(
         scenario: &Scenario,
         id: NodeId,

@@ -20,6 +20,7 @@ pub(crate) struct Posted {
 pub(crate) struct Calendar {
     length: WindowLength,
     window: u64,
+    /// A ring by window; its length is a power of two.
     heads: Table<Vec<Head>>,
     outputs: Table<Vec<u32>>,
     hosts: Table<Vec<u32>>,

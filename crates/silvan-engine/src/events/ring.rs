@@ -110,6 +110,7 @@ impl<T: Keyed> Ring<T> {
         (distance < self.len).then(|| &self.slots[self.at(distance)])
     }
 
+    /// The element must exist, and its sort key must not change.
     #[inline(always)]
     pub(super) fn peek_mut(&mut self, distance: usize) -> &mut T {
         debug_assert!(distance < self.len, "no event at this distance");

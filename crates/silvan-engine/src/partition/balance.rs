@@ -10,6 +10,7 @@ pub(super) struct Sample {
     waited: Duration,
 }
 
+/// Times of a thread in every sixteenth window, the same windows in all threads.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     samples: Vec<Sample>,
@@ -53,6 +54,7 @@ impl Watch {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     windows: u32,
+    /// Shortest waiting time of each window: the cost of a meeting.
     meeting: Duration,
     longest: Duration,
     mean: Duration,
@@ -97,7 +99,7 @@ mod tests {
         assert_eq!(sums.balance(), None);
         sums.add(&[vec![sample(5, 0)]]);
         assert_eq!(sums.balance(), None);
-        // The second thread of the first window works 3 of 4 us less, and meeting takes 1 us.
+        // In the first window the second thread works 3 us less than the first; a meeting takes 1 us.
         sums.add(&[
             vec![sample(4, 1), sample(2, 3)],
             vec![sample(1, 4), sample(4, 1)],

@@ -40,6 +40,7 @@ impl<T: Contents> Inboxes<T> {
         any
     }
 
+    /// Calls `receive` for the data of each other part, in order; it must empty them.
     pub fn receive(&self, window: usize, to: usize, mut receive: impl FnMut(&mut T)) {
         for from in (0..self.parts).filter(|&from| from != to) {
             let place = self.place(window, from, to);

@@ -106,6 +106,7 @@ impl Meeting {
         self.wake();
     }
 
+    /// Calls [`break_off`](Self::break_off) if the thread panics.
     pub fn guard(&self) -> Guard<'_> {
         Guard(self)
     }

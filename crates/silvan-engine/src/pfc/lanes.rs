@@ -161,6 +161,7 @@ impl Plane {
         Some(effect - pauses.link(lane)?.delay)
     }
 
+    /// The earliest loss by `until`, and its lane. All events up to it must have been processed.
     pub fn first_loss(&self, until: u64) -> Option<(Loss, usize)> {
         let pauses = self.pauses.as_ref()?;
         let losses = (0..pauses.lanes.len()).filter_map(|lane| {

@@ -13,6 +13,7 @@ use crate::table::Table;
 use crate::variant::EngineVariant;
 
 impl Plane {
+    /// `NONE` if the switch chooses or has no route.
     #[inline(always)]
     pub fn output_of(&self, element: u32, destination: u32) -> u32 {
         let record = self.elements[element as usize];
@@ -211,6 +212,7 @@ fn computed_output(rule: &ComputedRoutes, element: u32, record: Element, destina
     numbered(record, rule.read(rule.entry(switch, host), host))
 }
 
+/// 0 is no port.
 #[inline(always)]
 fn numbered(element: Element, number: u8) -> u32 {
     chosen(element, number.wrapping_sub(1))

@@ -150,6 +150,7 @@ impl Buffer {
         self.run = Alike::NONE;
     }
 
+    /// Adds packets of the same input. Both runs must have ended.
     pub fn join(&mut self, other: &Self) {
         for (vl, bytes) in other.lanes() {
             self.add_bytes(vl, bytes);

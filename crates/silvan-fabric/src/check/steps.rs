@@ -29,6 +29,7 @@ pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
     }
 }
 
+/// Start of a section: switch, and channel of arrival (`None` from a host).
 type Start = (SwitchId, Option<Channel>);
 
 struct Paths<'f> {

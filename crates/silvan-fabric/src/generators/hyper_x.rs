@@ -94,6 +94,7 @@ impl Generator for HyperX {
         Some(self.as_rows())
     }
 
+    /// The dimension, from 1.
     fn cable_kinds(&self, fabric: &Fabric) -> IdVec<PortId, u8> {
         kinds_between(fabric, |from, to| {
             let (mut here, mut there) = (from.index(), to.index());

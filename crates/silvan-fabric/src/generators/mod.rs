@@ -26,6 +26,7 @@ use silvan_core::{IdVec, PortId, SwitchId};
 use crate::routing::Routing;
 use crate::{Fabric, FabricError, LinkKind};
 
+/// `stem-03`: counted from 0, all equally wide.
 fn numbered(stem: &str, index: usize, count: usize, least_digits: usize) -> String {
     let digits = (count.max(1) - 1).max(1).ilog10() as usize + 1;
     format!("{stem}-{index:0width$}", width = digits.max(least_digits))

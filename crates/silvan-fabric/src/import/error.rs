@@ -9,6 +9,7 @@ pub struct ImportError {
 }
 
 impl ImportError {
+    /// Lines count from 1; `None` for the whole file.
     pub(crate) fn new(
         line: impl Into<Option<usize>>,
         message: impl Into<String>,

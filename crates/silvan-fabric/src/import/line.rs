@@ -10,6 +10,7 @@ use crate::{Speed, Width};
 
 pub(crate) type Piece<T> = winnow::Result<T, ContextError>;
 
+/// Numbered from 1, without trailing `\r` and spaces.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()

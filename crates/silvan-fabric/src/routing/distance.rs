@@ -5,6 +5,7 @@ use crate::Fabric;
 
 pub(super) const UNREACHABLE: u32 = u32::MAX;
 
+/// Cables between switches: by switch, its ports and their neighbours in the order of ports.
 pub(super) struct SwitchGraph {
     neighbours: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
 }
@@ -67,6 +68,7 @@ impl SwitchGraph {
     }
 }
 
+/// Adds minimal routes to LIDs of switches, spread by the index of the destination.
 pub(super) fn route_to_switches(
     fabric: &Fabric,
     graph: &SwitchGraph,

@@ -14,6 +14,7 @@ use super::{at, node_named};
 use crate::parsed::{FabricSection, ScenarioFile};
 use crate::{KeyPath, ScenarioError};
 
+/// Data lanes that a port can have (IBA volume 1, section 7.6.1).
 pub(super) const MOST_LANES: u8 = 15;
 
 /// The lanes that levels of paths and SL to VL tables name; malformed text is refused elsewhere.

@@ -38,6 +38,7 @@ pub(crate) fn refused(error: impl Into<Refusal>) -> ScenarioError {
     refused_in(&KeyPath::ROOT, error)
 }
 
+/// An error of a crate below whose keys start at `section`.
 pub(crate) fn refused_in(section: &KeyPath, error: impl Into<Refusal>) -> ScenarioError {
     error.into().within(section).into()
 }

@@ -18,6 +18,7 @@ use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
 pub use nodes::{CounterRates, FakeNode, FakePort};
 
+/// Unix time in seconds at zero of the world's clock.
 const UNIX_START: u64 = 1_700_000_000;
 const LONGEST_POLL: Span = Span::from_ms(50);
 const ROUND_TRIP: Span = Span::from_us(20);

@@ -18,6 +18,7 @@ use crate::verbs::{ContextId, Reply, Verbs};
 
 const ATOMIC_LENGTH: u64 = 8;
 
+/// Reply of a POST command: `bad_wr` counts requests from 1, 0 for none.
 fn posted(result: Result<(), (u32, Errno)>) -> Reply {
     let (bad_wr, errno) = match result {
         Ok(()) => (0, 0),

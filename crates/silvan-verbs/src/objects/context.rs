@@ -8,6 +8,7 @@ use crate::verbs::{DeviceId, ProcessId};
 
 const MOST_HANDLES: usize = 1 << 20;
 
+/// Most memory of the queues of one context, in bytes, as if all were full.
 const MOST_QUEUE_MEMORY: u64 = 256 << 20;
 
 /// Most events that wait in one channel or context. A program that reads none loses later ones.

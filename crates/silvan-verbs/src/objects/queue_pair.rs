@@ -77,6 +77,7 @@ pub(crate) struct Send {
 pub(crate) struct SendQueue {
     pub(crate) sends: VecDeque<Send>,
     pub(crate) next: usize,
+    /// Requests that wait in the adapter, and their data in bytes.
     pub(crate) undeparted: (usize, u64),
     pub(crate) next_serial: u64,
     pub(crate) next_psn: u32,

@@ -291,6 +291,7 @@ impl Rank {
         }
     }
 
+    /// Ring 0 is natural, others are random.
     fn neighbours(&self, ring: u32) -> (u32, u32) {
         let n = self.spec.ranks();
         let mut order: Vec<u32> = (0..n).collect();

@@ -1,5 +1,6 @@
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
+/// A copy reads and writes each byte.
 const COPY: u64 = 2;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -8,6 +9,7 @@ struct Shared {
     memory_end: Time,
 }
 
+/// By host: the next start of a message, and the end of the traffic in its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares(Vec<Shared>);
 

@@ -356,6 +356,7 @@ impl Training<'_> {
         }
     }
 
+    /// In ps.
     fn longest(&self) -> f64 {
         let (attention, inner, words) = self.operations();
         2.0 * attention.max(inner).max(words) * self.speed.map_or(0.0, |speed| 1e12 / speed)

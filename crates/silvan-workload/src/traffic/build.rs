@@ -19,6 +19,7 @@ use crate::traffic::spec::{Environment, SendQueue as SendOrder};
 pub(crate) struct Builder<'a> {
     pub(crate) spec: &'a TrafficSection,
     pub(crate) environment: &'a Environment,
+    /// In bytes.
     pub(crate) mtu: u32,
     sources: Vec<Vec<(Source, Contribution)>>,
     commons: Vec<Common>,

@@ -17,6 +17,7 @@ pub(crate) struct Checker<'a> {
 }
 
 pub(crate) struct ResolvedLoad {
+    /// In bit/s of payload.
     pub(crate) rate: f64,
     /// Mean gap [2^-32 ps]; `None` if a message is always ready.
     pub(crate) gap: Option<u128>,

@@ -22,6 +22,7 @@ pub(crate) struct ClosedLoop {
     plan: ClosedLoopPlan,
     place: usize,
     left: u32,
+    /// Undelivered bytes; 0 without a message.
     awaited: u32,
     next_start: Time,
     release: Time,

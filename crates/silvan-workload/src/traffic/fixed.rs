@@ -18,6 +18,7 @@ pub(crate) struct Plan {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fixed {
+    /// Unsent bytes of the message; 0 without one.
     left: u32,
     /// Bytes without a message yet; without end, more than any run sends.
     remaining: u64,
@@ -125,6 +126,7 @@ impl Fixed {
         self.plan.window
     }
 
+    /// `u64::MAX` without end.
     pub(crate) fn bytes_left(&self) -> u64 {
         self.remaining
     }

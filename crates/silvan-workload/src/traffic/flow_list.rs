@@ -42,6 +42,7 @@ pub(crate) enum FlowSupply {
 }
 
 impl FlowSupply {
+    /// [`Time::MAX`] without another flow.
     fn due(&self) -> Time {
         match self {
             Self::Drawn { starts, .. } => match starts {
@@ -194,6 +195,7 @@ impl FlowList {
         }
     }
 
+    /// Mean of drawn sizes in bytes.
     pub(crate) fn mean_size(&self) -> f64 {
         match &self.supply {
             FlowSupply::Drawn { sizes, .. } => sizes.mean(),

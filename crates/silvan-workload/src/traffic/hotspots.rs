@@ -58,6 +58,7 @@ impl HotspotTable {
         Some(Time::ZERO.saturating_add(lifetime.checked_mul(slot)?))
     }
 
+    /// Instants must not decrease.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
         if now >= self.slot_end {

@@ -4,8 +4,9 @@ use crate::traffic::spec::Window;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contribution {
+    /// In bit/s of payload.
     pub(crate) rate: f64,
-    /// Part of it to all other hosts [bit/s].
+    /// Part of `rate` to all other hosts [bit/s].
     pub(crate) uniform: f64,
     pub(crate) window: Window,
 }
@@ -14,7 +15,7 @@ pub(crate) struct Contribution {
 pub(crate) struct OfferedLoad {
     ends: Vec<usize>,
     contributions: Vec<Contribution>,
-    /// Uniform traffic includes the own host.
+    /// True if uniform traffic includes the sending host.
     loopback: bool,
 }
 
@@ -44,6 +45,7 @@ impl OfferedLoad {
         })
     }
 
+    /// In bit/s.
     pub(crate) fn of(&self, host: HostId, at: Time) -> f64 {
         self.active(host.index(), at)
             .map(|source| source.rate)

@@ -19,6 +19,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) dst: HostId,
+    /// Unsent payload; 0 without a message.
     pub(crate) left: u32,
     pub(crate) kind: Kind,
 }
@@ -56,6 +57,7 @@ pub(crate) struct Parking {
 struct Held {
     again: Places,
     timed: Places,
+    /// Queues that wait for an event: their release is [`Time::MAX`].
     asleep: Places,
     waiting: Vec<(Vl, Places)>,
     dry: Places,
@@ -222,6 +224,7 @@ impl Parking {
         }
     }
 
+    /// [`Time::MAX`] if none is known.
     #[inline]
     pub(crate) fn next_release(&self) -> Time {
         self.next_release

@@ -36,6 +36,7 @@ impl SendQueue {
         self.0.is_none()
     }
 
+    /// The queue must be empty.
     pub(crate) fn push(&mut self, first: Offer, bytes: u64) {
         self.0 = Some(Message { first, left: bytes });
     }

@@ -154,6 +154,7 @@ impl Supply {
 #[derive(Clone, Debug)]
 pub(crate) struct Mixed {
     subset: u32,
+    /// Probability of a hotspot message, in units of 1 / [`WHOLE`].
     probability: u64,
     message_time: Span,
     limits: CapLimits,

@@ -266,6 +266,7 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
 
 #[derive(Clone, Copy, Debug)]
 struct SampledStep {
+    /// Start in packet times.
     start: f64,
     from: f64,
     to: f64,

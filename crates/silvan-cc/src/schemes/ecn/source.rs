@@ -15,41 +15,41 @@ use crate::hooks::{
 /// Possible rates of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateModel {
-    /// Any.
+    /// Any rate.
     Continuous(Response),
     /// The 256 rates of InfiniBand's inter-packet delay.
     Discrete(RateTables),
 }
 
-/// Most packets of a flow in flight; the paper keeps one.
+/// Maximum number of packets of a flow in flight; 1 in the paper.
 ///
-/// With different bounds, a full-rate window of unmarked acknowledgements adds a packet, and a mark halves it, or
-/// lowers the rate at the smallest window.
+/// If the bounds differ, a window of unmarked acknowledgements at full rate adds a packet. A mark halves the window or,
+/// at the smallest window, lowers the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowLimit {
-    /// Smallest window, in packets; the first one.
+    /// Smallest and first window, in packets.
     pub min: u16,
     /// Largest window, in packets.
     pub max: u16,
 }
 
-/// Everything about the sources.
+/// Parameters of the sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceParameters {
     /// Rates and response function.
     pub rates: RateModel,
-    /// Window.
+    /// Limit of the window.
     pub window: WindowLimit,
-    /// First rate of a flow, as a fraction of Rmax; with discrete rates the next one not above it.
+    /// First rate of a flow, as a fraction of Rmax; discrete rates are rounded down.
     pub initial_rate: f64,
-    /// True if a flow starts with the last rate between its hosts on its level (santos2003, section VI-B.2).
+    /// True to start a flow with the last rate between its hosts on its service level (santos2003, section VI-B.2).
     pub persistent: bool,
     /// Payload of an MTU packet: fewer acknowledged bytes raise the rate by less (santos2003, footnote 9).
     pub mtu: u32,
 }
 
 impl SourceParameters {
-    /// Checks what does not depend on the fabric. Errors: [`EcnError::Window`], [`EcnError::InitialRate`].
+    /// Checks the parameters without a fabric. Errors: [`EcnError::Window`], [`EcnError::InitialRate`].
     pub fn validate(&self) -> Result<(), EcnError> {
         let WindowLimit { min, max } = self.window;
         if min == 0 || max < min {
@@ -71,7 +71,9 @@ impl SourceParameters {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct RateState {
+    /// Continuous: fraction of Rmax.
     rate: f64,
+    /// Discrete: inter-packet delay in packet times.
     ipd: u8,
     acknowledged: u64,
 }

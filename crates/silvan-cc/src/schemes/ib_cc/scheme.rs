@@ -14,6 +14,7 @@ use super::variants;
 use crate::schemes::variant::{FabricFacts, Family, Variant};
 use crate::schemes::{Changes, DataPlane, Scheme, SchemeError, Setup, Switches};
 
+/// Queue length at threshold weight 15, in packets of MTU size.
 const DEFAULT_THRESHOLD_PACKETS: u64 = 3;
 
 impl Scheme for IbCc {

@@ -29,6 +29,7 @@ pub(super) struct PullRate {
     increases: u32,
     received: u32,
     marked: u32,
+    /// Zero before the first packet.
     end: Time,
 }
 

@@ -36,6 +36,7 @@ pub struct SetAside {
     paths: Paths,
     outputs: Vec<Output>,
     lanes: Vec<Lane>,
+    /// Index of the port in its switch, from 0.
     numbers: Vec<u8>,
     joining: Option<(PortId, PortId, HostId)>,
     notifications: u64,

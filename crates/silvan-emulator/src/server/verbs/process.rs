@@ -23,6 +23,7 @@ const CHANNEL_EVENT: u32 = 6;
 const ASYNC_EVENT: u32 = 7;
 
 const HEADER: usize = 32;
+/// In bytes.
 pub(super) const CHUNK: u64 = 64 << 10;
 const SOCKET_ROOM: usize = 4 << 20;
 const COMPLETION: usize = 48;

@@ -51,6 +51,7 @@ impl CollectiveAlgorithm for Pairwise {
     }
 }
 
+/// Steps count from 0; `sent` and `received` are bytes to and from a place.
 fn steps(
     out: &mut Vec<Op>,
     group: Group,

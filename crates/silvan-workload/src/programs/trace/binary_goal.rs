@@ -71,6 +71,7 @@ impl Reader<'_> {
         })
     }
 
+    /// `count` items of `size` bytes must fit into the rest.
     fn check_room(&self, count: u32, size: u64) -> Result<(), TraceError> {
         let rest = (self.bytes.len() - self.at) as u64;
         match u64::from(count) * size <= rest {

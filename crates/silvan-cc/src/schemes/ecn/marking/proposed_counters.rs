@@ -5,6 +5,7 @@ use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counters {
     waiting: u32,
+    /// cnt2: number of the next packets that are marked.
     to_mark: u32,
 }
 
@@ -21,6 +22,7 @@ pub struct ProposedCounters {
     counters: Vec<Counters>,
     data_vls: u32,
     by_input: bool,
+    /// Waiting packets from which on an output triggers marking; 0 for never.
     output_threshold: u32,
 }
 

@@ -6,6 +6,7 @@ use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 struct Counters {
     waiting: u32,
     found_sending: Option<Time>,
+    /// cnt2: number of the next packets that are marked.
     to_mark: u32,
 }
 

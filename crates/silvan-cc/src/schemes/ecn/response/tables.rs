@@ -27,6 +27,7 @@ pub struct RateTables {
 /// More packets than a step of the paper's functions needs: AIMD with m = 2 from Rmax/2 to Rmax needs about 16,000.
 const MOST_PACKETS: u16 = u16::MAX;
 
+/// Rounding errors of a rate's inverse, in packet times.
 const TINY: f64 = 1e-9;
 
 impl RateTables {

@@ -5,6 +5,7 @@ use silvan_core::stream::SplitMix64;
 
 use crate::schemes::ib_cc::settings::MarkingMode;
 
+/// A power of two.
 const QUANTILES: usize = 1_024;
 /// Fraction bits of a quantile, at most 7.6.
 const QUANTILE_BITS: u32 = 28;
