@@ -12,8 +12,13 @@ pub(crate) enum Location {
     IsSm(u8),
     Verbs(u8),
     /// A file or folder of sysfs: its path below `/sys/class`, and its substitute.
-    Class { name: Vec<u8>, real: CString },
-    Other { real: CString },
+    Class {
+        name: Vec<u8>,
+        real: CString,
+    },
+    Other {
+        real: CString,
+    },
 }
 
 static ROOT: AtomicPtr<Vec<u8>> = AtomicPtr::new(std::ptr::null_mut());

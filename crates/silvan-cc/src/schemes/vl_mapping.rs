@@ -168,9 +168,8 @@ impl Scheme for VlMapping {
             Mapping::Flow2sl => ((destination / group_hosts) % usize::from(lanes)) as u8,
             _ => (destination % usize::from(lanes)) as u8,
         };
-        let by_output = |port: &Option<SwitchPort>| {
-            port.map_or(0, |port| (port.number.as_u8() - 1) % lanes)
-        };
+        let by_output =
+            |port: &Option<SwitchPort>| port.map_or(0, |port| (port.number.as_u8() - 1) % lanes);
         let (outputs, destinations) = match self.mapping.is_by_output() {
             true => (setup.ports.iter().map(by_output).collect(), Vec::new()),
             false => (Vec::new(), (0..setup.hosts).map(lane).collect()),

@@ -96,7 +96,9 @@ impl Spread {
 #[derive(Clone, Debug)]
 pub(crate) enum Supply {
     Uniform,
-    Hot { subset: u32 },
+    Hot {
+        subset: u32,
+    },
     Mixed(Box<Mixed>),
     /// A message to a random host at each arrival.
     Paced(Box<Pace>),
