@@ -188,7 +188,6 @@ mod tests {
             assert!(given.has_all());
             assert_eq!(ps(&given, DeviceId::QUANTUM), Some(1_000));
             assert_eq!(ps(&given, DeviceId::QUANTUM_2), Some(4_000));
-            // An OEM's Quantum.
             let oem = DeviceId {
                 vendor: 0x8f1,
                 ..DeviceId::QUANTUM

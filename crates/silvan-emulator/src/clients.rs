@@ -299,7 +299,6 @@ impl Clients {
         self.forwarded = rest;
         let back: BTreeMap<_, Forwarded> = back;
         for ((client, _), forwarded) in back {
-            // The kernel's interface has separate timeouts.
             if self.is_file(client) {
                 continue;
             }

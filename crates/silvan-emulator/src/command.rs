@@ -206,7 +206,6 @@ impl ControlSession<'_> {
             }
             Ok(command) => self.obey(command),
             Err(error) => {
-                // The position in the line does not help a user who never sees it.
                 let text = error.to_string();
                 let reason = text
                     .rsplit_once(" at line ")

@@ -85,7 +85,6 @@ fn levels_text(levels: &[(PortNumber, u8)]) -> String {
     for (_, level) in levels {
         counts[usize::from(*level)] += 1;
     }
-    // On a tie, the lowest level.
     let common = (0..16_u8)
         .rev()
         .max_by_key(|level| counts[usize::from(*level)]);

@@ -221,7 +221,6 @@ impl EventQueue {
                 _ => {}
             }
             let earliest = queues_first;
-            // The wheel's front is only a bound while its next bucket has not been opened.
             if let Some(&event) = self.wheel.current.last() {
                 if event.time < earliest {
                     return if event.time < end {

@@ -173,7 +173,6 @@ impl Plane {
         let link = &self.outs[port];
         let mut behind = queued_bytes.saturating_sub(u32::from(packet.wire()));
         if port != output as usize {
-            // In front of an output buffer, bytes in the buffer are ahead of the link, too.
             behind += self.waiting_bytes(lane + (port - output as usize) * self.vls);
         }
         Hop {

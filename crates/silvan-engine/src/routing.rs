@@ -352,7 +352,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return None;
         }
         if !F::LOOKAHEAD && mixed && !head.packet.is(deferred) {
-            // No chosen port runs dry before the tail has arrived.
             let wait = plane.head_start(head);
             if wait > 0 {
                 head.packet.set(deferred);

@@ -50,7 +50,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let has_credit = self.has_credit(now, output as u32, lane);
         let plane = &self.plane;
-        // Packets on lanes of higher priority are in front, too.
         let first = output * plane.vls;
         let bytes = |lane: usize| plane.lanes[lane].queued_bytes + plane.held_back_bytes::<F>(lane);
         let queue = QueueView {

@@ -434,7 +434,6 @@ macro_rules! attribute {
                         separator = " ";
                     }
                 )*
-                // The last field leaves a separator that nothing follows.
                 let _ = separator;
                 Ok(())
             }

@@ -72,7 +72,6 @@ pub fn run(
         return Err(error);
     }
     let output = finished.map_err(|error| run_error(py, &error))?;
-    // However fast the run was, its caller learns that it has ended.
     observer.report_end(py)?;
     let tables = PyDict::new(py);
     for table in output.tables {

@@ -180,7 +180,6 @@ impl FlitModel {
             .filter(|&location| self.flows[host.flows[location]].is_ready(self.now))
             .collect();
         let mut waiting = host.chosen.clone();
-        // First those that were chosen before.
         let is_chosen = |location: &usize| waiting.values().any(|other| other == location);
         let others = ready
             .iter()

@@ -261,7 +261,7 @@ pub(crate) unsafe fn send(fd: c_int, buffer: *const c_void, count: size_t) -> ss
         // SAFETY: the location is this thread's.
         match unsafe { *libc::__errno_location() } {
             _ if sent >= 0 => return count as ssize_t,
-            // The kernel's device is never full.
+            // Blocks, because the kernel's device is never full.
             libc::EAGAIN => {
                 let mut wait = libc::pollfd {
                     fd,

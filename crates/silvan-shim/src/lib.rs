@@ -39,7 +39,6 @@ fn kind(fd: c_int) -> u8 {
     let entry = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
     match entry {
         Some(entry) => entry.load(Ordering::Relaxed),
-        // Descriptors beyond the table are rare.
         None if device::name_of(fd).is_some() => MAD,
         None => 0,
     }

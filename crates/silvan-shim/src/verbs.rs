@@ -394,7 +394,6 @@ unsafe fn gather_inline(body: &[u8]) -> Option<Vec<u8>> {
     let requests = word(body, 12)? as usize;
     let size = word(body, 20)? as usize;
     if size < SEND_REQUEST {
-        // The server refuses it.
         return Some(Vec::new());
     }
     let mut data = Vec::new();

@@ -380,7 +380,7 @@ impl<'a> Run<'a> {
                 false => EndCheck::Periodic,
             };
             let ran = schedule.advance(self.engine.as_mut(), step.until, check);
-            // Later results of the engine do not count after the scheme's failure, errors included.
+            // After a failure of the scheme, no other error counts.
             self.check_callbacks()?;
             ran.map_err(|error| engine_error(error, self.scenario.fabric()))?;
             if step.sample {

@@ -64,7 +64,6 @@ impl Series {
         let kept = merge_rows(&mut self.delivered_bytes[rows..], width, Add::add);
         let rows = rows + kept;
         self.time_ps.truncate(rows);
-        // The rows of each sample are the same hosts or classes.
         self.whose.truncate(rows);
         self.delivered_bytes.truncate(rows);
     }

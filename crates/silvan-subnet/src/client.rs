@@ -381,7 +381,7 @@ impl<T: Transport> Client<T> {
             return None;
         };
         let now = self.now();
-        // A clock that went back holds nothing up.
+        // A clock that went back delays nothing.
         let ahead = Span::from_ps(span.as_ps().saturating_mul(self.limits.in_flight as u64));
         if self.turn > now.saturating_add(ahead) {
             self.turn = now.saturating_add(ahead);

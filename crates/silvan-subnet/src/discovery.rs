@@ -282,7 +282,7 @@ impl Discovery {
         let location = usize::from(port.as_u8()).checked_sub(1);
         match location.and_then(|location| self.switches[from].ports.get_mut(location)) {
             Some(port) => port.peer = peer,
-            // A port that the switch has said it has not.
+            // The switch has said that it lacks the port.
             None => self.is_complete = false,
         }
     }

@@ -162,7 +162,7 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been reported; it changes nothing here.
+            // A panic of the thread has been reported.
             let _ = thread.join();
         }
     }
@@ -201,7 +201,7 @@ impl Server {
                     // A request that is there already is answered before the next one comes.
                     tokio::task::yield_now().await;
                 }
-                // A client that has gone: it must not fill the log.
+                // A client that has gone must not fill the log.
                 Err(error) if is_of_client(&error) => {
                     self.page.connections().accept_errors.inc();
                 }
@@ -253,7 +253,7 @@ async fn serve(stream: TcpStream, limits: EndpointLimits, page: Arc<dyn Page>, i
         }
     };
     tokio::select! {
-        // A client that has sent garbage or has gone gets nothing more.
+        // A client that has sent garbage, or has gone, gets no answer.
         _ = connection => {}
         () = deadline => {}
     }

@@ -226,7 +226,6 @@ impl Transport for UmadTransport {
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError> {
         let class = Packet::new(outgoing.mad).class();
         let Some(location) = CLASSES.iter().position(|(known, _)| *known == class) else {
-            // No request has another class; it would not be answered.
             return Ok(());
         };
         let subnet_management = matches!(class, Class::SUBNET_DIRECTED | Class::SUBNET_LID);

@@ -46,7 +46,7 @@ impl<V: Copy + Default> Senders<V> {
         first: impl FnOnce(f64, &FlowTable<V>) -> V,
     ) -> (f64, &mut V) {
         let sender = &mut self.0[flow.source.index()];
-        // A packet of headers alone says nothing about the rate.
+        // A packet of headers alone has no payload rate.
         let rate = f64::from(payload.max(1)) / wire_time.as_ps().max(1) as f64;
         sender.payload_rate = sender.payload_rate.max(rate);
         if sender.flows.get(key(flow)).is_none() {

@@ -207,7 +207,6 @@ impl SourceControl for Pairs {
 
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, pair| {
-            // A pair at the largest window has no limit; before the first round trip nothing is known.
             if pair.window >= self.most || pair.rtt == Span::ZERO {
                 return link;
             }

@@ -280,7 +280,6 @@ impl SwitchControl for Discarder {
             }
             Protocol::Lhrp if waited => None,
             Protocol::Lhrp => {
-                // A packet that may wait takes its time, too.
                 let at = self.next[port].max(now);
                 self.next[port] = at.saturating_add(takes(f64::from(wire_bytes), self.byte_time));
                 let discards = queue.queued_bytes >= self.threshold;
@@ -350,7 +349,6 @@ impl Reservations {
     fn release_of(protocol: Protocol, state: &Sender, now: Time) -> Time {
         match protocol {
             Protocol::Srp if state.reserved > 0 && state.start != Time::MAX => state.start,
-            // The whole block has been sent, and the grant is still to come.
             Protocol::Srp if state.reserved <= 0 && state.start == Time::MAX => Time::MAX,
             Protocol::Srp => now,
             Protocol::Smsrp | Protocol::Lhrp if state.reserved > 0 => Time::MAX,

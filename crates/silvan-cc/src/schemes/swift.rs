@@ -233,7 +233,6 @@ impl SourceControl for Windows {
 
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, state| {
-            // Before the first round trip nothing is known.
             let rtt = if state.rtt > 0.0 {
                 state.rtt
             } else {

@@ -37,8 +37,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
             Err(why) => why,
         };
-        // If the rate is low nevertheless, the journal has the change and restores it: the decision
-        // is outdated when the switch answers.
+        // If the rate is low nevertheless, the journal restores it, because the decision is outdated.
         self.acted("lower", "failed");
         if self.is_news(Failing::Lower(target)) {
             self.tell(&Event::NotLowered { port: name, why });
@@ -79,7 +78,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             Ok(Lowered::Failed(failure)) => {
                 self.failed(failure);
                 if failure == Failure::WrongKey {
-                    // The switch has refused it, so there is nothing to restore.
                     self.invalidate(target);
                 }
                 Err(failure.to_string())
@@ -198,7 +196,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
             Restored::Failed(why) => {
                 self.failed(why);
-                // The target pauses, each time for longer.
                 let backoff = self.lengthen(self.restore_after.get(&target).copied());
                 self.restore_after.insert(target, backoff);
                 self.acted("restore", "failed");

@@ -191,7 +191,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
         }
         self.discovered_at = now;
-        // A recent change may be undone: a cut cable is mended.
         self.unsettled = match is_same && is_complete {
             true => self.unsettled.saturating_sub(1),
             false => UNSETTLED,

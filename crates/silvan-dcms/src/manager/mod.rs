@@ -292,7 +292,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     fn wait(&mut self, span: Span, stop: &AtomicBool) {
         let began = self.client.now();
         while !stop.load(Ordering::Relaxed) {
-            // None if the clock has gone back: then there is no telling how long it has been.
+            // `None` if the clock has gone back, so that the time is unknown.
             let waited = self.client.now().checked_since(began);
             let left = waited.map_or(Span::ZERO, |waited| span.saturating_sub(waited));
             if left.is_zero() {
@@ -333,8 +333,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         if !is_managed || is_blind {
             self.growth.fill(None);
         }
-        // While no subnet manager answers nothing is decided, not even that something is over: all
-        // that was changed is being restored.
+        // Without a subnet manager, all changes are restored and nothing is decided.
         if is_managed {
             let now = self.client.now();
             self.count_losses();
@@ -403,7 +402,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             let victims = self.machine.victims(port.id).len();
             let labels = self.labels(port.id);
             let is_low = self.held.contains(&self.target(port));
-            // Ports that were never congested would be most of what is read.
             if is_low || self.metrics.low.get(&labels).is_some() {
                 self.metrics
                     .low

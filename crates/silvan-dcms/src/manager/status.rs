@@ -196,7 +196,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             journal_error: self.journal.is_outdated().then(|| self.write_error.clone()),
             time: self.client.transport().unix_time(),
         };
-        // Numbers and text with text keys.
         let json = serde_json::to_vec(&status).unwrap_or_default();
         // The manager works without the status, which is written again after the next sweep.
         let _ = self.journal.disk().publish(&json);

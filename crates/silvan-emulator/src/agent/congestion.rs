@@ -306,7 +306,6 @@ impl Subnet {
                 let number = usize::from(number.as_u8());
                 let setting = &mut self.switch_settings[switch.index()];
                 setting.whole = held.whole;
-                // An element with separate parameters shows those for marking.
                 if held.ports[number].valid && !change.concerns_credits() {
                     setting.ports[number] = held.ports[number];
                 }

@@ -89,7 +89,6 @@ impl Clients {
         match fate {
             Fate::Served => {}
             Fate::Lost => self.lose(attempt),
-            // The kernel times it out.
             Fate::Unanswered if self.is_file(client) => {}
             Fate::Unanswered => {
                 self.traffic.timed_out += 1;

@@ -558,7 +558,6 @@ fn write_device(path: &Path) -> std::io::Result<()> {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some((path, _lock)) = &self.made {
-            // At worst, a temporary folder stays.
             let _ = fs::remove_dir_all(path);
         }
     }

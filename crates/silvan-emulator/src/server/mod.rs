@@ -487,7 +487,6 @@ impl Server {
             match receive(&channel.socket, &mut buffer, allowed) {
                 Received::Datagram(len, _) => {
                     self.clients.datagram(client, &buffer[..len]);
-                    // The client continues with the answer meanwhile.
                     self.deliver()?;
                 }
                 Received::Foreign(user, _) => {

@@ -450,7 +450,6 @@ impl RdmaPrograms {
     fn go_on_with_copies(&mut self, to: u64, now: Time) {
         while let Some(&id) = self.copies.get(&to).and_then(VecDeque::front) {
             self.go_on(id, now);
-            // The next copy begins when this one has been sent to the process.
             let waits = self
                 .transfers
                 .get(&id)

@@ -50,7 +50,6 @@ impl Subnet {
             port.info.port_state = PortState::DOWN;
             port.info.physical_state = PhysicalState::POLLING;
         }
-        // Programs continue while the switch is off.
         fresh.ports[0].is_sm = old.ports[0].is_sm;
         let old = std::mem::replace(self.state_mut(node), fresh);
         self.move_lid(node, lids);

@@ -99,7 +99,6 @@ impl Subnet {
         self.has_tables = true;
         let linear = |switch: &SwitchRecord| switch.linear.len() as u16;
         let known = self.state(node).switch.as_deref().map_or(0, linear);
-        // Beyond the table there is no route before or after.
         let lids = before.min(after)..before.max(after).saturating_add(1).min(known);
         self.route_lids(node, lids.map(Lid::new));
     }

@@ -159,7 +159,6 @@ pub fn check<'a>(
         first_missing,
     } = follow_all(fabric, routes, options)?;
     for host in fabric.host_ids() {
-        // One too many if the host counts as a source of its own packets.
         let count = &mut counts[fabric.host_port(host)];
         *count = count.wrapping_add(reached[fabric.host_attachment(host).0]);
     }

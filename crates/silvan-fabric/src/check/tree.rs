@@ -210,7 +210,6 @@ impl<'f> DestinationTree<'f> {
         let own = self.fabric.host_attachment(self.destination).0;
         for (switch, hosts) in &self.hosts_at {
             let others = hosts.len() as u64 - u64::from(*switch == own);
-            // Without another host, no route has been followed.
             let is_reachable = others > 0 && self.hops[*switch] != NO_ROUTE;
             let sources = if is_reachable { others } else { 0 };
             hops.unreachable += others - sources;
@@ -221,7 +220,6 @@ impl<'f> DestinationTree<'f> {
             }
             self.sources[*switch] = sources;
             if sources > 0 {
-                // Plus the cable of the source.
                 let from_source = self.hops[*switch] + 1;
                 hops.max = hops.max.max(from_source);
                 hops.total += sources * u64::from(from_source);

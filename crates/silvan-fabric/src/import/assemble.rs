@@ -165,7 +165,6 @@ fn match_cables(
                         line: port.line,
                     });
                 }
-                // Second mention, from the other end.
                 [Some(first), Some(second)]
                     if first == second && cables[first].ends[0] == ends[1] =>
                 {

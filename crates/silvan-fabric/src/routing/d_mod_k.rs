@@ -161,7 +161,6 @@ impl Tree {
         let levels = graph.distances(leaves);
         let mut up = IdVec::filled(Vec::new(), fabric.switch_count());
         let mut down = up.clone();
-        // As on the first switch of each level.
         let mut widths: Vec<Option<usize>> = Vec::new();
         for switch in fabric.switch_ids() {
             let level = levels[switch];

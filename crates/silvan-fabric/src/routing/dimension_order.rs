@@ -151,7 +151,6 @@ fn computed_along_rows(
     let cables = rows.cables.iter().copied().max().unwrap_or(1);
     let routes = Hierarchy::new(parts)?.routes(fabric, |switch, leaf, ports| {
         for cable in 0..cables {
-            // Hosts have the cables in turn.
             let port = rows.port_towards(switch, leaf, cable).ok_or(())?;
             if ports.first() == Some(&port) {
                 break;

@@ -325,7 +325,6 @@ fn covering(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>, tops: &[SwitchId]
 /// Nearest switches without hosts that are equally far from nine of ten hosts.
 fn even(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>) -> Vec<SwitchId> {
     let total: u64 = hosts.iter().sum();
-    // Hosts by switch and distance.
     let mut at: IdVec<SwitchId, Vec<u64>> = IdVec::filled(Vec::new(), graph.len());
     for (leaf, count) in with_hosts(hosts) {
         for (switch, &distance) in graph.distances([leaf]).iter_enumerated() {

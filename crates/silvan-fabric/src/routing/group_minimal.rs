@@ -111,7 +111,6 @@ fn computed_group_minimal(
     let mut routes = hierarchy.without_entries(fabric)?;
     let mut fits = true;
     let made = groups.routes(fabric, |switch, targets, ports| {
-        // Targets of one group, or a single one, share an entry.
         fits &= hierarchy
             .set(&mut routes, switch, targets[0], ports)
             .is_some();

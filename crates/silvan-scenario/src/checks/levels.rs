@@ -66,7 +66,6 @@ pub(super) fn encode_levels(
     let row = |sources: &[HostId]| {
         let mut digits = vec!['0'; fabric.max_lid().index() + 1];
         for host in fabric.host_ids() {
-            // A host has no path to itself.
             let source = sources.iter().find(|source| **source != host);
             let level = source.map_or(0, |source| levels.level(*source, host));
             digits[fabric.host(host).lid.index()] = digit(level);

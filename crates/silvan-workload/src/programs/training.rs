@@ -383,7 +383,6 @@ impl Training<'_> {
         let model = self.model;
         let ranks = model.tensor * self.data;
         let mut writer = Writer::default();
-        // Each round begins with one operation.
         writer.steps.push((0, Step::Compute(Span::ZERO)));
         let ahead = (model.pipeline - stage - 1).min(model.micro_batches);
         for _ in 0..ahead {

@@ -232,7 +232,7 @@ impl Parking {
 
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        // The set is at hand; the number of queues is a line of memory away.
+        // A clear filter answers without reading the number of queues from memory.
         self.filter != 0 && self.held.queues.len() >= MAX_QUEUES
     }
 

@@ -237,7 +237,6 @@ impl SwitchControl for SetAside {
     }
 
     fn message_delay(&self) -> Option<Span> {
-        // Outputs of hosts send messages, too.
         Some(Span::from_ps(self.message_delay.as_ps() / 2))
     }
 

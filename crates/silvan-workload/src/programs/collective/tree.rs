@@ -43,7 +43,6 @@ pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64
         receive(out, group.rank(place - distance + root), bytes);
         out.push(Op::Wait);
     }
-    // The largest subtree gets its message first.
     while distance > 1 {
         distance /= 2;
         if place + distance < n {

@@ -56,7 +56,6 @@ impl Cdf {
             return high.max(1);
         };
         let (width, part) = (u128::from(to - from), u128::from(drawn - from));
-        // Rounded to nearest, so that the mean is that of the lines.
         let step = (u128::from(high - low) * (2 * part + 1) / width).div_ceil(2) as u64;
         (low + step.min(high - low)).max(1)
     }

@@ -401,7 +401,6 @@ fn build(matrix: &Matrix) -> Result<Vec<Arc<Schedule>>, TraceError> {
     triggers.check_cycles(connections)?;
     let mut drafts: Vec<Draft> = (0..matrix.nodes).map(|_| Draft::default()).collect();
     let timers = timers(connections, &mut drafts);
-    // Rank and operation of each connection, then of each shared trigger.
     let mut places: Vec<(u32, u32)> = connections
         .iter()
         .zip(timers)

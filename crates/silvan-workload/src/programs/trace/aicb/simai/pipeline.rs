@@ -116,7 +116,6 @@ fn steps(
     let last = parallelism.stages - 1;
     let around = i64::from(last) * ranks;
     let bytes = parallelism.stage_bytes;
-    // The next part is in the next stage; after the last stage, in the first.
     let (to_next, to_previous) = (
         if stage == last { -around } else { ranks },
         if stage == 0 { around } else { -ranks },
