@@ -285,7 +285,7 @@ fn record<T: DeserializeOwned>(line: usize, bytes: &[u8]) -> Result<T, JournalEr
 /// No crash leaves a part of the file: an incomplete one is damaged, and a missing change may be in force.
 fn parse(bytes: &[u8]) -> Result<BTreeMap<Target, Change>, JournalError> {
     let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
-    // The text behind the last line must be empty; the checksum finds other losses.
+    // Without the final line end, the checksum of the last line decides.
     if lines.last().is_some_and(|rest| rest.is_empty()) {
         lines.pop();
     }

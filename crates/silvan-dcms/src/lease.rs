@@ -171,7 +171,7 @@ impl Lease {
     /// Ends the term, so that another may begin at once.
     pub fn release(&mut self, now: MonotonicTime) {
         if let Some(term) = self.term.take().filter(|term| now < term.until) {
-            // With content of another length, other machines wait for the end of the term.
+            // If this fails, other instances wait for the end of the term.
             let width = self.content(0).len() - 1;
             let _ = self.write(term.number, &format!("{FREE:<width$}\n"));
         }

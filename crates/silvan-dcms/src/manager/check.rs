@@ -45,7 +45,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 Observed::Flapped => flapped.push(port.id),
                 Observed::Growth(growth) => {
                     self.count(port, &growth);
-                    // Another switch in this sweep has taken too long.
+                    // Growth that is older than an interval counts as unknown.
                     self.growth[port.id.index()] = Some(growth.into()).filter(|_| !is_old);
                 }
             }
