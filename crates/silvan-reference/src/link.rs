@@ -5,6 +5,7 @@ use silvan_core::{Bytes, Credits, HostId, Rate, Sl, Span, Time, Vl, define_id};
 use crate::crossbar::CrossbarId;
 
 define_id! {
+    /// Identifier of a packet; never reused.
     pub(crate) struct PacketId("packet");
 }
 define_id! {

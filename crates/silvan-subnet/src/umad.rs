@@ -45,6 +45,7 @@ unsafe extern "C" {
 const O_RDONLY: c_int = 0;
 const O_RDWR: c_int = 2;
 
+/// Valid as long as the library is open.
 struct Functions {
     set_address: Symbol<SetAddress>,
     send: Symbol<Send>,

@@ -142,6 +142,7 @@ impl Scheme for Dcqcn {
     }
 }
 
+/// State of a notified flow until it is at its link's rate again. Rates are parts of the link's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limiter {
     /// R_C, at which it sends.

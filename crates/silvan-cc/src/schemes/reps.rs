@@ -154,6 +154,7 @@ impl Scheme for Reps {
     }
 }
 
+/// A ring of entropies, oldest at `first`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kept {
     entropies: [u16; MOST_KEPT],

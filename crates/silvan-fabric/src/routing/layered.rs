@@ -104,6 +104,7 @@ fn follow(
     }
 }
 
+/// Channels of one lane, by input port, with their followers.
 struct Layer {
     followers: Vec<Vec<u32>>,
     refused: HashSet<(u32, u32)>,

@@ -122,6 +122,7 @@ impl PathsToLeaf {
     }
 }
 
+/// Pairs by cable, and state of the current destination.
 struct Loads {
     pairs: IdVec<PortId, u64>,
     through: IdVec<SwitchId, u64>,

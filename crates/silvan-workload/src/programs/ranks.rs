@@ -52,6 +52,7 @@ pub(crate) enum TimerKind {
     External(u32),
 }
 
+/// Ordered by time, rank, and order of setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Timer {
     at: Time,

@@ -69,6 +69,7 @@ impl SourceParameters {
     }
 }
 
+/// Only fields of the kind of rate in use are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct RateState {
     /// Continuous: fraction of Rmax.

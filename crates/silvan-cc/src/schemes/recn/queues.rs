@@ -16,6 +16,7 @@ mod tokens;
 
 use tokens::fits;
 
+/// Knowledge of an output about a lane behind it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     bytes: u32,

@@ -69,6 +69,7 @@ struct Members {
     b: Vec<HostId>,
 }
 
+/// Roles without hosts have class 0.
 #[derive(Default)]
 struct RoleClasses {
     v: u16,
