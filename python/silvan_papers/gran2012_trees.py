@@ -1,7 +1,4 @@
-"""gran2012, section III: figures 2 to 4, the kinds of congestion trees, drawn from runs.
-
-The paper draws artificial networks; here the trees are those of its 648-host fat tree.
-"""
+"""gran2012, section III: figures 2 to 4, the kinds of congestion trees, drawn from runs."""
 
 from __future__ import annotations
 
@@ -149,7 +146,6 @@ def _trace(results: Results) -> list[Curve]:
 
 
 def _nothing_stated(_results: Results) -> list[Measurement]:
-    """Return nothing: the paper states no numbers about its drawings."""
     return []
 
 

@@ -1,8 +1,4 @@
-"""Draw the topologies of the guide into ``docs/images``.
-
-Each is a small instance of a generator, drawn from the graph that
-:meth:`silvan.Scenario.to_networkx` gives.
-"""
+"""Draw a small instance of each generator of the guide into ``docs/images``."""
 
 from __future__ import annotations
 

@@ -267,13 +267,11 @@ def _compare_scenario(
 
 
 def _ended_early(loaded: Scenario, ranking: Sequence[RankingRow]) -> bool:
-    """Return true if all traffic ended early; rates are then over the time up to the last end."""
     measured = [
         entry.numbers["delivered_bytes"] * 8e3 / entry.numbers["total_gbps"]
         for entry in ranking
         if not entry.failure and entry.numbers["total_gbps"] > 0
     ]
-    # Half a percent for rounding.
     whole_ps = (loaded.duration_ps - loaded.warm_up_ps) * 0.995
     return bool(measured) and all(time_ps < whole_ps for time_ps in measured)
 
@@ -314,5 +312,4 @@ def _cell(entry: RankingRow, measure: Measure) -> str:
     if math.isnan(value):
         return ""
     text = "never" if math.isinf(value) else f"{value:.{measure.digits}f}"
-    # On a separate line: the table has many columns.
     return text if math.isnan(deviation) else f"{text}\n±{deviation:.{measure.digits}f}"

@@ -10,9 +10,7 @@ import typer
 from silvan.cli.options import AsJson, SockName, user_id
 from silvan.cli.printer import put, put_json, put_table
 
-# Ports of a printed list; --json has all.
 _SHOWN = 12
-# Units by suffix of a quantity.
 _UNITS = {"s": "s", "gbps": "Gbit/s", "bytes": "bytes", "percent": "%"}
 
 ctl = typer.Typer(
@@ -22,7 +20,6 @@ ctl = typer.Typer(
 )
 
 
-# User of the fabric on the command line.
 _SERVER_USER: ContextVar[int | None] = ContextVar("server user", default=None)
 
 

@@ -156,7 +156,6 @@ def dcms(
     except ManagerError as error:
         if not service.has_started:
             raise
-        # The journal has the changes of the manager.
         fail(str(error), error.hint)
         raise typer.Exit(1) from error
     if not is_clean:
@@ -357,10 +356,7 @@ def _put_address(address: str) -> None:
 
 
 class Service:
-    """A manager that signals end, or restart with the current configuration file.
-
-    Without ``can_reload``, SIGHUP ends it, too.
-    """
+    """A manager that signals end; with ``can_reload``, SIGHUP restarts it."""
 
     def __init__(
         self,
@@ -377,9 +373,7 @@ class Service:
         self._page = page
         self._can_reload = can_reload
         self._is_ending = self._is_reloading = False
-        # The configuration in effect.
         self._text = ""
-        # True if all changes of the last stopped manager are restored and its journal states that.
         self._is_clean = True
         self.has_started = False
 
@@ -430,7 +424,6 @@ class Service:
             )
 
     def _reloaded(self, manager: Manager) -> Manager | None:
-        """Replace a manager; ``None`` if the service ends meanwhile."""
         self._is_reloading = False
         new = self._checked()
         if new is None:
@@ -458,10 +451,7 @@ class Service:
         return text
 
     def _restarted(self, new: str | None) -> Manager | None:
-        """Start a manager with the new configuration, or the old one, until one succeeds.
-
-        ``None`` if the service ends meanwhile.
-        """
+        """Start a manager with the new configuration, or with the old one, until a manager runs."""
         logged = ""
         while not self._is_ending:
             if self._is_reloading:
@@ -488,7 +478,6 @@ class Service:
         return None
 
     def _require_folder(self, new: str) -> None:
-        """Refuse another state folder while the old one lists changes."""
         from silvan import _silvan
 
         if self._is_clean:

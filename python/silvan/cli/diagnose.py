@@ -182,7 +182,6 @@ def diagnose(
     from silvan.live.host_jobs import HostJobs
 
     if topology is None and before is not None and before.suffix == _DATABASE:
-        # The database has nodes, cables and counters.
         topology = before
     files = {"--routes": routes, "--before": before, "--after": after}
     _check(
@@ -357,7 +356,6 @@ def _stored(ring: Path, at: str | None) -> list[Moment]:
 
 @contextmanager
 def _of_silvan(*rings: Path | str | None) -> Iterator[None]:
-    """Refuse a sweep of a ring file whose digest is right, and which silvan has not written."""
     from silvan.errors import DiagnosisError, SilvanError, describe
     from silvan.live.dcms_state import NO_RECORD
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from silvan.live.emulation import Emulation
 
 _EVERYBODY = "any"
-# Remark on more lost simulated time than this fraction.
 _SLOW = 0.05
 
 TimeScale = Annotated[
@@ -118,7 +117,6 @@ Mount = Annotated[
 
 
 def _user_ids(users: list[str] | None) -> tuple[list[int], bool]:
-    """Return ids of users, and true if everybody may attach."""
     ids = []
     for user in users or []:
         if user == _EVERYBODY:
@@ -136,7 +134,6 @@ class _SpeedRemarks:
     told: bool = False
 
     def look(self, status: Mapping[str, Any]) -> None:
-        """Compare an answer to ``status`` with the last one."""
         lost = status["given_up_s"] - self.given_up_s
         aimed = (status["uptime_s"] - self.uptime_s) * status["time_scale"]
         # Time given up with a command, such as a new time scale, is no sign of slowness.
@@ -182,14 +179,12 @@ def _serve(emulation: Emulation) -> None:
             _pass_on_notices(emulation)
             if time.monotonic() - looked >= 1:
                 looked = time.monotonic()
-                # An unknown speed is no reason to end the fabric.
                 with suppress(EmulationError):
                     remarks.look(emulation.control("status"))
 
 
 @contextmanager
 def _managed(emulation: Emulation, *, wanted: bool) -> Iterator[None]:
-    """Let OpenSM manage the fabric during the block if ``wanted``."""
     if not wanted:
         yield
         return
@@ -231,7 +226,6 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
                 command,
                 env=environment,
                 stdin=None,
-                # SIGTERM, so that a shell or a test runner can end in order.
                 signal_of_parent=signal.SIGTERM,
             ) as process,
         ):
@@ -364,7 +358,6 @@ def emulate(
 def _scenario_path(
     scenario: Path | None, command: list[str] | None, name: str | None
 ) -> tuple[Path, list[str]]:
-    """With an example, all words are the command."""
     from silvan.example_files import example
 
     words = command or []

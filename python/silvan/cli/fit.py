@@ -121,7 +121,6 @@ def _parameters(result: FitResult) -> Table:
 
 
 def _front_title(result: FitResult) -> str:
-    """Return the title, separate because the table is often narrower."""
     count = len(result.front)
     part = f"; the first {_MOST_FRONT} of {count}" if count > _MOST_FRONT else ""
     return f"Pareto front: root-mean-square errors in tolerances, by group{part}"

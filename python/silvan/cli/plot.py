@@ -49,7 +49,6 @@ class Width(StrEnum):
     PAGE = "page"
 
 
-# Tables of each figure; one is enough.
 _TABLES = {
     Figure.RECEIVE_RATES: ("host_series",),
     Figure.QUEUES: ("port_series", "forest"),
@@ -122,7 +121,6 @@ def plot(
         if all(any(_rows(result, one) for one in tables) for result in results)
     ]
     if Figure.TREES in chosen:
-        # A result without trees is an error before any file is written.
         for result in results:
             _ = result.forest
     if len(results) > 1 and (instants or animate):
@@ -184,7 +182,6 @@ def _read(folders: Sequence[Path]) -> list[Result]:
 
 
 def _origin(results: Sequence[Result]) -> Origin:
-    """All scenarios and versions of the results."""
     from silvan.folders import Origin
 
     origins = list(dict.fromkeys(result.origin for result in results))

@@ -167,7 +167,6 @@ def _put_plan(plan: ReproductionPlan, root: Path, *, as_json: bool) -> None:
 
 
 def _carry_out(plan: ReproductionPlan, root: Path, figures: Path) -> list[Outcome]:
-    """Do unfinished runs and evaluate each experiment; the first error is raised at the end."""
     from silvan.reproduce.execution import Evaluated, Evaluating, Failed, carry_out
 
     labels = [one.label for one in plan.runs]

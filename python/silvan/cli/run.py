@@ -238,7 +238,6 @@ def run(
 
 
 def _leaps(scenario: Scenario, summaries: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return a line on leaps, or on the reason for none if requested."""
     reasons = {summary["no_leaps"] for summary in summaries} - {None}
     if reasons and scenario.to_dict()["run"].get("fast-forward") == "on":
         return f"note: run.fast-forward has no effect: {'; '.join(sorted(reasons))}"
@@ -448,8 +447,6 @@ def _size_table(report: Mapping[str, Any]) -> Table | None:
 def _sizes(row: Mapping[str, Any]) -> str:
     """Name a range of sizes.
 
-    Examples
-    --------
     >>> _sizes({"from_bytes": None, "to_bytes": None}), _sizes({"from_bytes": 10, "to_bytes": 99})
     ('all', '10 to 98')
     """
@@ -484,7 +481,6 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
         table.add_column(heading, justify="right")
     for heading in ("completion, µs", "slowdown", "iteration, µs", "exposed"):
         table.add_column(heading, justify="right")
-    # In the units of nccl-tests.
     collective = any(program["busbw_gb_per_s"] is not None for program in programs)
     for heading in ("algbw, GB/s", "busbw, GB/s") if collective else ():
         table.add_column(heading, justify="right")
@@ -536,15 +532,12 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]], chosen: Sequence[Mea
         return table
 
     rows = [report["measures"] for report in reports]
-    # The number of finished flows says more.
     return measure_table(rows, chosen, make, omitted=["flows_finished"])
 
 
 def _speed(millions: float) -> str:
     """Write a simulation speed with one decimal place, a low one with one digit.
 
-    Examples
-    --------
     >>> _speed(12.34), _speed(0.024), _speed(0)
     ('12.3', '0.02', '0')
     """
@@ -600,10 +593,7 @@ def _tree_table(report: Mapping[str, Any]) -> Table | None:
 
 
 def some_flows(result: Result, most: int) -> dict[str, Any]:
-    """Sum up the flows of a run, and list up to ``most``: unfinished ones, then the slowest.
-
-    Classes with a table of sizes are not listed; ``listable`` counts all others.
-    """
+    """Sum up the flows of a run, and list up to ``most``: unfinished flows, then the slowest."""
     import pyarrow.compute as pc
 
     flows = result.flows

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from silvan.results.measures import Measure
 
 _CURVE = 8
-"""Minimum number of loads below saturation in a figure."""
 
 
 def saturate(
@@ -168,7 +167,6 @@ def _print(name: str, found: Saturation, chosen: Sequence[Measure]) -> None:
             )
         return table
 
-    # Payload and load repeat the rates.
     table = measure_table([point.measures for point in found.points], chosen, make, omitted=RATES)
     put_table(table)
     if found.above is None:

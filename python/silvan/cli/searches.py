@@ -52,10 +52,7 @@ Scheduler = Annotated[
 
 
 def begin_on(scheduler: str) -> None:
-    """Print that the command waits for a scheduler.
-
-    A lost scheduler or worker is reported in one line, in place of Dask's log.
-    """
+    """Print that the command waits for a scheduler, in place of Dask's log."""
     logging.disable()
     if "://" in scheduler:
         from silvan.sweeping.cluster import ANSWER_S

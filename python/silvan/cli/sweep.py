@@ -187,7 +187,6 @@ def sweep(
 
 @contextmanager
 def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
-    """Show size and progress of a sweep, and the remaining time."""
     if not sys.stderr.isatty():
         yield _remarks(size)
         return
@@ -208,7 +207,6 @@ def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
         TextColumn("left:"),
-        # The pace of half an hour: single points differ too much.
         TimeRemainingColumn(),
         console=Console(stderr=True),
         speed_estimate_period=1800,
@@ -220,7 +218,6 @@ def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
         ended = state.done + state.failed
         words = [f"{state.kept} from before"] * bool(state.kept)
         words += [f"{state.failed} failed"] * bool(state.failed)
-        # Points from before took no time now.
         bar.update(
             task, total=state.total - state.kept, completed=ended, description=", ".join(words)
         )

@@ -262,7 +262,6 @@ def _read(
         try:
             base = with_hotspots(base, hotspots or 1)
         except ScenarioError as error:
-            # The user did not write the tables of this load.
             raise ScenarioError(error.message, "--hotspot", hint=error.hint) from None
     try:
         own = read_fabric(path, {**given, **ANY_ROUTES})
