@@ -226,7 +226,7 @@ rehearsal: release-setup ## Build the files of a release, and try them from an i
 	$(VENV)/release/bin/python python/tools/release.py $(VERSION_NOW) --rehearse
 	$(VENV)/release/bin/python python/tools/rehearsal.py $(if $(SOURCE),--source)
 
-release-setup: $(VENV)/release.stamp install
+release-setup: $(VENV)/release.stamp
 
 $(VENV)/release.stamp: requirements/release.txt $(VENV)/run.stamp
 	$(PYTHON) -m venv $(VENV)/release
