@@ -51,7 +51,8 @@ PAGE = """\
 
 `silvan compare --arena` runs every scheme in the same cases, on links with credits (InfiniBand) and
 with PFC (Ethernet). [Schemes compared](comparison.md#in-short) has the findings, the
-[guide](guide/comparing.md#the-arena) options, the [glossary](guide/glossary.md#schemes) names.
+[guide](guide/comparing.md#the-arena) the options. The [glossary](guide/glossary.md#schemes)
+explains names.
 
 **[Open the viewer]({viewer})** for all numbers of any case and scheme, with confidence intervals,
 state of schemes and tuned settings. It works offline, from `docs/{viewer}` of a checkout.
@@ -62,17 +63,17 @@ silvan compare --arena --trials 1 --cases NAME
 ```
 
 The first command made this page with silvan {version}: {made},
-{seeds}; {tuning}. The second runs one case; the viewer has the command that also tunes.
+{seeds}; {tuning}. The second runs one case; the viewer has the command that also tunes settings.
 
 ## Cases
 
 The objective is a formula of [measures](reference/measures.md). The last columns have the best
-scheme, and the mean over the seeds that it reaches, with a link to all schemes of the case.
+scheme and its mean over the seeds, with a link to all schemes of the case.
 
 {cases}
 
-Values that differ by less than their confidence intervals are equally good. *Never* is not within
-the run of at least one seed.
+Values that differ by less than their confidence intervals are equally good. *Never*: at least one
+seed does not reach it within its run.
 
 ## Data
 
@@ -95,7 +96,7 @@ arena = json.loads(text.partition("=")[2].rstrip().rstrip(";"))
 
 `NAME_ci95` is half of the 95 % confidence interval of the mean `NAME` (Student's t). Values have
 {digits} significant digits, intervals 2. `null` is no value, `"never"` an infinite one; `failure`
-says why a run has no result.
+gives the reason of a run without a result.
 """
 
 _DIGITS = 4
@@ -364,15 +365,17 @@ def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
         "",
         "## Means",
         "",
-        f"Mean shares over the {len(first.common)} cases of all schemes, the best first. *Best in* "
-        f"counts cases with a share of at least {BEST:g}, *smallest* is the smallest share. Both "
-        "are with tuned settings, if any. Empty: no part on such links, or no settings to tune.",
+        f"Mean shares over the {len(first.common)} cases in which all schemes take part, the best "
+        f"first. *Best in* counts the cases of a scheme with a share of at least {BEST:g}; "
+        "*smallest* is its smallest share. Both are with tuned settings, if any. Empty: the scheme "
+        "cannot use such links, or has no settings to tune.",
         "",
         *_means(by_link),
         "",
         "## By what a scheme needs",
         "",
-        "The best scheme of each kind of messages, by the better one of both means.",
+        "Schemes by the messages that they send. The best has the highest mean with credits, "
+        "published or tuned.",
         "",
         *_needs(facts, first),
         "",

@@ -71,8 +71,8 @@ def claim() -> str:
         f"{_counts(numbers)} stated numbers and {_counts(shapes)} shapes of curves of five papers\n"
         "are reproduced within tolerance.\n"
         f"Another {fitted} numbers were fitted and do not count.\n"
-        "Of gran2010, up to four of these numbers come from one measurement.\n"
-        f"Of the goals for congestion measured on Leonardo, {_counts(goals)} are met."
+        "In gran2010 up to four of these numbers come from one measurement.\n"
+        f"Silvan meets {_counts(goals)} goals for congestion measured on Leonardo."
     )
 
 

@@ -96,6 +96,7 @@ fn check_messaging(section: &Messaging) -> Result<(), ScenarioError> {
     let per_byte = [
         ("overhead-per-byte", section.overhead_per_byte),
         ("eager-per-byte", section.eager_per_byte),
+        ("latency-per-byte", section.latency_per_byte),
     ];
     if let Some((key, span)) = per_byte.iter().find(|(_, span)| *span > MOST_PER_BYTE) {
         let message = format!("{span} is more than {MOST_PER_BYTE}");

@@ -406,11 +406,12 @@ impl Programs {
         if message.parts > 0 {
             return;
         }
+        let message = *self.messages.at(slot);
+        let bytes = self.stage_bytes(&message);
+        let passage = self.messaging.passage(bytes, self.payload.most());
         let job = self.ranks[message.source as usize].job;
         let (_, receiver) = message.way();
-        let at = now
-            .max(message.moved)
-            .saturating_add(self.messaging.latency);
+        let at = now.max(message.moved).saturating_add(passage);
         if self.take_lost(slot) {
             self.messages.remove(slot);
         } else if at > now {

@@ -26,6 +26,11 @@ impl Payload {
             most: mtu.as_u64(),
         }
     }
+
+    /// Returns the largest payload of a packet.
+    pub(crate) fn most(self) -> u64 {
+        self.most
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
