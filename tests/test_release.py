@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -295,6 +297,24 @@ def test_wheels_that_differ_say_where(tmp_path: Path) -> None:
     assert list(tool.differences(first, wheel("two.whl", "1"))) == []
     assert list(tool.differences(first, wheel("three.whl", "2"))) == ["a.py: contents"]
     assert list(tool.differences(first, wheel("four.whl", "1", 2027))) == ["a.py: time"]
+
+
+@pytest.mark.slow
+def test_the_sdist_has_what_its_build_reads(tmp_path: Path) -> None:
+    """Oracle: maturin, which reads the layout of a project before it compiles."""
+    maturin = Path(sys.executable).with_name("maturin")
+    subprocess.run([maturin, "sdist", "--out", tmp_path], cwd=ROOT, check=True)
+    (archive,) = tmp_path.glob("silvan-*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    folder = tmp_path / archive.name.removesuffix(".tar.gz")
+    command = [maturin, "pep517", "write-dist-info", "--interpreter", sys.executable]
+    command += ["--metadata-directory", tmp_path / "info"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    data = PYPROJECT["tool"]["maturin"]["data"]
+    for path in (ROOT / data).rglob("*.1"):
+        assert (folder / path.relative_to(ROOT)).is_file()
 
 
 def test_the_rehearsal_finds_what_the_pages_show() -> None:
