@@ -88,7 +88,7 @@ def test_a_state_folder_is_shown(version: str, tmp_path: Path, command: Command)
     outcome = command("dcms", config, "--status")
     assert outcome.status == 1, outcome.stderr
     words = " ".join(outcome.stdout.split())
-    assert re.search(r"S2:23 \(to D\) for \S+ s, victims S1:1 \(to S2:1\)", words), words
+    assert re.search(r"low S2:23 for \S+ s, victims S1:1, which have lost 2 GB", words), words
     assert "S2:23: 0, 128 is to be restored" in outcome.stdout
 
 

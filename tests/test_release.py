@@ -308,8 +308,8 @@ def test_the_sdist_has_what_its_build_reads(tmp_path: Path) -> None:
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")
     folder = tmp_path / archive.name.removesuffix(".tar.gz")
-    command = [maturin, "pep517", "write-dist-info", "--interpreter", sys.executable]
-    command += ["--metadata-directory", tmp_path / "info"]
+    command = [str(maturin), "pep517", "write-dist-info", "--interpreter", sys.executable]
+    command += ["--metadata-directory", str(tmp_path / "info")]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     data = PYPROJECT["tool"]["maturin"]["data"]
