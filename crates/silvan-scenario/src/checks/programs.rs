@@ -238,7 +238,6 @@ fn find(fabric: &Fabric, host: &HostRef) -> Option<HostId> {
     }
 }
 
-/// Two ranks share a host by `ranks-per-host` only.
 fn check_distinct(fabric: &Fabric, hosts: &[HostId], key: &KeyPath) -> Result<(), ScenarioError> {
     let mut seen = vec![false; fabric.host_count()];
     for (place, host) in hosts.iter().enumerate() {
@@ -254,7 +253,6 @@ fn check_distinct(fabric: &Fabric, hosts: &[HostId], key: &KeyPath) -> Result<()
     Ok(())
 }
 
-/// Puts the first hosts of all servers in front, then the second ones, and so on.
 fn sort_by_rail(
     hosts: &mut [HostId],
     entry: &ProgramEntry,

@@ -18,11 +18,9 @@ struct FlowRow {
     delivered_bytes: u64,
     start: Time,
     end: Option<Time>,
-    /// Time on an empty fabric, for finished flows.
     ideal: Option<Span>,
     marks: u32,
     hops: u8,
-    /// Entries of many flows are summed up.
     is_listed: bool,
 }
 

@@ -10,7 +10,6 @@ pub(crate) struct Sent {
     pub message: u32,
 }
 
-/// Packets between two hosts on one level. Overtaken messages are complete with as many packets as were sent.
 #[derive(Clone, Debug, Default)]
 struct Flow {
     delivered: u64,

@@ -462,7 +462,6 @@ impl Default for HpccSection {
             fft_length: 1 << 20,
             fft_compute: Span::ZERO,
             hpl_rows: 0,
-            // As in HPCC's input file.
             hpl_block: 80,
             hpl_compute: Span::ZERO,
             sl: Sl::ZERO,

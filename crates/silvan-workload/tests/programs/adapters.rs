@@ -96,13 +96,17 @@ fn latency_by_bytes_of_the_first_packet() {
         ..reading()
     };
     let o = m.overhead;
-    let control = wire(64) + per_byte * 63;
     let eager = wire(100) + per_byte * 99;
     assert_eq!(one_message(100, m), (o, o + eager + o));
+    // Request to send, read, three packets of data, and the word to the sender.
     let bytes = 3 * MTU.as_u64();
-    let data = wire(MTU.as_u64()) * 3 + per_byte * (MTU.as_u64() - 1);
-    let arrived = o + control * 2 + data;
-    assert_eq!(one_message(bytes, m), (arrived + control, arrived + o));
+    let (sender, receiver) = one_message(bytes, reading());
+    let (control, data) = (per_byte * 63, per_byte * (MTU.as_u64() - 1));
+    let more = control * 2 + data;
+    assert_eq!(
+        one_message(bytes, m),
+        (sender + more + control, receiver + more)
+    );
 }
 
 /// Bytes of messages that go at once are copied at either end; others are not.
