@@ -58,7 +58,7 @@ def installed_mb(folder: Path) -> float:
 
 
 def processor_s() -> float:
-    """Return the processor time of ended commands, which other work on the machine does not lengthen."""
+    """Return the processor time of ended commands, whatever else the machine does."""
     times = os.times()
     return times.children_user + times.children_system
 
