@@ -199,17 +199,25 @@ $(VENV)/test.stamp: requirements/test.txt $(VENV)/run.stamp
 
 # The newest wheel is checked as a user meets it: installed without a compiler, away from this folder.
 PROFILE ?= dist
-wheel: $(VENV)/run.stamp ## Build wheel and sdist into target/wheels, and try the wheel (PROFILE=release is quicker)
+# A release needs maturin alone of what a run has.
+MATURIN = $(firstword $(wildcard $(BIN)/maturin) $(VENV)/build/bin/maturin)
+WITH_MATURIN := $(if $(wildcard $(VENV)/run.stamp),,$(VENV)/build.stamp)
+wheel: $(WITH_MATURIN) ## Build wheel and sdist into target/wheels, and try the wheel (PROFILE=release is quicker)
 	rm -rf target/wheels
-	$(BIN)/maturin build --quiet --profile $(PROFILE) --locked --strip --out target/wheels
-	$(BIN)/maturin sdist --out target/wheels 2>/dev/null
-	$(BIN)/python python/tools/check_wheel.py target/wheels/silvan-*.whl
+	$(MATURIN) build --quiet --profile $(PROFILE) --locked --strip --out target/wheels
+	$(MATURIN) sdist --out target/wheels 2>/dev/null
+	$(PYTHON) python/tools/check_wheel.py target/wheels/silvan-*.whl
+
+$(VENV)/build.stamp: requirements/build.txt
+	$(PYTHON) -m venv $(VENV)/build
+	$(VENV)/build/bin/pip install --quiet --require-hashes --requirement $<
+	touch $@
 
 # Both builds have the path of this checkout, which debug information would name.
-check-reproducible: $(VENV)/run.stamp ## Build the wheel twice in fresh folders, and compare the two (PROFILE=release is quicker)
+check-reproducible: $(WITH_MATURIN) ## Build the wheel twice in fresh folders, and compare the two (PROFILE=release is quicker)
 	for number in 1 2; do \
 		rm -rf target/twice && SOURCE_DATE_EPOCH=$$(git show --no-patch --format=%ct HEAD) CARGO_TARGET_DIR=target/twice \
-			$(BIN)/maturin build --quiet --profile $(PROFILE) --locked --strip --out target/twice-$$number || exit 1; done
+			$(MATURIN) build --quiet --profile $(PROFILE) --locked --strip --out target/twice-$$number || exit 1; done
 	$(PYTHON) python/tools/same_wheel.py target/twice-1/*.whl target/twice-2/*.whl
 
 versions: ## Write the version of Cargo.toml into all files that state it
@@ -226,9 +234,9 @@ rehearsal: release-setup ## Build the files of a release, and try them from an i
 	$(VENV)/release/bin/python python/tools/release.py $(VERSION_NOW) --rehearse
 	$(VENV)/release/bin/python python/tools/rehearsal.py $(if $(SOURCE),--source)
 
-release-setup: $(VENV)/release.stamp install
+release-setup: $(VENV)/release.stamp
 
-$(VENV)/release.stamp: requirements/release.txt $(VENV)/run.stamp
+$(VENV)/release.stamp: requirements/release.txt
 	$(PYTHON) -m venv $(VENV)/release
 	$(VENV)/release/bin/pip install --quiet --require-hashes --requirement $<
 	touch $@

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import sqlite3
 import tomllib
@@ -73,6 +74,22 @@ def test_a_journal_has_its_form(version: str) -> None:
         digest, _, record = line.partition(" ")
         assert hashlib.sha256(record.encode()).hexdigest()[:16] == digest
     assert json.loads(header.partition(" ")[2]) == {"version": 2, "changes": len(entries)}
+
+
+@each
+def test_a_state_folder_is_shown(version: str, tmp_path: Path, command: Command) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "lock").touch()
+    for name in ("journal", "status"):
+        shutil.copy2(FOLDER / version / name, state)
+    config = tmp_path / "dcms.toml"
+    config.write_text('[state]\nfolder = "state"\n')
+    outcome = command("dcms", config, "--status")
+    assert outcome.status == 1, outcome.stderr
+    words = " ".join(outcome.stdout.split())
+    assert re.search(r"low S2:23 for \S+ s, victims S1:1, which have lost 2 GB", words), words
+    assert "S2:23: 0, 128 is to be restored" in outcome.stdout
 
 
 @pytest.fixture

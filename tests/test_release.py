@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -93,11 +95,12 @@ def test_a_section_without_a_date_gets_it(project: Path) -> None:
     tool = changelog()
     path = project / "CHANGELOG.md"
     path.write_text(CHANGELOG.replace("2026-12-01", "unreleased"))
-    with pytest.raises(SystemExit, match="move the text"):
-        tool.collect(project, "1.0.0", "2026-12-01")
-    for fragment in tool.fragments(project):
-        fragment.unlink()
     assert tool.released(project) == ("1.0.0", None)
+    tool.collect(project, "1.0.0", "2026-12-01")
+    items = "### Added\n\n- `silvan export` writes dot.\n\n### Fixed\n\n- Rates of FDR.\n"
+    assert path.read_text() == f"{CHANGELOG}\n{items}"
+    assert tool.fragments(project) == []
+    path.write_text(CHANGELOG.replace("2026-12-01", "unreleased"))
     tool.collect(project, "1.0.0", "2026-12-01")
     assert path.read_text() == CHANGELOG
     with pytest.raises(SystemExit, match=r"1\.0\.0 already"):
@@ -136,6 +139,10 @@ def checkout(tmp_path: Path) -> Path:
     pages = tmp_path / "docs" / "reproductions"
     pages.mkdir(parents=True)
     (pages / "mine.md").write_text(f"7 runs of silvan {version}, 1 G\n")
+    (tmp_path / "docs" / "arena.md").write_text(f"made with silvan {version}: 9 runs\n")
+    kept = tmp_path / "tests" / "files_of_versions" / version
+    kept.mkdir(parents=True)
+    (kept / "journal").write_text("")
     (tmp_path / ".gitignore").write_text("/target\n")
     (tmp_path / "crates").mkdir()
     (tmp_path / "crates" / "lib.rs").write_text("")
@@ -159,48 +166,101 @@ def test_a_checked_commit_can_be_released(release: ModuleType, checkout: Path) -
     assert list(release.problems(checkout, versions().version())) == []
 
 
+def commit(folder: Path, *passed: str) -> None:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "two")
+    note(folder, *passed)
+
+
 @pytest.mark.parametrize(
-    ("spoilt", "words"),
+    ("file", "text", "words"),
     [
-        ("version", "is no version"),
-        ("dirty", "has changes"),
-        ("tag", "exists"),
-        ("unchecked", "checks have not passed"),
-        ("citation", r"CITATION\.cff: 0\.0\.1"),
-        ("undated", "no dated section"),
-        ("fragment", "has fragments"),
-        ("papers", "papers have not been compared"),
-        ("page", r"mine\.md is of 0\.9\.0"),
-        ("site", "site is not built"),
+        ("CITATION.cff", "version: 0.0.1\n", r"CITATION\.cff: 0\.0\.1, .*: make versions"),
+        ("CHANGELOG.md", "# Changelog\n\n## VERSION (unreleased)\n", "no dated .*: make changelog"),
+        ("changes/one.added.md", "text\n", "has fragments: make changelog"),
+        (
+            "docs/reproductions/mine.md",
+            "7 runs of silvan 0.9.0, 1 G\n",
+            r"mine\.md .* 0\.9\.0: make",
+        ),
+        ("docs/arena.md", "made with silvan 0.9.0: 9 runs\n", r"arena\.md has numbers of 0\.9\.0"),
     ],
 )
-def test_each_reason_against_a_release_is_named(
-    release: ModuleType, checkout: Path, spoilt: str, words: str
+def test_a_file_against_a_release_is_named(
+    release: ModuleType, checkout: Path, file: str, text: str, words: str
 ) -> None:
     version = versions().version()
-    wanted = "one" if spoilt == "version" else version
-    if spoilt == "tag":
-        git(checkout, "tag", f"v{version}")
-    elif spoilt == "site":
-        shutil.rmtree(checkout / "target" / "site")
-    elif spoilt == "unchecked":
-        (checkout / "target" / "checked").unlink()
-    elif spoilt != "version":
-        file, text = {
-            "dirty": ("new.txt", "new\n"),
-            "citation": ("CITATION.cff", "version: 0.0.1\n"),
-            "undated": ("CHANGELOG.md", f"# Changelog\n\n## {version} (unreleased)\n"),
-            "fragment": ("changes/one.added.md", "text\n"),
-            "papers": ("crates/lib.rs", "// changed\n"),
-            "page": ("docs/reproductions/mine.md", "7 runs of silvan 0.9.0, 1 G\n"),
-        }[spoilt]
-        (checkout / file).write_text(text)
-        if spoilt != "dirty":
-            git(checkout, "add", "-A")
-            git(checkout, "commit", "-qm", "two")
-            note(checkout, *(["checked"] if spoilt == "papers" else ["checked", "checked-papers"]))
-    (wrong,) = release.problems(checkout, wanted)
+    (checkout / file).write_text(text.replace("VERSION", version))
+    commit(checkout, "checked", "checked-papers")
+    (wrong,) = release.problems(checkout, version)
     assert re.search(words, wrong), wrong
+
+
+def test_what_is_against_a_release_is_listed_at_once(
+    release: ModuleType, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each line says what to do."""
+    version = versions().version()
+    shutil.rmtree(checkout / "target" / "site")
+    shutil.rmtree(checkout / "tests")
+    (checkout / "CITATION.cff").write_text("version: 0.0.1\n")
+    (checkout / "CHANGELOG.md").write_text(f"# Changelog\n\n## {version} (unreleased)\n")
+    (checkout / "changes" / "one.added.md").write_text("text\n")
+    (checkout / "docs" / "arena.md").write_text("made with silvan 0.9.0: 9 runs\n")
+    (checkout / "crates" / "lib.rs").write_text("// changed\n")
+    commit(checkout)
+    git(checkout, "tag", f"v{version}")
+    (checkout / "new.txt").write_text("new\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release, "ROOT", checkout)
+        assert release.main([version, "--check"]) == 1
+    *wrong, last = capsys.readouterr().err.splitlines()
+    assert len(wrong) == 10
+    assert last == "10 to do, then repeat the command"
+    found = iter(wrong)
+    for words in (
+        "the checkout has changes",
+        f"the tag v{version} exists",
+        "the checks have not passed",
+        "CITATION.cff: 0.0.1",
+        "CHANGELOG.md has no dated section",
+        "changes/ has fragments",
+        f"no files of {version}",
+        "the papers have not been compared",
+        "docs/arena.md has numbers of 0.9.0",
+        "the site is not built",
+    ):
+        what, colon, to_do = next(found).removeprefix("error: ").rpartition(": ")
+        assert words in what
+        assert colon
+        assert to_do
+    (wrong_version,) = release.problems(checkout, "one")
+    assert "write one such as" in wrong_version
+
+
+def test_a_person_dates_and_tags_what_was_checked(release: ModuleType, checkout: Path) -> None:
+    """The changelog's date needs no other run of the checks; other changes do."""
+    version = versions().version()
+    path = checkout / "CHANGELOG.md"
+    dated = path.read_text()
+    path.write_text(f"# Changelog\n\n## {version} (unreleased)\n")
+    (checkout / "changes" / "one.added.md").write_text("text\n")
+    commit(checkout, "checked", "checked-papers")
+    wrong = list(release.problems(checkout, version))
+    assert [line.rpartition(": ")[2] for line in wrong] == [f"make changelog VERSION={version}"] * 2
+    path.write_text(dated)
+    (checkout / "changes" / "one.added.md").unlink()
+    commit(checkout)
+    assert list(release.problems(checkout, version)) == []
+    (checkout / "README.md").write_text("new\n")
+    commit(checkout)
+    (unchecked,) = release.problems(checkout, version)
+    assert unchecked.endswith(": .ci/run")
+    note(checkout, "checked")
+    (checkout / "crates" / "lib.rs").write_text("// changed\n")
+    commit(checkout, "checked")
+    (unchecked,) = release.problems(checkout, version)
+    assert unchecked.endswith(": .ci/nightly")
 
 
 def test_sums_and_index_hold_each_file(release: ModuleType, tmp_path: Path) -> None:
@@ -237,6 +297,24 @@ def test_wheels_that_differ_say_where(tmp_path: Path) -> None:
     assert list(tool.differences(first, wheel("two.whl", "1"))) == []
     assert list(tool.differences(first, wheel("three.whl", "2"))) == ["a.py: contents"]
     assert list(tool.differences(first, wheel("four.whl", "1", 2027))) == ["a.py: time"]
+
+
+@pytest.mark.slow
+def test_the_sdist_has_what_its_build_reads(tmp_path: Path) -> None:
+    """Oracle: maturin, which reads the layout of a project before it compiles."""
+    maturin = Path(sys.executable).with_name("maturin")
+    subprocess.run([maturin, "sdist", "--out", tmp_path], cwd=ROOT, check=True)
+    (archive,) = tmp_path.glob("silvan-*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    folder = tmp_path / archive.name.removesuffix(".tar.gz")
+    command = [str(maturin), "pep517", "write-dist-info", "--interpreter", sys.executable]
+    command += ["--metadata-directory", str(tmp_path / "info")]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    data = PYPROJECT["tool"]["maturin"]["data"]
+    for path in (ROOT / data).rglob("*.1"):
+        assert (folder / path.relative_to(ROOT)).is_file()
 
 
 def test_the_rehearsal_finds_what_the_pages_show() -> None:

@@ -42,24 +42,30 @@ def released(root: Path) -> tuple[str, str | None]:
 
 def section(root: Path, version: str, date: str) -> str:
     """Write the section of a version from the fragments."""
-    lines = [f"## {version} ({date})", ""]
+    return "\n".join([f"## {version} ({date})", "", *_items(root)])
+
+
+def _items(root: Path) -> list[str]:
+    """List the lines of the fragments, by kind."""
+    lines = []
     for kind in KINDS:
         found = [path for path in fragments(root) if path.name.endswith(f".{kind}.md")]
         if found:
             items = [" ".join(path.read_text("utf-8").split()) for path in found]
             lines += [f"### {kind.capitalize()}", "", *(f"- {item}" for item in items), ""]
-    return "\n".join(lines)
+    return lines
 
 
 def collect(root: Path, version: str, date: str) -> None:
-    """Write the section, and remove the fragments; a section without a date gets it."""
+    """Write the section, and remove the fragments; a section without a date gets both."""
     path = root / "CHANGELOG.md"
     text = path.read_text("utf-8")
     first, dated = released(root)
     if first == version and dated is None:
-        if fragments(root):
-            raise SystemExit(f"error: {version} has a section: move the text of changes/ into it")
-        path.write_text(_HEADING.sub(f"## {version} ({date})", text, count=1), "utf-8")
+        before, _, after = text.partition(f"## {version}")
+        own, rest, others = after.partition("\n## ")
+        own = "\n".join([f" ({date})", *own.strip().splitlines()[1:], "", *_items(root)])
+        path.write_text(f"{before}## {version}{own}{rest}{others}", "utf-8")
     elif first == version:
         raise SystemExit(f"error: CHANGELOG.md has {version} already, of {dated}")
     else:

@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--record", action="store_true", help="rewrite the record")
     parser.add_argument("--record-file", type=Path, default=RECORD, metavar="FILE")
     parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR")
-    parser.add_argument("--minutes", type=float, default=60, help="time limit of all together")
+    parser.add_argument("--minutes", type=float, default=360, help="time limit of all together")
     parser.add_argument("--quick", action="store_true", help="short runs, to try this tool")
     chosen = parser.parse_args(arguments)
 

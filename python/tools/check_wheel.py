@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import venv
 import zipfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 LARGEST_MB = 15
 MOST_INSTALLED_MB = 300
 SLOWEST_S = 60
+"""Processor time of installation, example and run together."""
 NEEDED = (
     "silvan/_silvan.abi3.so",
     "silvan/py.typed",
@@ -57,6 +57,12 @@ def installed_mb(folder: Path) -> float:
     return sum(path.lstat().st_blocks * 512 for path in files) / 2**20
 
 
+def processor_s() -> float:
+    """Return the processor time of ended commands, whatever else the machine does."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def install_and_run(wheel: Path, folder: Path) -> dict[str, float]:
     """Install a wheel into an empty environment, run an example there, and return measures."""
     environment = folder / "venv"
@@ -86,12 +92,12 @@ def install_and_run(wheel: Path, folder: Path) -> dict[str, float]:
             raise SystemExit(f"{line}: status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
-    start = time.monotonic()
+    start = processor_s()
     call("python", "-m", "pip", "install", "--quiet", "--only-binary", ":all:", wheel)
-    installed = time.monotonic()
+    installed = processor_s()
     call("silvan", "example", "incast")
     report = json.loads(call("silvan", "run", "incast.toml", "--out", "out", "--json").stdout)
-    ran = time.monotonic()
+    ran = processor_s()
     if not report:
         raise SystemExit("silvan run printed no result")
     refused = call("silvan", "plot", report["runs"][0]["folder"], status=2)
@@ -123,7 +129,7 @@ def main() -> int:
         measures = install_and_run(wheel, Path(folder))
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB")
     print(
-        f"installed in {measures['install_s']:.0f} s; "
+        f"installed in {measures['install_s']:.0f} s of processor time; "
         f"example and run in {measures['example_and_run_s']:.1f} s; "
         f"{measures['installed_mb'] - measures['empty_mb']:.0f} MB "
         f"next to {measures['empty_mb']:.0f} MB of an empty environment"
@@ -132,7 +138,7 @@ def main() -> int:
         print(f"more than {MOST_INSTALLED_MB} MB are installed", file=sys.stderr)
         return 1
     if measures["install_s"] + measures["example_and_run_s"] > SLOWEST_S:
-        print(f"this took longer than {SLOWEST_S} s", file=sys.stderr)
+        print(f"this took more than {SLOWEST_S} s of processor time", file=sys.stderr)
         return 1
     return 0
 

@@ -39,6 +39,19 @@ def journal() -> str:
 
 
 _HEADER = {"version": 2, "changes": 1}
+PORT = {"switch": "S2", "guid": "0x0002c90000000001", "port": 23, "far-end": "D"}
+VICTIM = {"switch": "S1", "guid": "0x0002c90000000002", "port": 1, "far-end": "S2:1"}
+STATUS = {
+    **{"pid": 7, "time": 12, "act": True, "interval-s": 1.0, "switches": 2, "ports": 3},
+    **{"sweeps": 5, "unanswered": 0, "sweep-s": 0.01, "subnet-manager": "found", "silent": []},
+    "low": [{"port": PORT, "victims": [VICTIM], "low-for-s": 2.0, "victims-lost-bytes": 2e9}],
+    "pending": [
+        {key: PORT[key] for key in ("switch", "guid", "port")}
+        | {"before": 128, "now": 0, "since": 7}
+    ],
+    "decisions": {"victim-found": 1},
+}
+"""What a manager has published; a test of silvan-dcms compares its keys."""
 
 
 def write(folder: Path) -> None:
@@ -50,6 +63,7 @@ def write(folder: Path) -> None:
     (folder / "scenario.toml").write_text(scenario.to_toml(), "utf-8")
     silvan.run(scenario, seed=1).write(folder / "result")
     (folder / "journal").write_text(journal(), "utf-8")
+    (folder / "status").write_text(json.dumps(STATUS, separators=(",", ":")), "utf-8")
     with (
         tempfile.TemporaryDirectory() as dumps,
         RingFile(folder / "ring", writable=True) as ring,

@@ -130,26 +130,26 @@ class Rehearsal:
             raise SystemExit(f"error: status {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
+    def install(self, index: str, *words: str | Path) -> None:
+        """Install packages from an index alone."""
+        pip = ("-m", "pip", "install", "--quiet", "--index-url", index)
+        self.run(self.programs / "python", *pip, *words)
+
+    def check_version(self, version: str) -> None:
+        """Compare what is installed."""
+        found = self.run("silvan", "--version").strip()
+        if found != f"silvan {version}":
+            raise SystemExit(f"error: {found} is installed, not {version}")
+
 
 def install(rehearsal: Rehearsal, index: str, version: str) -> None:
-    """Install silvan from the index alone."""
-    pip: list[str | Path] = [
-        rehearsal.programs / "python",
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--index-url",
-        index,
-    ]
-    rehearsal.run(*pip, f"silvan=={version}")
-    found = rehearsal.run("silvan", "--version").strip()
-    if found != f"silvan {version}":
-        raise SystemExit(f"error: {found} is installed, not {version}")
-    rehearsal.run(*pip, f"silvan[figures]=={version}")
+    """Install silvan from the index, an extra, and the example of a plug-in package."""
+    rehearsal.install(index, f"silvan=={version}")
+    rehearsal.check_version(version)
+    rehearsal.install(index, f"silvan[figures]=={version}")
     plugin = rehearsal.folder / "plugin_package"
     shutil.copytree(PLUGIN, plugin, ignore=shutil.ignore_patterns("build", "*.egg-info"))
-    rehearsal.run(*pip, plugin)
+    rehearsal.install(index, plugin)
 
 
 def first_steps(rehearsal: Rehearsal) -> None:
@@ -195,31 +195,26 @@ def c_example(rehearsal: Rehearsal, files: Path) -> None:
         raise SystemExit(f"error: relay prints\n{printed}instead of\n{wanted}")
 
 
-def from_source(rehearsal: Rehearsal, files: Path, wheels: Path) -> None:
-    """Build a wheel from the source distribution, as an index without a fitting wheel does."""
-    (source,) = files.glob("silvan-*.tar.gz")
+def from_source(folder: Path, index: str, version: str) -> None:
+    """Install the source distribution, as an index without a fitting wheel does."""
+    folder.mkdir()
+    rehearsal = Rehearsal(folder)
     cargo = Path(shutil.which("cargo") or "").parent
     rehearsal.environment["PATH"] += f":{cargo}"
     rehearsal.environment["CARGO_HOME"] = os.environ.get("CARGO_HOME", f"{Path.home()}/.cargo")
     rehearsal.environment["RUSTUP_HOME"] = os.environ.get("RUSTUP_HOME", f"{Path.home()}/.rustup")
     if target := os.environ.get("CARGO_TARGET_DIR"):
         rehearsal.environment["CARGO_TARGET_DIR"] = target
-    pip: list[str | Path] = [
-        rehearsal.programs / "python",
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-    ]
-    rehearsal.run(*pip, "--find-links", wheels, "--wheel-dir", rehearsal.folder / "built", source)
+    rehearsal.install(index, "--no-binary", "silvan", f"silvan[figures]=={version}")
+    rehearsal.check_version(version)
+    first_steps(rehearsal)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rehearse."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=Path, default=FILES, help="what make release has built")
-    parser.add_argument("--source", action="store_true", help="also build from the sdist: minutes")
+    parser.add_argument("--source", action="store_true", help="install the sdist, too: minutes")
     chosen = parser.parse_args(arguments)
     version = versions.version()
     check_sums(chosen.files)
@@ -232,6 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         needed = folder / "needed"
         download = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary", ":all:"]
         download += ["--dest", str(needed), f"{wheel}[figures]", "setuptools>=77", "wheel"]
+        download += ["maturin>=1.9.4,<2"] if chosen.source else []
         subprocess.run(download, check=True)
         own = [path for path in chosen.files.iterdir() if path.name.startswith("silvan-")]
         packages = [path for path in own if path.name.endswith((".whl", ".tar.gz"))]
@@ -240,11 +236,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rehearsal = Rehearsal(folder)
         with served(folder / "index") as index:
             install(rehearsal, index, version)
+            if chosen.source:
+                from_source(folder / "source", index, version)
         first_steps(rehearsal)
         plug_ins(rehearsal)
         c_example(rehearsal, chosen.files)
-        if chosen.source:
-            from_source(rehearsal, chosen.files, needed)
     print(f"the rehearsal of silvan {version} has passed")
     return 0
 

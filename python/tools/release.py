@@ -27,9 +27,19 @@ PAPERS = Path("target/checked-papers")
 """Written by .ci/nightly: the commit of the compared papers."""
 SOURCES = ("Cargo.lock", "crates", "python/silvan_papers")
 """Sources that can change the numbers of papers."""
-_RUNS = re.compile(r"runs of silvan (\S+),")
+UNDATED = ("CHANGELOG.md", "changes")
+"""Files that dating a checked commit's changelog changes."""
+PAGES = {
+    "docs/reproductions/*.md": (
+        re.compile(r"runs of silvan (\S+),"),
+        "make check-papers, make pages",
+    ),
+    "docs/arena.md": (re.compile(r"with silvan (\S+):"), "its first command, arena_page.py"),
+}
+"""Pages with measured numbers: how each states the version, and what measures again."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+(rc\d+)?")
 IMAGE = "silvan"
+KEPT = Path("tests/files_of_versions")
 
 
 def git(root: Path, *words: str) -> str:
@@ -41,18 +51,21 @@ def git(root: Path, *words: str) -> str:
 def problems(root: Path, version: str) -> Iterator[str]:
     """Say what keeps a commit from being released as a version."""
     if not _VERSION.fullmatch(version):
-        yield f"{version} is no version such as 1.1.0"
+        yield f"{version} is no version: write one such as 1.1.0"
         return
     yield from _state(root, version)
     if versions.version(root) != version:
         yield f"Cargo.toml has {versions.version(root)}: write {version}, then make versions"
-    yield from versions.problems(root)
+    for line in versions.problems(root):
+        yield f"{line}: make versions"
     yield from changelog.problems(root)
     first, date = changelog.released(root)
     if first != version or date is None:
         yield f"CHANGELOG.md has no dated section of {version}: make changelog VERSION={version}"
     if changelog.fragments(root):
         yield f"changes/ has fragments: make changelog VERSION={version}"
+    if not (root / KEPT / version / "journal").is_file():
+        yield f"{KEPT} has no files of {version}: python python/tools/files_of_version.py"
     yield from _papers(root, version)
     if not (root / "target" / "site" / "index.html").is_file():
         yield "the site is not built: make site"
@@ -62,23 +75,27 @@ def _state(root: Path, version: str) -> Iterator[str]:
     if git(root, "status", "--porcelain"):
         yield "the checkout has changes: commit or remove them"
     if git(root, "tag", "--list", f"v{version}"):
-        yield f"the tag v{version} exists"
-    head = git(root, "rev-parse", "HEAD")
-    checked = root / CHECKED
-    if not checked.is_file() or checked.read_text("utf-8").strip() != head:
+        yield f"the tag v{version} exists: release the next version, or remove it"
+    if not _passed(root, CHECKED, ".", *(f":(exclude){path}" for path in UNDATED)):
         yield "the checks have not passed on this commit: .ci/run"
 
 
+def _passed(root: Path, note: Path, *paths: str) -> bool:
+    """Return true if these paths are as in the commit that a note names."""
+    path = root / note
+    commit = path.read_text("utf-8").strip() if path.is_file() else ""
+    same = ["git", "diff", "--quiet", commit, "HEAD", "--", *paths]
+    return bool(commit) and not subprocess.run(same, cwd=root, capture_output=True).returncode
+
+
 def _papers(root: Path, version: str) -> Iterator[str]:
-    checked = root / PAPERS
-    commit = checked.read_text("utf-8").strip() if checked.is_file() else ""
-    same = ["git", "diff", "--quiet", commit or "HEAD", "HEAD", "--", *SOURCES]
-    if not commit or subprocess.run(same, cwd=root, check=False).returncode:
+    if not _passed(root, PAPERS, *SOURCES):
         yield "the papers have not been compared since the sources changed: .ci/nightly"
-    for page in sorted((root / "docs" / "reproductions").glob("*.md")):
-        for found in _RUNS.findall(page.read_text("utf-8")):
-            if found != version:
-                yield f"{page.relative_to(root)} is of {found}: make check-papers, make pages"
+    for pattern, (stated, what) in PAGES.items():
+        for page in sorted(root.glob(pattern)):
+            for found in stated.findall(page.read_text("utf-8")):
+                if found != version:
+                    yield f"{page.relative_to(root)} has numbers of {found}: {what}"
 
 
 def build(root: Path, version: str, out: Path) -> None:
@@ -173,6 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for line in found:
             print(f"error: {line}", file=sys.stderr)
         if found:
+            print(f"{len(found)} to do, then repeat the command", file=sys.stderr)
             return 1
     if chosen.check:
         print(f"{chosen.version} can be released")

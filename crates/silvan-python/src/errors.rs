@@ -10,7 +10,7 @@ use silvan_sim::RunError;
 
 fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
     let found = py.import("silvan.errors")?.getattr(name)?;
-    Ok(found.downcast_into::<PyType>()?)
+    Ok(found.cast_into::<PyType>()?)
 }
 
 pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
@@ -56,7 +56,7 @@ pub fn argument_error(py: Python<'_>, message: &str) -> PyErr {
 fn hook_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let raise = || -> PyResult<PyErr> {
         let class = py.import("silvan.hook_failure")?.getattr("HookFailure")?;
-        let class = class.downcast_into::<PyType>()?;
+        let class = class.cast_into::<PyType>()?;
         let arguments = (failure.hook, failure.arguments.clone(), failure.raised);
         Ok(PyErr::from_type(class, arguments))
     };

@@ -1,5 +1,8 @@
 //! The process is killed at every step, and the machine loses power at every step.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use silvan_subnet::fake::LOCAL;
 
 use super::*;
@@ -243,4 +246,63 @@ fn restoring_does_not_wait_for_ever() {
     let empty = Bench::new(1);
     empty.subnet.world().nodes[LOCAL].alive = false;
     assert_eq!(empty.run(CONFIG, true, Task::Restore).unwrap(), 0);
+}
+
+/// State folders of versions: `tests/files_of_versions`.
+fn kept_folders() -> Vec<PathBuf> {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/files_of_versions");
+    let entries = fs::read_dir(kept)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_dir()).collect()
+}
+
+/// Oracle: the change that the record of each version names.
+#[test]
+fn journals_of_versions_are_read() {
+    let folders = kept_folders();
+    assert!(!folders.is_empty());
+    for folder in folders {
+        let bench = Bench::new(1);
+        bench
+            .disk
+            .put(&fs::read_to_string(folder.join("journal")).unwrap());
+        let journal = Journal::open(bench.disk.clone()).unwrap();
+        let (target, change) = journal.changes().iter().next().unwrap();
+        assert_eq!(target.switch.to_string(), "0x0002c90000000001");
+        assert_eq!(target.port, Some(23));
+        assert_eq!((change.rate, change.since), (128, 7));
+        assert_eq!((change.before.valid, change.after.valid), (false, true));
+        assert_eq!(journal.changes().len(), 1);
+    }
+}
+
+/// Oracle: keys that `silvan dcms --status` reads from files of each version.
+#[test]
+fn the_status_keeps_the_keys_of_versions() {
+    fn holds(now: &serde_json::Value, then: &serde_json::Value, place: &str) {
+        if let Some(then) = then.as_object() {
+            for (key, value) in then {
+                let found = now.get(key).unwrap_or_else(|| panic!("{place}.{key}"));
+                if place != ".decisions" {
+                    holds(found, value, &format!("{place}.{key}"));
+                }
+            }
+        } else if let Some(first) = then.as_array().and_then(|list| list.first()) {
+            holds(&now[0], first, place);
+        }
+    }
+
+    // Killed while a rate is low, the manager leaves a status with all keys.
+    let now = (0..last_step()).step_by(7).find_map(|step| {
+        let bench = Bench::congested(1, 12);
+        run_with_fuse(&bench, step);
+        let status = bench.rates().contains(&0).then(|| bench.disk.status())?;
+        (!status["low"][0].is_null()).then_some(status)
+    });
+    let now = now.unwrap();
+    for folder in kept_folders() {
+        let text = fs::read(folder.join("status")).unwrap();
+        holds(&now, &serde_json::from_slice(&text).unwrap(), "");
+    }
 }
