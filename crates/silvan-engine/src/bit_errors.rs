@@ -49,6 +49,8 @@ struct BadLink {
     drawn: usize,
     /// Time from the end of a bad packet to its replay, in ps; `None` if the receiver discards it.
     replay: Option<u64>,
+    /// Time that retraining takes, in ps.
+    retraining: u64,
     /// The `head_queue` of the output without errors.
     head_queue: u8,
     counts: ErrorCounts,
@@ -61,6 +63,8 @@ struct BadLink {
 struct Passage {
     /// Time that replays take, in ps.
     delay: u64,
+    /// Time after it in which the link is retrained, in ps.
+    retraining: u64,
     is_lost: bool,
 }
 
@@ -74,13 +78,14 @@ impl BadLink {
 
     /// Sends a packet that takes `length` on the link from `start` on.
     fn pass(&mut self, start: u64, length: u64) -> Passage {
-        let mut delay = 0;
+        let (mut delay, mut retraining) = (0, 0);
         for replay in 0..=MOST_REPLAYS {
             self.count_until(start + delay);
             if self.count_until(start + delay + length) == 0 {
                 self.level = self.level.saturating_sub(1);
                 return Passage {
                     delay,
+                    retraining,
                     is_lost: false,
                 };
             }
@@ -88,6 +93,7 @@ impl BadLink {
             if self.level > LOCAL_PHY_ERRORS {
                 self.level = 0;
                 self.counts.recoveries += 1;
+                retraining += self.retraining;
             }
             match self.replay {
                 Some(latency) if replay < MOST_REPLAYS => {
@@ -99,6 +105,7 @@ impl BadLink {
         }
         Passage {
             delay,
+            retraining,
             is_lost: true,
         }
     }
@@ -144,6 +151,7 @@ impl Plane {
                 processes: Vec::new(),
                 drawn: 0,
                 replay: None,
+                retraining: 0,
                 head_queue,
                 counts: ErrorCounts::default(),
                 level: 0,
@@ -152,6 +160,7 @@ impl Plane {
         let process = ErrorProcess::new(errors, times, rate, number);
         link.processes.push(process);
         link.drawn += 1;
+        link.retraining = link.retraining.max(errors.retraining.as_ps());
         if errors.retransmits {
             let latency = errors.replay_latency.map_or_else(
                 || 2 * self.propagation[output] + self.config.switch.credit_delay.as_ps(),
@@ -201,10 +210,10 @@ impl Plane {
         }
     }
 
-    /// Sends a packet that takes `length` on a bad link. Replays keep the link busy.
+    /// Sends a packet that takes `length` on a bad link. Replays and retraining keep the link busy.
     fn pass_bad_link(&mut self, now: u64, output: u32, length: u64) -> Option<Passage> {
         let passage = self.bad_links.0.get_mut(&output)?.pass(now, length);
-        self.outs[output as usize].free_at += passage.delay;
+        self.outs[output as usize].free_at += passage.delay + passage.retraining;
         Some(passage)
     }
 

@@ -125,6 +125,8 @@ struct Pair {
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     dst: HostId,
+    /// Number of its flow at the host.
+    flow: u32,
     left: u64,
     /// Congestion control's last answer.
     release: Time,
@@ -245,7 +247,7 @@ impl FlowList {
         let first = &mut self.sending[0];
         let bytes = first.left.min(mtu);
         first.left -= bytes;
-        let (dst, left) = (first.dst, first.left);
+        let (dst, flow, left) = (first.dst, first.flow, first.left);
         if left == 0 {
             self.sending.pop_front();
             self.sent(dst);
@@ -259,6 +261,7 @@ impl FlowList {
             class: self.plan.class,
             last: left == 0,
             behind: Offer::cut_off(left),
+            number: flow as u16,
         }
     }
 
@@ -270,8 +273,15 @@ impl FlowList {
         let pair = &mut self.pairs[place];
         let mut bytes = u64::from(offer.bytes);
         let mut ended = false;
+        // Flows before this one may have lost packets, and never end.
+        let first = transit.number.map_or(Some(0), |number| {
+            pair.flows.iter().position(|&flow| flow as u16 == number)
+        });
+        let Some(first) = first else {
+            return false;
+        };
         // Packets may overtake each other, so bytes count.
-        while let Some(&flow) = pair.flows.front().filter(|_| bytes > 0) {
+        while let Some(&flow) = pair.flows.get(first).filter(|_| bytes > 0) {
             let record = &mut self.records[flow as usize];
             let part = bytes.min(record.bytes - record.delivered);
             bytes -= part;
@@ -282,7 +292,7 @@ impl FlowList {
                 break;
             }
             record.end = Some(now);
-            pair.flows.pop_front();
+            pair.flows.remove(first);
             pair.sent -= 1;
             if let FlowSupply::Drawn {
                 starts: Starts::Closed { due, pause },
@@ -387,6 +397,7 @@ impl FlowList {
             pair.sending = true;
             self.sending.push_back(Sending {
                 dst: pair.dst,
+                flow,
                 left: self.records[flow as usize].bytes,
                 release: Time::ZERO,
             });

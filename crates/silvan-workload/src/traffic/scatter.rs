@@ -111,6 +111,7 @@ impl Scatter {
             },
             last: current.left == 0,
             behind: current.left,
+            number: 0,
         }
     }
 
