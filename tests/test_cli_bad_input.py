@@ -486,7 +486,7 @@ TOO_MUCH = {
     "lists in lists": ("a = " + 100_000 * "[", [], "recurse"),
     "tables in tables": ("[" + 100_000 * "a." + "a]", [], "recursion"),
     "lists in lists in an assignment": (INCAST, ["--set", "a=" + 60_000 * "["], "unknown key"),
-    "a key of many parts": (INCAST, ["--set", ".".join(20_000 * ["a"]) + "=1"], "unknown key"),
+    "a key of many parts": (INCAST, ["--set", ".".join(20_000 * ["a"]) + "=1"], "20000 parts"),
     "a fabric without end": (
         "",
         ["--set", "fabric.file=/dev/zero"],

@@ -1,4 +1,4 @@
-"""Routing and lanes that a fabric has where the scenario names none."""
+"""The default routing and lanes of fabrics."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_a_dragonfly_takes_one_cable_between_groups() -> None:
     """
     Oracle: counts by hand. Each host sends a packet to each of 71 others.
 
-    Of a cable inside a group: 2 x 2 from switch to switch, 2 hosts to the 2 x 8 hosts of the two
-    groups behind the other switch, and as many back: 68. Of one between groups: 8 x 8.
+    A cable inside a group carries 2 x 2 paths between its switches, 2 x 16 to the hosts of the two
+    groups behind the other switch, and 2 x 16 back: 68. A cable between groups carries 8 x 8.
     """
     scenario = silvan.Scenario(fabric={**DRAGONFLY, "groups": 9})
     facts = scenario.describe()

@@ -40,7 +40,7 @@ def test_more_than_127_contributors_are_never_slowed_down_enough() -> None:
 
 @pytest.mark.slow
 def test_no_tree_is_removed_before_the_bound(command: Command, tmp_path: Path) -> None:
-    """Oracle: the bound from below; from above, twice the bound and the time to drain."""
+    """Oracle: the time is above the bound, and below twice the bound plus the time to drain."""
     outcome = command("reproduce", "gran2012", "--only", "beyond.pruning", "--out", tmp_path)
     assert outcome.status == 0, outcome.stderr
     text = (tmp_path / "gran2012" / "beyond-pruning.csv").read_text()

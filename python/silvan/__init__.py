@@ -1,7 +1,7 @@
 """Congestion trees in lossless fabrics: grown, shown and pruned.
 
-A :class:`Scenario` says everything about one simulation: the fabric, its links
-and buffers, who sends what to whom, and which congestion control is at work.
+A :class:`Scenario` describes one simulation: the fabric, its links and buffers, the traffic, and
+the congestion control.
 :func:`run` simulates it, and the :class:`Result` holds Arrow tables and measures. :func:`sweep`
 runs it at every point of a grid, :func:`compare` with every scheme. :func:`saturate` finds the load
 that its fabric can carry, :func:`tune` settings of its congestion control. A :class:`Network`

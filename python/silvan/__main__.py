@@ -10,8 +10,7 @@ if __name__ == "__main__":
         import ctypes
 
         # After `python -m`, sys.exit could return the status of a process that SIGINT killed,
-        # although the command has handled Ctrl-C. It happens if Ctrl-C met code in a string, such
-        # as the methods of data classes. The interpreter's own function ends the process as
-        # sys.exit ends a script.
+        # although the command has handled Ctrl-C. Py_Exit ends the process as sys.exit ends a
+        # script.
         ctypes.pythonapi.Py_Exit(status)
     sys.exit(status)

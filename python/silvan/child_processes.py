@@ -1,8 +1,4 @@
-"""Child processes that end with their use: a block's end, an interrupt, or the parent's death.
-
-After a signal and a short wait, SIGKILL ends them. :class:`subprocess.Popen` alone leaves the child
-behind after Ctrl-C.
-"""
+"""Child processes that end with their block, an interrupt, or the parent's death."""
 
 from __future__ import annotations
 
@@ -18,7 +14,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import IO
 
-# prctl(2): the signal that a process receives when its parent ends.
 _PR_SET_PDEATHSIG = 1
 
 GRACE_S = 5.0
@@ -81,10 +76,10 @@ class DeferredSignals:
 
 
 class Once:
-    """Does an action once although signals come; their exceptions are raised at the end.
+    """Does an action once, although signals come.
 
-    A signal at the call raises its exception before the action begins. So a block that must end
-    with the action calls it twice: ``try: undo()``, ``finally: undo()``.
+    Their exceptions are raised at the end, so a block must call it twice: ``try: undo()``,
+    ``finally: undo()``.
     """
 
     def __init__(self, action: Callable[[], object]) -> None:
@@ -123,7 +118,6 @@ def ends_with_parent(
     def bind() -> None:
         prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
         if os.getppid() != parent:
-            # The process has ended in between.
             os._exit(128 + number)
 
     return bind

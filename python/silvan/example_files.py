@@ -67,7 +67,6 @@ class Example:
         words = [word for call in self.commands for word in call.split()]
         if self.is_scenario:
             words += _strings(tomllib.loads(self.path.read_text("utf-8")))
-        # Each rank of a program has a trace file.
         words += [path.name for word in words for path in folder.glob(f"{word}.[0-9]*.json")]
         named = {folder / word for word in words} - {self.path}
         companions = sorted(path.relative_to(folder) for path in named if path.is_file())
@@ -86,10 +85,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def examples() -> list[Example]:
-    """List all examples, by name.
-
-    A program of a scenario is part of that scenario's example.
-    """
+    """List all examples, by name."""
     scenarios = [Example(path.stem, path) for path in _FOLDER.rglob("*.toml")]
     parts = {one.path.parent / file for one in scenarios for file in one.files()}
     programs = [Example(path.stem, path) for path in _FOLDER.rglob("*.py") if path not in parts]

@@ -30,10 +30,8 @@ MANIFEST = "manifest.json"
 _SWEEP = "sweep.json"
 _ORIGIN = "origin.json"
 _RESULTS = ("run", "seed-*", "point-*/seed-*", "isolated", "congestors", "congested")
-"""Results in the output folder of a command."""
 
 LOCK = ".lock"
-"""Locked while a command writes into a folder."""
 
 _UNFINISHED = ".unfinished"
 """In folders that are not yet, or no longer, complete results."""
@@ -88,7 +86,6 @@ def require_writable_file(path: Path) -> None:
 def results_below(folder: Path, pattern: str = "**") -> list[Path]:
     """Find the results in a folder, without what a command that was killed has left behind."""
     found = (path.parent for path in sorted(folder.glob(f"{pattern}/{MANIFEST}")))
-    # Unfinished and replaced results have names that begin with a dot.
     return [
         path
         for path in found
@@ -97,10 +94,7 @@ def results_below(folder: Path, pattern: str = "**") -> list[Path]:
 
 
 def run_folders(folders: Iterable[Path]) -> list[Path]:
-    """Find the results in folders of one or several runs.
-
-    A folder without any result is itself in the list.
-    """
+    """Find the results in folders of one or several runs."""
     found = []
     for folder in folders:
         is_run = (folder / MANIFEST).is_file()
@@ -121,11 +115,7 @@ class Origin:
 def claimed_results(
     root: Path | None, planned: Mapping[Path, Origin], *, overwrite: bool
 ) -> Iterator[None]:
-    """Claim a folder for one command, scenario and version.
-
-    ``planned`` has place and origin of each result. ``overwrite`` removes results and figures of
-    other origins. Refuses folders of sweeps, of other commands, or with other files.
-    """
+    """Claim a folder for the results of one command, scenario and version."""
     if root is None:
         yield
         return
@@ -148,7 +138,6 @@ def claimed_results(
 
 
 def _remove_others(root: Path, planned: Mapping[Path, Origin], *, overwrite: bool) -> None:
-    """Remove results and figures of other origins, or refuse."""
     origins = {folder.parent: origin for folder, origin in planned.items()}
     before = sorted(path for pattern in _RESULTS for path in root.glob(f"{pattern}/{MANIFEST}"))
     others = []
@@ -183,7 +172,6 @@ def exclusive(root: Path, kind: str) -> Iterator[None]:
                     hint="wait for it, or name another folder with --out",
                 ) from None
             if not _is_at(file, path):
-                # The command before has removed the opened file.
                 continue
             for parent in (root, *root.glob("point-*")):
                 _remove_unfinished(parent)
@@ -213,10 +201,7 @@ def claim_result(target: Path, origin: Origin, *, overwrite: bool) -> None:
 def claim_figures(
     folder: Path, pattern: str, origin: Origin, *, overwrite: bool, what: str = "scenario"
 ) -> None:
-    """Note the origin of figures in a folder, or refuse figures of another origin.
-
-    ``pattern`` are the figures' names; ``overwrite`` removes others.
-    """
+    """Note the origin of figures in a folder, or refuse figures of another origin."""
     _remove_figures(folder, origin, overwrite=overwrite, what=what)
     require_writable(folder)
     values = asdict(origin) | {"figures": pattern}
@@ -226,10 +211,7 @@ def claim_figures(
 def require_origin(
     folder: Path, wanted: Origin, *, overwrite: bool, what: str = "scenario"
 ) -> bool:
-    """Refuse figures of another origin as :func:`claim_figures`, without writing.
-
-    Returns true if there are such figures, which may be overwritten.
-    """
+    """Refuse figures of another origin; return true if there are some to overwrite."""
     path = folder / _ORIGIN
     found = _origin(path)
     are_others = found != wanted and path.exists()
@@ -271,7 +253,6 @@ def another_origin(
 
 
 def _origin(manifest: Path) -> Origin | None:
-    """None if there is no readable result."""
     try:
         values = json.loads(manifest.read_text(encoding="utf-8"))
         return Origin(*(str(values[key]) for key in ("name", "scenario_hash", "version")))
@@ -290,10 +271,7 @@ def _remove_result(folder: Path, root: Path) -> None:
 
 @contextmanager
 def replaced_folder(target: Path) -> Iterator[Path]:
-    """Fill a new folder, then replace the target in one step.
-
-    Only a finished result is replaced. The new folder is removed if the block fails.
-    """
+    """Fill a new folder, then replace the target in one step if the block succeeds."""
     # A link stays, and its folder is replaced.
     target = Path(os.path.realpath(target))
     require_replaceable(target)
@@ -320,7 +298,6 @@ def _fill(target: Path) -> Iterator[Path]:
 
 
 def _swap(work: Path, target: Path, old: Path | None) -> None:
-    """Replace a folder, which comes back after a failure."""
     if old is not None:
         target.rename(old)
     try:
@@ -347,7 +324,6 @@ def _work_folder(target: Path, kind: str) -> Iterator[Path]:
                 # Another process has taken it for abandoned.
                 continue
             except OSError:
-                # A file system without locks.
                 lock = None
             break
         try:
@@ -374,7 +350,6 @@ def _remove_unfinished(parent: Path) -> None:
 
 
 def _remove_or_restore(path: Path) -> None:
-    """Remove an unfinished result, or restore one without a successor."""
     for before in path.iterdir():
         place = path.parent / before.name
         if path.name.startswith(f".{before.name}-old-") and not place.exists():
@@ -395,10 +370,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 @contextmanager
 def written_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file in pieces: complete after the block, or unchanged.
-
-    A link's target is written. Pipes with a reader and character devices are written into.
-    """
+    """Write a file in pieces: complete after the block, or unchanged."""
     try:
         if _is_stream(path):
             with _opened_stream(path) as file:

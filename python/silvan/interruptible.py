@@ -21,7 +21,6 @@ LONGEST_WAIT_S = 5.0
 """Seconds that the interpreter waits for abandoned calls."""
 
 _left: list[threading.Event] = []
-"""Ends of abandoned calls."""
 
 
 def interruptible(call: Callable[[], Result]) -> Result:
@@ -58,10 +57,7 @@ def interruptible(call: Callable[[], Result]) -> Result:
 
 
 def leave_calls(status: int) -> None:
-    """End the process at once if abandoned calls continue.
-
-    Writes of other threads into a folder are finished first.
-    """
+    """End the process at once if abandoned calls continue, after writes into folders."""
     if all(ended.is_set() for ended in _left):
         return
     with WRITING:

@@ -25,7 +25,6 @@ from silvan.errors import EmulationError
 from silvan.scratch import mount_point
 
 CLASSES = ("infiniband", "infiniband_mad", "infiniband_verbs")
-"""Below ``/sys/class``."""
 
 _CLASS = Path("/sys/class")
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -37,7 +36,6 @@ _MS_BIND_RECURSIVE = 0x1000 | 0x4000
 _MS_PRIVATE_RECURSIVE = 0x4_0000 | 0x4000
 _PR_SET_PDEATHSIG = 1
 
-# Requests to the server of a fabric.
 _TREE, _READ = 4, 5
 _ANSWER = 64 << 10
 _PATIENCE_S = 60
@@ -224,7 +222,6 @@ def _mount(source: str, target: Path, kind: str, flags: int = 0, options: str = 
 
 
 def _own_namespace() -> None:
-    """As root, or by a user namespace."""
     user, group = os.geteuid(), os.getegid()
     if user == 0:
         _call("a mount namespace", _LIBC.unshare(_CLONE_NEWNS))
@@ -237,7 +234,6 @@ def _own_namespace() -> None:
 
 
 def _serve_apart(files: FileSystem, device: int) -> None:
-    """Serve files in a process that ends with this one."""
     parent = os.getpid()
     if os.fork() == 0:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,4 @@
-"""Folders for temporary files, which the next process removes if their own was killed.
-
-A process locks its folder; the system unlocks it at the process's end.
-"""
+"""Folders for temporary files; the next process removes those of a killed one."""
 
 from __future__ import annotations
 
@@ -30,10 +27,7 @@ def scratch_folder(purpose: str) -> Iterator[Path]:
 
 @contextmanager
 def mount_point() -> Iterator[Path]:
-    """Make a folder to mount on, and remove it after the block if it is empty.
-
-    A mount that nothing has unmounted stays.
-    """
+    """Make a folder to mount on, and remove it after the block if it is empty."""
     with _folder(_MOUNT, _remove_empty) as path:
         yield path
 
@@ -71,7 +65,6 @@ def _remove_empty(path: Path) -> None:
 
 
 def _made(base: Path, start: str) -> tuple[Path, int | None]:
-    """Make and lock a folder; no lock without support, as on some NFS."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=start, dir=base))
         try:
@@ -97,7 +90,6 @@ def lock_folder(path: Path) -> int:
 
 
 def _remove_abandoned(base: Path) -> None:
-    """Remove this user's folders without a lock."""
     for start, remove in ((_START, _remove_tree), (_MOUNT, _remove_empty)):
         for path in base.glob(f"{start}*"):
             remove_unlocked(path, remove)

@@ -41,15 +41,7 @@ _NUMBERS = itertools.count(1)
 
 
 class RunningFabric:
-    """An emulated fabric, and a folder for what tools leave behind.
-
-    Parameters
-    ----------
-    emulation : Emulation
-        The fabric.
-    folder : Path
-        Current folder of the tools.
-    """
+    """An emulated fabric, and the current folder of the tools in it."""
 
     def __init__(self, emulation: Emulation, folder: Path) -> None:
         self.emulation = emulation
@@ -57,36 +49,16 @@ class RunningFabric:
         self._started: dict[str, subprocess.Popen[str] | None] = {}
 
     def environment(self, host: str | None = None) -> dict[str, str]:
-        """Give the environment of a program that sees the fabric as hardware.
-
-        Parameters
-        ----------
-        host : str, optional
-            The host or switch to attach it to; by default the first host.
-
-        Returns
-        -------
-        dict
-            All variables, those of this process included.
-        """
+        """Give all environment variables of a program at a host, by default the first one."""
         return environment(self.emulation, self.folder, host)
 
     def popen(
         self, *words: str | Path, host: str | None = None, mount: bool = False
     ) -> subprocess.Popen[str]:
-        """Start a program that sees the fabric, with pipes for what it prints.
+        """Start a program that sees the fabric, with pipes for its output.
 
-        It ends with the fabric at the latest, with what it has started.
-
-        Parameters
-        ----------
-        *words, host, mount
-            See :meth:`run`.
-
-        Raises
-        ------
-        EmulationError
-            If it is not installed.
+        Arguments are those of :meth:`run`. The program and its children end with the fabric at the
+        latest.
         """
         command = [str(word) for word in words]
         name = descendants.mark(next(_NUMBERS))
@@ -222,7 +194,6 @@ class FabricFactory(Protocol):
 
 @contextmanager
 def _orderly_termination() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP, which would end pytest at once, end its fixtures first."""
     is_ending = False
 
     def terminate(number: int, _frame: object) -> None:
@@ -235,7 +206,6 @@ def _orderly_termination() -> Iterator[None]:
 
     is_main = threading.current_thread() is threading.main_thread()
     kinds = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
-    # Existing handlers stay, and so do signals that nohup ignores.
     own = [kind for kind in kinds if signal.getsignal(kind) is signal.SIG_DFL]
     for kind in own:
         signal.signal(kind, terminate)
@@ -273,7 +243,6 @@ def fabric(tmp_path: Path) -> Iterator[FabricFactory]:
             stack.callback(running.end)
             return running
 
-        # Processes of a killed test run.
         end(descendants.orphans)
         stack.enter_context(_orderly_termination())
         yield start

@@ -28,7 +28,6 @@ FORESTS: Mapping[str, Mapping[str, TomlValue]] = {
     },
     "moving every 5 ms": {"traffic.nodes.hotspot-lifetime": "5 ms"},
 }
-"""Settings of each forest; the study has the traffic of Table II."""
 
 
 def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> tuple[Case, ...]:
@@ -43,10 +42,7 @@ def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> 
 def tabulate_forests(
     results: Results, schemes: Mapping[str, Mapping[str, TomlValue]], *, whole: bool = False
 ) -> PointTable:
-    """Compare the schemes by receive rates in Gbit/s and Jain's index of other hosts.
-
-    Moving hotspots count as others. ``whole`` averages the whole run, not its second half.
-    """
+    """Compare the schemes by receive rates in Gbit/s and Jain's index of other hosts."""
     rows = [
         (forest, scheme, *_rates(results[_label(forest, scheme)][0], whole=whole))
         for forest in FORESTS

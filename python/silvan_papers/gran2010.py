@@ -35,7 +35,6 @@ _OFF: Final = "b) congestion, CC off"
 _ON: Final = "c) congestion, CC on"
 _SEEDS = 3
 
-# Contributors of the parking lot, and its victim.
 CONTRIBUTORS = ("C1-H", "C2-H", "C3-H")
 VICTIM = "V1-V2"
 _CONGESTION: Mapping[str, TomlValue] = {
@@ -44,7 +43,6 @@ _CONGESTION: Mapping[str, TomlValue] = {
 _SINK_GBPS = 13.6
 _INJECTION_GBPS = 12.8
 _STEADY_MS = 30
-# Tolerance of a share, and of the victim's rate.
 _CLOSE = 0.05
 
 

@@ -1,7 +1,4 @@
-"""Gran et al., "Exploring the Scope of the InfiniBand Congestion Control Mechanism" (2012).
-
-Table II is here; the figures are in modules of their own, and so is what all have in common.
-"""
+"""Gran et al., "Exploring the Scope of the InfiniBand Congestion Control Mechanism" (2012)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Open questions of gran2012: control per service level, grids, adaptive routing, parameters.
-
-There are no targets: each experiment is a figure with numbers, on smaller fabrics and shorter runs,
-with the parameters of Table II. They run only when asked for.
-"""
+"""Open questions of gran2012, on smaller fabrics and shorter runs, without targets."""
 
 from __future__ import annotations
 
@@ -46,7 +42,6 @@ FABRICS: Mapping[str, Mapping[str, TomlValue]] = {
     "mesh": {**_GRID, "fabric.generator": "mesh"},
     "torus": {**_GRID, "fabric.generator": "torus", "vl.data-vls": 2},
 }
-"""120 hosts in a fat tree, 128 on 8 x 8 switches."""
 
 _NO_HOTSPOTS: Mapping[str, TomlValue] = {"traffic.nodes.c": 0.0, "traffic.nodes.hotspots": 0}
 
@@ -77,7 +72,6 @@ def rates(runs: Sequence[Result]) -> GroupRates:
         return Window(0, end), Window(max(0, end - STEADY_MS * PS_PER_MS), end)
 
     values = np.array([[rate(run, window) for window in windows(run)] for run in runs])
-    # Seeds, windows, groups: to groups, windows, seeds.
     everyone, hotspots, others = values.transpose(2, 1, 0)
     return GroupRates(everyone, hotspots, others)
 
@@ -97,7 +91,6 @@ LEVELS: Mapping[str, Mapping[str, TomlValue]] = {
     "CC per queue pair": {"control.ib-cc.adapter.level": "qp"},
     "CC per service level": {"control.ib-cc.adapter.level": "sl"},
 }
-"""Off, and both levels of an adapter."""
 
 P_PERCENT = tuple(range(0, 101, 20))
 
@@ -236,7 +229,6 @@ ROUTINGS: Mapping[str, Mapping[str, TomlValue]] = {
     "d-mod-k": {},
     "adaptive": {"fabric.path-choice": "adaptive"},
 }
-"""The tables alone, and switches that choose for each packet."""
 
 TRAFFICS: Mapping[str, Mapping[str, TomlValue]] = {
     "permutation": {

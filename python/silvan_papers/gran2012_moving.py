@@ -40,7 +40,6 @@ from silvan_papers.quantities import (
 )
 
 _P_PERCENT = (30, 60, 90)
-# Points with a number in the paper.
 _STATED_MOVES = {"fig9a": (10, 50, 100), "fig9b": (10, 100)}
 _QUICK_MOVES = {"fig9a": (10, 50, 100), "fig9b": (10, 50, 100), "fig10": (10, 100)}
 _QUICK_DURATION = "10 ms"
@@ -151,7 +150,6 @@ def _fig10_storms(results: Results) -> dict[int, Storm]:
     return {p: Storm.of(results, partial(windy_moving_label, p)) for p in _P_PERCENT}
 
 
-# Numbers of the paper, by curve and number of moves.
 _MARKS: Mapping[str, Sequence[tuple[str, int, str]]] = {
     "fig9a": (
         ("on", 10, "fig9a.10ms.on"),
@@ -168,7 +166,6 @@ _MARKS: Mapping[str, Sequence[tuple[str, int, str]]] = {
 
 
 def _stated(figure: str) -> dict[str, list[tuple[int, float]]]:
-    """By curve."""
     stated: dict[str, list[tuple[int, float]]] = {}
     for curve, moves, target in _MARKS.get(figure, ()):
         stated.setdefault(curve, []).append((moves, stated_value("gran2012", target)))
@@ -230,7 +227,6 @@ def _plot(figure: str, label: Callable[[str, int, str], str], table: PointTable)
     ]
     gain = line("on_over_off", "All hosts: CC on over off", "ratio", "gain", CONTROLS)
     drawn = curves(table, "moves", "moves of the hotspots in 100 ms", [*rates, gain])
-    # Several kinds of traffic have a panel each in the figure, and one chart on the page.
     is_single = sum(one.label.endswith(_GAIN) for one in drawn) == 1
     return coloured(drawn, lambda label: _INK if is_single and label.endswith(_GAIN) else "")
 

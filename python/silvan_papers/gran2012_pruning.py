@@ -1,8 +1,4 @@
-"""Time in which congestion control removes a tree, by the number of its contributors.
-
-A lower bound follows from Table I and the rate of the hotspot; runs check it. It relates the
-averaging windows of Table II and of figures 5 to 8.
-"""
+"""Time in which congestion control removes a tree: a lower bound from Table I, and runs."""
 
 from __future__ import annotations
 
@@ -24,7 +20,6 @@ CONTRIBUTORS = {
     69: "figure 5 at p > 0",
     81: "figure 8",
 }
-"""C and B nodes over eight hotspots in the paper's scenarios."""
 
 _HOSTS = 648
 _TIMER_TICK_US = 1.024
@@ -80,7 +75,6 @@ def pruning(result: Result, contributors: int) -> Pruning:
     """Measure how a run's tree is removed."""
     index, bound_ms = pruning_bound(result.scenario, contributors)
     times, queued = waiting(result)
-    # The hotspot's own port may become a root again for a moment.
     has_branches = result.forest["ports"].to_numpy() > 1
     last = int(np.flatnonzero(has_branches)[-1])
     gone_ms = times[last + 1] if last + 1 < len(times) else float("inf")
@@ -117,7 +111,6 @@ def _tabulate(results: Results) -> PointTable:
 
 
 def _trace(results: Results) -> list[Curve]:
-    """Draw waiting data in the tree of each run over time."""
     from silvan_papers.figures.pruning import curve_colour
 
     curves = []

@@ -1,7 +1,4 @@
-"""gran2012, section III: figures 2 to 4, the kinds of congestion trees, drawn from runs.
-
-The paper draws artificial networks; here the trees are those of its 648-host fat tree.
-"""
+"""gran2012, section III: figures 2 to 4, the kinds of congestion trees, drawn from runs."""
 
 from __future__ import annotations
 
@@ -47,9 +44,9 @@ _STEPS_MS = (10.0, 10.4, 11.0, 12.0, 13.0, 14.0)
 _MOVIE_MS = (9.4, 15.0)
 
 _TITLES = {
-    "silent": "Silent: 80 % C nodes, 20 % V nodes",
-    "windy": f"Windy: 25 % B nodes alone, p = {_P_PERCENT} %",
-    "moving": f"Moving: as silent, hotspots change places every {_LIFETIME_MS} ms",
+    "silent": "Silent congestion trees: 80 % C nodes, 20 % V nodes",
+    "windy": f"Windy congestion trees: 25 % B nodes alone, p = {_P_PERCENT} %",
+    "moving": f"Moving congestion trees: as silent, hotspots move every {_LIFETIME_MS} ms",
 }
 
 
@@ -67,7 +64,7 @@ def _draw_silent(results: Results, folder: Path) -> Sequence[Path]:
 
     forests = Forests(results["silent.off"][0])
     panel = Panel("CC off", Drawing(forests), forests.nearest(round(_SILENT_MS[0] * PS_PER_MS)))
-    title = f"Figure 2 from data. {_TITLES['silent']}"
+    title = f"{_TITLES['silent']} (figure 2 of gran2012)"
     return [
         *draw_forests([[panel]], title=title, folder=folder, stem="fig2"),
         *_over_time(results, "silent", folder, "fig2-over-time"),
@@ -85,7 +82,7 @@ def _draw_windy(results: Results, folder: Path) -> Sequence[Path]:
         [Panel("CC off", drawing, first)],
         [Panel("Branches that come and go", drawing, second, since=first)],
     ]
-    title = f"Figure 3 from data. {_TITLES['windy']}"
+    title = f"{_TITLES['windy']} (figure 3 of gran2012)"
     return [
         *draw_forests(rows, title=title, folder=folder, stem="fig3"),
         *_over_time(results, "windy", folder, "fig3-over-time"),
@@ -101,7 +98,7 @@ def _draw_moving(results: Results, folder: Path) -> Sequence[Path]:
     drawing = Drawing(forests)
     first, last = (forests.nearest(round(at * PS_PER_MS)) for at in _MOVIE_MS)
     steps = [forests.nearest(round(at * PS_PER_MS)) for at in _STEPS_MS]
-    title = f"Figure 4 from data, CC off. {_TITLES['moving']}"
+    title = f"{_TITLES['moving']}, CC off (figure 4 of gran2012)"
     movie = animate(
         drawing, range(first, last + 1), title="Moving trees, CC off", path=folder / "fig4.gif"
     )
@@ -124,10 +121,10 @@ def _draw_kinds(results: Results, folder: Path) -> Sequence[Path]:
         rows.append(
             [
                 Panel(kind.capitalize(), drawing, first),
-                Panel("What has changed", drawing, second, since=first),
+                Panel("Changes since then", drawing, second, since=first),
             ]
         )
-    title = "Figures 2 to 4 from data: silent, windy and moving congestion trees, CC off"
+    title = "Silent, windy and moving congestion trees, CC off (figures 2 to 4 of gran2012)"
     return draw_forests(rows, title=title, folder=folder, stem="forests")
 
 
@@ -149,7 +146,6 @@ def _trace(results: Results) -> list[Curve]:
 
 
 def _nothing_stated(_results: Results) -> list[Measurement]:
-    """Return nothing: the paper states no numbers about its drawings."""
     return []
 
 

@@ -33,7 +33,6 @@ from silvan_papers.quantities import (
     windows_in_words,
 )
 
-# Enough for every number of the paper, and for a peak of the fabrics between.
 _QUICK_P = {25: (0, 10, 60, 100), 50: (0, 60, 100), 75: (0, 60, 100), 100: (0, 10, 60, 90, 100)}
 _QUICK_DURATION = "5 ms"
 _QUICK_NOTE = "fewer values of p, and 5 ms instead of 100 ms, too short for congestion control"
@@ -48,9 +47,7 @@ _VERY_CLOSE = 0.95
 # hotspots are hosts like others, with a stated drop of 3 %.
 _NO_EFFECT = 0.025
 _UNIFORM_EFFECT = 0.03
-# The paper speaks of approximately 60 % and steps by 10.
 _PEAK_SLACK = 10
-# The paper's range of the gain starts here.
 _LEAST_FROM = 30
 
 
@@ -185,8 +182,6 @@ def _hotspots_unharmed(forest: WindyForest) -> Clause:
 
 
 def _least(gain: Mapping[int, Quantity]) -> tuple[FloatArray, FloatArray]:
-    """Smallest mean gain from p = 30 % on, window by window."""
-
     def lowest(window: int) -> FloatArray:
         rows = (quantity[window] for p, quantity in gain.items() if p >= _LEAST_FROM)
         return min(rows, key=lambda row: float(row.mean()))
@@ -255,7 +250,6 @@ def _listed(items: Mapping[int, object]) -> str:
     return ", ".join(map(str, items))
 
 
-# Numbers of the paper, by curve and points.
 _MARKS: Mapping[str, Sequence[tuple[str, Sequence[int], str]]] = {
     "fig5": (
         ("others.on", (0,), "fig5a.p0.on"),
@@ -272,7 +266,6 @@ _MARKS: Mapping[str, Sequence[tuple[str, Sequence[int], str]]] = {
 
 
 def _stated(figure: str) -> dict[str, list[tuple[int, float]]]:
-    """By curve."""
     stated: dict[str, list[tuple[int, float]]] = {}
     for curve, points, target in _MARKS.get(figure, ()):
         value = stated_value("gran2012", target)
@@ -313,7 +306,6 @@ def _tabulate(b_percents: Sequence[int], results: Results) -> PointTable:
     return PointTable(tuple(header), tuple(rows))
 
 
-# Column, title, unit, and name of the curve in `_MARKS`.
 _CHARTS = (
     ("others_{}_gbps", "Receive rate of other hosts than hotspots", "Gbit/s", "others.{}"),
     ("hotspots_{}_gbps", "Receive rate of hotspots", "Gbit/s", "hotspots.{}"),

@@ -24,7 +24,6 @@ from silvan.results.result import Result
 from silvan_papers.leonardo2025_jobs import SIZES, LeonardoJob, cases, cells, jobs, label, states
 from silvan_papers.papers import paper
 
-# Rows of this size hardly change with the aggressors, and are ignored.
 _LEFT_OUT = 8
 # Ratio of a slow cell to its quiet base.
 SLOW = 1.3
@@ -33,10 +32,7 @@ _PS_PER_US = 1e6
 
 
 def slowest_us(result: Result, *, steady: bool = False) -> float:
-    """Average the slowest rank of the first program over its iterations, in microseconds.
-
-    ``steady`` omits the first half.
-    """
+    """Average the slowest rank over iterations, in µs; ``steady`` omits the first half."""
     marks = result.tables["program_marks"]
     program, index, begin, end = (
         marks[name].to_numpy() for name in ("program", "index", "begin_ps", "end_ps")
@@ -103,8 +99,6 @@ def compared(predicted: Mapping[tuple[str, int], float]) -> list[Cell]:
 def share_within(factors: Iterable[float], limit: float) -> float:
     """Compute the part of factors within a limit, above and below 1.
 
-    Examples
-    --------
     >>> share_within([1.0, 1.9, 0.4], 2.0)
     0.6666666666666666
     """
@@ -115,8 +109,6 @@ def share_within(factors: Iterable[float], limit: float) -> float:
 def kendall_tau(one: Sequence[float], other: Sequence[float]) -> float:
     """Compute Kendall's tau-a: pairs in the same order less those in the other, over all pairs.
 
-    Examples
-    --------
     >>> kendall_tau([1, 2, 3], [10, 30, 20])
     0.3333333333333333
     """
@@ -129,10 +121,7 @@ def kendall_tau(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def placements_tau(found: Sequence[Cell]) -> float:
-    """Average Kendall's tau over victims, sizes and numbers of nodes.
-
-    It compares jobs with aggressors where at least one is slow.
-    """
+    """Average Kendall's tau over victims, sizes and numbers of nodes with a slow job."""
     groups: dict[tuple[str, int, int], list[Cell]] = {}
     for cell in found:
         if cell.job.aggressor != "none":

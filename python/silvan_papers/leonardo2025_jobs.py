@@ -28,7 +28,6 @@ LEAVES_PER_CELL = 18
 _RACKS_PER_CELL = 6
 RAILS = 2
 
-# Message size of incast and all-to-all aggressors.
 _AGGRESSOR_BYTES = 2 << 20
 # Rate of an adapter pair [bit/s], for lengths of bursts.
 _NODE_BPS = 196.5e9
@@ -56,8 +55,6 @@ class Node:
     def parse(cls, text: str) -> Node:
         """Read ``node:cell:leaf``. A leaf is numbered by its rack and its place: 0, 2 or 4.
 
-        Examples
-        --------
         >>> Node.parse("898:5:30602")
         Node(name='898', cell=5, leaf=16)
         """
@@ -139,8 +136,6 @@ def _job(row: dict[str, str]) -> LeonardoJob:
 def label(job: LeonardoJob, size: int, *, aggressors: bool) -> str:
     """Name a run.
 
-    Examples
-    --------
     >>> label(jobs()["2025-12-15_13-35-04-380838"], 64, aggressors=False)
     '2025-12-15_13-35-04-380838, 64 B, quiet'
     """
@@ -179,7 +174,6 @@ def _overrides(job: LeonardoJob, size: int, *, aggressors: bool) -> dict[str, To
     nodes = (*job.victims, *(job.aggressors if aggressors else ()))
     used = sorted({node.cell for node in nodes})
     most = max(Counter((node.cell, node.leaf) for node in nodes).values())
-    # The generator needs cables between cells.
     cells_used = max(len(used), 2)
     ports = RAILS * most
     taken: Counter[int] = Counter()

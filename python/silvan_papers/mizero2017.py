@@ -48,13 +48,11 @@ _SETTLED_S = 2.0
 """Time in which throughputs settle after the start of a flow (section 4.2)."""
 
 _FOUR_FLOWS_S = 7.25
-"""All four flows of Experiment II have their rates: A-D starts at 7 s."""
 
 _CONGESTED_PART = 0.05
 """Part of the time in the congestion state of a fast PortXmitCongTime."""
 
 _QUICK = 50
-"""A quick look shortens Experiment I and its flows by this factor."""
 
 _SENT_BYTES = 300 * 128 * 2**20
 _STARTS_S: Mapping[int, float] = {0: 0.0, 1: 8.0, 2: 13.0, 3: _ALL_FLOWS_S}
@@ -68,7 +66,6 @@ _ABOUT_THE_SAME = 0.8
 """Congestion times of Marking_Rates from 8 to 128 are this close."""
 
 _FULL_RATE = 0.95
-"""Part of the full rate of a recovered flow."""
 
 
 def label(timer: int, rate: int) -> str:
@@ -89,8 +86,6 @@ def _case(timer: int, rate: int) -> Case:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Factor by which a run is shorter than the paper's."""
-
     factor: float
 
     @classmethod
@@ -245,8 +240,6 @@ def _halves(values: Sequence[tuple[float, float]], target: str, note: str) -> Me
 
 
 def _contributors(target: str, runs: Sequence[Result]) -> Measurement:
-    """Average the contributors' sum while all three run; unhindered, X-Y is done."""
-
     def of(run: Result) -> tuple[float, float]:
         scale, over_time = _Scale.of(run), course(run)
         total = over_time.contributors()
@@ -316,7 +309,6 @@ def _measure_counters(run: Result) -> list[Measurement | Verdict]:
     over_time, done = course(run), actions(run)
     lowered, restored = done.lowered_s[0], done.restored_s[0]
     ends = {name: _end_s(over_time, name) for name in CONTRIBUTORS}
-    # B-D ends first, because it has started first.
     three, two, one = (ends[name] for name in CONTRIBUTORS)
     contributors = over_time.contributors() / len(CONTRIBUTORS)
     parts = (
@@ -338,7 +330,6 @@ def _measure_counters(run: Result) -> list[Measurement | Verdict]:
 
 
 def _end_s(over_time: Course, flow: str) -> float:
-    """Return the end of the last interval in which a flow has its rate."""
     sending = np.flatnonzero(over_time.flows_gbps[flow])
     return float(over_time.time_s[sending[-1] - 1])
 
@@ -486,7 +477,6 @@ def _plot_exp1(table: PointTable) -> list[Curve]:
             paper,
         )
 
-    # Figure 4 ends at 128.
     rate = table.header.index("marking_rate")
     rows = tuple(row for row in table.rows if row[rate] in RATES)
     shown = PointTable(table.header, rows)

@@ -1,8 +1,4 @@
-"""The DCMS on the forests of gran2012's 648-host fat tree, compared with fixed settings.
-
-The paper has one victim behind one root and states nothing about such fabrics, so this is run only
-when it is asked for.
-"""
+"""The DCMS on the forests of gran2012's 648-host fat tree, compared with fixed settings."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ TICK_S = 22e-9
 """Tick of PortXmitWait and PortXmitTimeCong on the testbed (section 4.2)."""
 
 SENDERS: Mapping[str, str] = {"X-Y": "X", "B-D": "B", "C-D": "C", "A-D": "A"}
-"""Host of each flow; it sends nothing else."""
 
 CONTRIBUTORS = ("B-D", "C-D", "A-D")
 """Flows to D, which congest its port."""

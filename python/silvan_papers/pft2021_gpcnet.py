@@ -35,7 +35,6 @@ WITHOUT = "none"
 # Placements of the processes differ fivefold in bandwidth over delay.
 _SEEDS = 3
 
-# The paper's best configuration, for AT-RI.
 _ENTER, _ESCAPE = 0x250, 0x2A0
 PAPERS_BEST = "AT-RI m=18, 0x250 0x2a0"
 
@@ -67,8 +66,6 @@ def _settings(strategy: str, strength: int, enter: int, escape: int) -> dict[str
 def label(strategy: str, strength: int, enter: int, escape: int) -> str:
     """Name a configuration as Fig. 5 does: strategy, m or n, and the thresholds.
 
-    Examples
-    --------
     >>> label("AT-RI", 18, 0x250, 0x2a0)
     'AT-RI m=18, 0x250 0x2a0'
     """
@@ -83,7 +80,6 @@ def _cases() -> tuple[Case, ...]:
         for strength in (_SHIFTS_RIGHT if strategy.endswith("FI") else _SHIFTS_LEFT)
         for enter, escape in _THRESHOLDS
     ]
-    # The paper's own comes first.
     grid.insert(0, ("AT-RI", 18, _ENTER, _ESCAPE))
     return (
         Case(WITHOUT, STUDY, _SEEDS, {"control.scheme": "none"}),
@@ -254,7 +250,6 @@ def _trace_fig5(results: Results) -> list[Curve]:
 
 
 def _trace_fig3_4(results: Results) -> list[Curve]:
-    """Cumulative distributions of delay and bandwidth over processes."""
     from silvan_papers.figures.pft2021 import distribution_colour
 
     shown = [WITHOUT, *best_of_each(factors(results))]

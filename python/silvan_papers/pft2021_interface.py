@@ -1,4 +1,4 @@
-"""pft2021, Fig. 1: what a throttled interface injects, by the formula and simulated."""
+"""pft2021, Fig. 1: the injection rate of a throttled interface, by formula and simulation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _USED_A = (*range(0, 8192, 512), 8191)
 _USED_B = tuple(range(0, 1025, 64))
 _CYCLES = 200_000
 
-# In the engine f(c) = k: a divisor of the link's rate, or part of all cycles.
+# The engine runs with constant f(c) = k: gaps of k cycles, or chances of a cycle.
 _GAPS = (0, 1, 3, 7)
 _CHANCES = (0.75, 0.25)
 _BITS = 32
@@ -49,8 +49,6 @@ Curve = Mapping[int, float]
 def gap(used: int, *, m: int = 0, n: int = 0, k: int = 0) -> int:
     """Compute f(c) = 2^(m - n) c + k with the shifts of the hardware.
 
-    Examples
-    --------
     >>> gap(1000, n=8), gap(1000, n=8, k=2), gap(3, m=4)
     (3, 5, 48)
     """
@@ -60,8 +58,6 @@ def gap(used: int, *, m: int = 0, n: int = 0, k: int = 0) -> int:
 def fixed_rate(used: int, *, n: int, k: int = 0) -> float:
     """Compute the injection rate with fixed intervals, as a fraction of the link's.
 
-    Examples
-    --------
     >>> fixed_rate(1000, n=8)
     0.25
     """
@@ -71,8 +67,6 @@ def fixed_rate(used: int, *, n: int, k: int = 0) -> float:
 def random_rate(used: int, *, m: int) -> float:
     """Compute the probability of sending in a cycle with random intervals.
 
-    Examples
-    --------
     >>> random_rate(512, m=22), random_rate(1024, m=22)
     (0.5, 0.0)
     """
@@ -132,7 +126,6 @@ def _cases() -> tuple[Case, ...]:
 
 
 def _link_use(results: Results, label: str) -> float:
-    """Part of the link's rate that a host of the engine has injected."""
     packet_ps = 2080 * 8 * 10  # at 100 Gbit/s
 
     def of(run: Result) -> float:
@@ -198,8 +191,6 @@ def _measure(results: Results) -> list[Measurement | Verdict]:
 
 
 def _falls_by_chance(curves: Mapping[str, tuple[Curve, Curve]]) -> Clause:
-    """Judge the formula at every step, and the random simulation from end to end."""
-
     def check(_window: int) -> ClauseResult:
         formulas = [list(formula.values()) for formula, _ in curves.values()]
         falls = all(a > b for one in formulas for a, b in pairwise(one))

@@ -54,10 +54,7 @@ def windows_in_words(results: Results) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Receive rates of one case in Gbit/s: windows by seeds, means per host, and a total.
-
-    Hotspots are those at the start; ``tmax`` bounds the others' rate.
-    """
+    """Receive rates of one case in Gbit/s; ``tmax`` bounds the others' rate."""
 
     everyone: Quantity
     hotspots: Quantity
@@ -100,8 +97,6 @@ def ratio_of_pairs(over: Quantity, under: Quantity) -> Quantity:
     Equal seeds mean equal placements and moves, whose chance cancels out: at a lifetime of 2 ms
     each rate differs by 3 % from seed to seed, and the ratio by 1 %.
 
-    Examples
-    --------
     >>> ratio_of_pairs(np.array([[6.0], [8.0]]), np.array([[1.0, 2.0], [1.0, 2.0]])).tolist()
     [[6.0], [8.0]]
     """
@@ -116,8 +111,6 @@ def ratio(over: Quantity, under: Quantity) -> Quantity:
     without control differ by 16 % by placement, and those with control by less than 1 %, so a
     single pair would have the whole scatter.
 
-    Examples
-    --------
     >>> ratio(np.array([[6.0], [8.0]]), np.array([[1.0, 2.0], [1.0, 2.0]])).tolist()
     [[6.0, 3.0], [8.0, 4.0]]
     """
@@ -127,7 +120,6 @@ def ratio(over: Quantity, under: Quantity) -> Quantity:
 
 
 def _extended(quantity: Quantity, seeds: int) -> Quantity:
-    """Missing seeds have the mean of the others."""
     missing = seeds - quantity.shape[1]
     means = quantity.mean(axis=1, keepdims=True)
     return np.concatenate((quantity, np.repeat(means, missing, axis=1)), axis=1)
@@ -136,8 +128,6 @@ def _extended(quantity: Quantity, seeds: int) -> Quantity:
 def mean_of(quantities: Sequence[Quantity]) -> Quantity:
     """Average over several points seed by seed, for the seeds that all points have.
 
-    Examples
-    --------
     >>> mean_of([np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[3.0], [5.0]])]).tolist()
     [[2.0], [4.0]]
     """
@@ -159,10 +149,7 @@ def measurement(
 
 
 def farthest(quantities: Mapping[int, Quantity], value: float) -> tuple[FloatArray, FloatArray]:
-    """Return the point farthest from a value by its mean, window by window, seed by seed.
-
-    This is the strictest comparison with one number for many points.
-    """
+    """Return the point farthest from a value by its mean, for each window and seed."""
 
     def worst(window: int) -> FloatArray:
         rows = (quantity[window] for quantity in quantities.values())

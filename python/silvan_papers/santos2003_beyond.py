@@ -1,7 +1,4 @@
-"""Questions that santos2003 leaves open: windows that move, packets of all sizes, large fabrics.
-
-The paper has no numbers, so these experiments run only when asked for.
-"""
+"""Questions that santos2003 leaves open, without targets."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ _GBPS = 8e3
 
 
 def _rates_gbps(result: Result) -> dict[str, float]:
-    """Over the second half of a run."""
     times_ps, delivered_bytes = class_delivered(result)
     half = result.scenario.duration_ps // 2
     steady = times_ps > half

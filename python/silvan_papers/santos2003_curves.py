@@ -322,7 +322,6 @@ def _dynamic_part(shares: Shares) -> float:
 
 
 def _beyond_the_axis(curves: Mapping[str, Mapping[float, float]]) -> str:
-    """State results at shorter times than the paper's."""
     facts = [
         f"{name} " + ", ".join(f"{value:.3f} at {on_ms:g} ms" for on_ms, value in curve.items())
         for name, curve in curves.items()
@@ -534,7 +533,6 @@ def _plot_dynamic(columns: Sequence[str], table: PointTable) -> list[Curve]:
         for column in columns
     ]
     drawn = curves(table, _TIME_ON, "mean time on, and off (ms)", lines)
-    # A chart of one kind of flow has the kind's colour, a chart of a link those of the cases.
     return [
         replace(one, colour=colour_of(one.label if "link" in one.chart else one.chart.lower()))
         for one in drawn

@@ -32,9 +32,7 @@ _FUNCTIONS: Mapping[str, Response] = {
     "LIPD": Response.lipd(),
     "AIMD": Response.aimd(),
 }
-# Points of each simulation.
 _POINTS = 60
-# Interval of the formula's points in the table.
 _EVERY = 10
 _DURATION_MS = {"FIMD": 6, "LIPD": 150, "AIMD": 150}
 
@@ -59,7 +57,6 @@ class Recovery:
         times_ps, delivered_bytes = class_delivered(result)
         times_ms = times_ps.astype(np.float64) / PS_PER_MS
         packets = delivered_bytes[:, 0].cumsum().astype(np.float64) / _PACKET_BYTES
-        # The midpoint rule; its error is far below a packet.
         steps_per_interval = 64
         step_ms = times_ms[0] / steps_per_interval
         middles = (np.arange(len(times_ms) * steps_per_interval) + 0.5) * step_ms
@@ -99,7 +96,6 @@ def _draw(results: Results, folder: Path) -> Sequence[Path]:
         # Simulated rates from the times of equal numbers of packets.
         counts = np.linspace(0, one.simulated[-1], _POINTS + 1)
         ends = np.interp(counts, one.simulated, one.times_ms)
-        # A short simulation may deliver no packet in between.
         is_known = np.diff(ends) > 0
         rates = np.diff(counts)[is_known] * _PACKET_MS / np.diff(ends)[is_known]
         times = np.linspace(0, one.time_ms * 1.02, 400)

@@ -79,10 +79,7 @@ def scene(
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Shares of the groups of flows, as fractions of a link with headers, and Jain's index.
-
-    Static flows last for the whole run, dynamic ones come and go.
-    """
+    """Shares of flows as fractions of a link with headers, and Jain's index."""
 
     static_local: FloatArray
     dynamic_local: FloatArray

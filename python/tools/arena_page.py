@@ -1,10 +1,4 @@
-"""Write the result of the arena into the documents.
-
-``arena_page.py FOLDER`` reads what `silvan compare --arena` has written: FOLDER is out/arena-arena,
-or out/arena-arena/trials-1 of published settings alone, whose runs are next to it.
-It writes docs/arena-data.js, docs/arena.md, the summary in docs/comparison.md, the marked numbers
-of docs/evidence.md and of the guide, and the heat maps.
-"""
+"""Write the result of an arena (``silvan compare --arena``) in FOLDER into the documents."""
 
 from __future__ import annotations
 
@@ -51,10 +45,11 @@ PAGE = """\
 
 `silvan compare --arena` runs every scheme in the same cases, on links with credits (InfiniBand) and
 with PFC (Ethernet). [Schemes compared](comparison.md#in-short) has the findings, the
-[guide](guide/comparing.md#the-arena) options, the [glossary](guide/glossary.md#schemes) names.
+[guide](guide/comparing.md#the-arena) the options. The [glossary](guide/glossary.md#schemes)
+explains names.
 
 **[Open the viewer]({viewer})** for all numbers of any case and scheme, with confidence intervals,
-state of schemes and tuned settings. It works offline, from `docs/{viewer}` of a checkout.
+bytes of state and tuned settings. It works offline, from `docs/{viewer}` of a checkout.
 
 ```
 {command}
@@ -62,17 +57,17 @@ silvan compare --arena --trials 1 --cases NAME
 ```
 
 The first command made this page with silvan {version}: {made},
-{seeds}; {tuning}. The second runs one case; the viewer has the command that also tunes.
+{seeds}; {tuning}. The second runs one case; the viewer has the command that also tunes settings.
 
 ## Cases
 
 The objective is a formula of [measures](reference/measures.md). The last columns have the best
-scheme, and the mean over the seeds that it reaches, with a link to all schemes of the case.
+scheme and its mean over the seeds, with a link to all schemes of the case.
 
 {cases}
 
-Values that differ by less than their confidence intervals are equally good. *Never* is not within
-the run of at least one seed.
+Values that differ by less than their confidence intervals are equally good. *Never*: the run of at
+least one seed ends before the objective is reached.
 
 ## Data
 
@@ -95,7 +90,7 @@ arena = json.loads(text.partition("=")[2].rstrip().rstrip(";"))
 
 `NAME_ci95` is half of the 95 % confidence interval of the mean `NAME` (Student's t). Values have
 {digits} significant digits, intervals 2. `null` is no value, `"never"` an infinite one; `failure`
-says why a run has no result.
+gives the reason of a run without a result.
 """
 
 _DIGITS = 4
@@ -119,8 +114,6 @@ def page(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
 def _made(made: tuple[int, float]) -> str:
     """Write the number of runs and their processor time.
 
-    Examples
-    --------
     >>> _made((1234, 5.67)), _made((7, 0.05))
     ('1,234 runs, 5.7 hours of processor time', '7 runs, 3 minutes of processor time')
     """
@@ -143,7 +136,6 @@ def _tuning(tuning: Mapping[str, Any]) -> str:
 
 
 def _cases(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Both kinds of links have the same title and objective."""
     cases: Sequence[Case] = facts["cases"]
     links = list(dict.fromkeys(one["link"] for one in cases))
     yield f"| case | traffic | objective | {' | '.join(map(link_title, links))} |"
@@ -159,8 +151,6 @@ def _cases(facts: Mapping[str, Any]) -> Iterator[str]:
 def plain(case: Case) -> str:
     """Return the name of a case without its kind of links.
 
-    Examples
-    --------
     >>> plain({"name": "incast-2-pfc", "link": "pfc"}), plain({"name": "incast-2", "link": "x"})
     ('incast-2', 'incast-2')
     """
@@ -185,8 +175,6 @@ def _entries(facts: Mapping[str, Any], case: Case) -> list[Entry]:
 def _reached(entry: Entry) -> str:
     """Write what is reached.
 
-    Examples
-    --------
     >>> _reached({"objective": 2.71234, "failure": None})
     '2.712'
     >>> _reached({"objective": None, "failure": None})
@@ -201,8 +189,6 @@ def _reached(entry: Entry) -> str:
 def _rounded(value: Any, digits: int) -> Any:
     """Round a number to significant digits; other values stay.
 
-    Examples
-    --------
     >>> _rounded(1234.56, 4), _rounded(0.00123456, 2), _rounded("never", 4), _rounded(3.0, 4)
     (1235, 0.0012, 'never', 3)
     """
@@ -289,8 +275,6 @@ def _half(entry: Entry, name: str) -> Any:
 def script(found: Mapping[str, Any]) -> str:
     """Write the data as a script with a line for each row, so that changes show by row.
 
-    Examples
-    --------
     >>> print(script({"about": 1, "columns": {"x": {}}, "settings": {}, "cases": []}), end="")
     window.arena = {
     "about": 1,
@@ -364,15 +348,17 @@ def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
         "",
         "## Means",
         "",
-        f"Mean shares over the {len(first.common)} cases of all schemes, the best first. *Best in* "
-        f"counts cases with a share of at least {BEST:g}, *smallest* is the smallest share. Both "
-        "are with tuned settings, if any. Empty: no part on such links, or no settings to tune.",
+        f"Mean shares over the {len(first.common)} cases in which all schemes take part, the best "
+        f"first. *Best in* counts the cases of a scheme with a share of at least {BEST:g}; "
+        "*smallest* is its smallest share. Both are with tuned settings, if any. Empty: the scheme "
+        "cannot use such links, or has no settings to tune.",
         "",
         *_means(by_link),
         "",
         "## By what a scheme needs",
         "",
-        "The best scheme of each kind of messages, by the better one of both means.",
+        "Schemes by the messages that they send. The best has the highest mean with credits, "
+        "published or tuned.",
         "",
         *_needs(facts, first),
         "",
@@ -457,8 +443,6 @@ def _correlation(by_link: Mapping[str, Shares]) -> Iterator[str]:
 def ranks(values: Sequence[float]) -> list[float]:
     """Return the rank of each value; equal values share the mean of their ranks.
 
-    Examples
-    --------
     >>> ranks([0.5, 0.1, 0.5, 0.9])
     [1.5, 0.0, 1.5, 3.0]
     """
@@ -514,8 +498,6 @@ def ratio(facts: Mapping[str, Any], scheme: str, case: str) -> str | None:
 
     An arena without the case or the scheme has none.
 
-    Examples
-    --------
     >>> rows = [("none", 2.0), ("pft", 5.0)]
     >>> same = {"case": "a", "settings": "published"}
     >>> entries = [{**same, "scheme": one, "other_receivers_gbps": rate} for one, rate in rows]
@@ -539,8 +521,6 @@ _VALUE = re.compile(r"<!-- arena: (\w+) ([^>]*?) -->(.*?)<!-- end -->")
 def with_values(text: str, values: Mapping[str, Callable[..., str | None]]) -> str:
     """Replace the numbers between marks in running text; numbers without a new value stay.
 
-    Examples
-    --------
     >>> with_values("in <!-- arena: add 1 2 -->7<!-- end --> ms", {"add": lambda a, b: a + b})
     'in <!-- arena: add 1 2 -->12<!-- end --> ms'
     """

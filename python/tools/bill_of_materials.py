@@ -1,9 +1,4 @@
-"""Write the software bill of materials of a release: CycloneDX 1.6, JSON.
-
-Components are the Rust crates that the extension and the C library link, by ``cargo metadata``, the
-JavaScript packages in the viewer's page, and the Python packages of requirements/run.txt, which the
-extras need. Needs cyclonedx-python-lib.
-"""
+"""Write the software bill of materials of a release (CycloneDX 1.6, JSON)."""
 
 from __future__ import annotations
 
@@ -151,7 +146,6 @@ def bill(root: Path, version: str, moment: datetime) -> Bom:
 
 
 def _licences(text: str | None) -> list[LicenseExpression | DisjunctiveLicense]:
-    # Older crates write a slash for OR.
     return [LicenseExpression(text.replace("/", " OR "))] if text else []
 
 

@@ -19,7 +19,6 @@ _WEB = ("http://", "https://", "mailto:")
 MOST_WORDS = 60_000
 """Only lower it."""
 SLACK = 2_000
-"""Words below the ceiling from which on it has to be lowered."""
 
 
 def documents() -> list[Path]:

@@ -1,7 +1,4 @@
-"""Reproduce papers at their defaults, and compare with the record of what was within its tolerance.
-
-Finished runs are kept, so a check that was interrupted goes on where it stopped.
-"""
+"""Reproduce papers at their defaults, and compare the measured numbers with the record."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ HEADER = """\
 # Measured value of each target, and if it is within its tolerance in the paper's averaging window.
 # Written by `make check-papers RECORD=1`; `make check-papers` compares with it.
 """
-# Larger relative changes are listed; none fails.
 _MOVED = 0.01
 
 Record = dict[str, dict[str, Any]]

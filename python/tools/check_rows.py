@@ -1,8 +1,4 @@
-"""Reproduce the cheap experiments of each paper, and fail where a row differs from its record.
-
-The record of a paper in full is that of ``check_papers.py``. An experiment that is cheap only in
-its quick form has rows in a record of its own.
-"""
+"""Reproduce the cheap experiments of each paper, and fail where a row differs from its record."""
 
 from __future__ import annotations
 
@@ -24,7 +20,6 @@ QUICK_HEADER = """\
 # Rows of experiments in their quick form, which reproduces nothing.
 # Written by `make check-rows RECORD=1`; `make check-rows` compares with it.
 """
-# Rows are recorded with six digits.
 _SAME = 1e-5
 
 

@@ -1,8 +1,4 @@
-"""Open the pages of the built site in Chromium, on a desk and on a phone, and say what is wrong.
-
-Links and anchors exist, no script fails, a first load has less than a megabyte, nothing is wider
-than a phone, and axe-core finds nothing serious. Needs ``make site`` and Debian's chromium.
-"""
+"""Open the pages of the built site in Chromium, on a desk and on a phone, and print faults."""
 
 from __future__ import annotations
 
@@ -32,7 +28,6 @@ DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 ENTRANCES = ("index.html", "start.html", "what-silvan-is-not.html", "guide/installing.html")
-"""Default pages: a stranger's first."""
 
 
 class _Names(HTMLParser):
@@ -42,7 +37,6 @@ class _Names(HTMLParser):
         self.anchors: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take a link's target, or an anchor."""
         values = dict(attrs)
         if tag == "a" and (link := values.get("href")):
             self.links.append(link)
@@ -114,10 +108,7 @@ def served(site: Path) -> Iterator[str]:
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
-    """Compresses text, as web servers do."""
-
     def send_head(self) -> io.BytesIO | BinaryIO | None:
-        """Answer with a file, compressed if it is text."""
         path = Path(self.translate_path(self.path))
         if path.suffix not in COMPRESSED or not path.is_file():
             return super().send_head()

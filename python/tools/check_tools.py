@@ -1,8 +1,4 @@
-"""Run unmodified programs in a live fabric, and print whether each sees what the fabric has.
-
-An outcome is ``pass``, ``known difference`` with the reason, or ``FAIL``. Every program has a
-deadline. The truth is the fabric's own: its cables, LIDs, and the packets of a message.
-"""
+"""Run unmodified programs in a live fabric, and print whether each sees it as it is."""
 
 from __future__ import annotations
 
@@ -119,7 +115,6 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
 
     def text(*words: str, host: str = "a") -> str:
         if re.match(r"ib(?:link|net|query)|perfquery|saquery|sminfo|smpquery", words[0]):
-            # These time out after a second, which a busy machine may exceed.
             words = (words[0], "--timeout", "20000", *words[1:])
         return running.run(*words, host=host, timeout_s=DEADLINE_S).stdout
 
@@ -291,7 +286,6 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
         timer = threading.Timer(DEADLINE_S, process.kill)
         timer.start()
         with PmdaClient(process, 91) as agent:
-            # infiniband.port.lid, state, out.bytes, out.packets
             found = agent.fetch([(0, 9), (0, 10), (1, 2), (1, 3)])
         timer.cancel()
         sent = [value.to_bytes(8, "big") for value in (4 * WORDS, PACKETS)]
@@ -347,7 +341,6 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
             lines = files[0].read_text().split("\n")[1:-1] if files else []
             return float(lines[0].split(",")[1]) if lines else None
 
-        # Several threads of collectd write the files, in any order.
         kinds = ("ib_state", "ib_lid")
         try:
             wait_for(
@@ -534,8 +527,10 @@ def main() -> int:
         check_opensm(checks, folder)
     passed = [program for program, outcome in checks.rows if outcome == "pass"]
     print("These pass:\n")
-    for _, programs in groupby(passed, key=lambda program: program.split()[0].strip(",")):
-        print("-", ", ".join(f"`{program}`" for program in programs))
+    for name, programs in groupby(passed, key=lambda program: program.split()[0].strip(",")):
+        first, *others = programs
+        rest = (other.removeprefix(f"{name} ") for other in others)
+        print("-", ", ".join(f"`{one}`" for one in (first, *rest)))
     print("\n| program | outcome |\n|---|---|")
     for program, outcome in checks.rows:
         if outcome != "pass":

@@ -44,7 +44,6 @@ INTERVAL = "5 s"
 """Half a simulated second, at a pace that a busy machine keeps."""
 
 LEAST_GAIN_GBPS = 0.2
-"""Smaller gains are not compared."""
 
 
 @dataclass
@@ -175,7 +174,6 @@ def _errors(moment: Moment, record: Mapping[str, Any], own: Result) -> list[floa
 
 
 def _delivered(result: Result) -> list[float]:
-    """In Gbit/s of payload."""
     scenario = result.scenario
     seconds = (scenario.duration_ps - scenario.warm_up_ps) / 1e12
     by_name = {row["name"]: row["delivered_bytes"] for row in result.tables["classes"].to_pylist()}

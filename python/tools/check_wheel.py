@@ -1,9 +1,4 @@
-"""Install a wheel as a user does, without a compiler and away from the tree, and run an example.
-
-The wheel must be small, work with every supported Python, and hold the examples. It is installed
-with its dependencies into an empty virtual environment in a new folder. No program but those of
-that environment is in the path, and no package is built.
-"""
+"""Install a wheel into an empty environment without a compiler, and run an example."""
 
 from __future__ import annotations
 
@@ -21,7 +16,6 @@ from pathlib import Path
 
 LARGEST_MB = 15
 MOST_INSTALLED_MB = 300
-"""Installed package and dependencies, in units of 2**20 bytes."""
 SLOWEST_S = 60
 NEEDED = (
     "silvan/_silvan.abi3.so",
@@ -34,9 +28,7 @@ NEEDED = (
     "silvan/viewer/assets/viewer.css",
 )
 LEFT_OUT = ("silvan/bench/",)
-"""Folders of a checkout that no user needs."""
 MANUAL_PAGE = "data/share/man/man1/silvan-run.1"
-# Unneeded by a run without figures, clusters and schemes in Python.
 UNWANTED = ("matplotlib", "PIL", "distributed", "numba")
 
 

@@ -218,10 +218,7 @@ def traffic(rng: random.Random) -> dict[str, Any]:
 def digest(
     sections: dict[str, Any], ignored: Sequence[str] = (), threads: int = 1
 ) -> dict[str, str]:
-    """Run a scenario and digest each of its tables: names, types and values of the columns.
-
-    Columns in ``ignored``, each as ``TABLE.COLUMN``, are left out.
-    """
+    """Run a scenario and digest its tables, but for columns in ``ignored`` (``TABLE.COLUMN``)."""
     try:
         run = {**sections["run"], "threads": threads}
         result = silvan.run(silvan.Scenario(**{**sections, "run": run}))

@@ -36,7 +36,6 @@ SEEDS: dict[str, tuple[str, ...]] = {
 }
 """Files of the repository that a corpus begins with."""
 WITH_ENGINE = {"emulator", "goal"}
-"""Targets that run the engine."""
 FLAGS = (
     "--cfg fuzzing -Cdebug-assertions -Ccodegen-units=4 -Zsanitizer=address -Cpasses=sancov-module "
     "-Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters "
@@ -60,7 +59,6 @@ class Outcome:
     target: str
     runs: int
     coverage: int | None
-    """Edges, of targets in Rust."""
     finds: int
 
     def row(self) -> str:
@@ -184,7 +182,6 @@ def pack(programs: Path, names: Sequence[str]) -> None:
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out owner and time."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     entry.mtime = 0

@@ -1,7 +1,4 @@
-"""Readers of files in Python, and changed files for them: ``python/tools/fuzz.py`` runs both.
-
-A reader reads a file, or refuses it with an error of silvan. Anything else is a find.
-"""
+"""Readers of files in Python, and changed files for them, which ``fuzz.py`` runs."""
 
 from __future__ import annotations
 
@@ -33,7 +30,6 @@ Files = dict[str, bytes]
 
 
 def _newest() -> Path:
-    """Return the files of the newest version."""
     return max(path for path in FILES.iterdir() if path.is_dir())
 
 
@@ -77,7 +73,6 @@ def changed_json(data: bytes, draw: random.Random) -> bytes:
 
 
 def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
-    """List the tables and lists of a tree with each of their keys."""
     if isinstance(tree, dict | list):
         keys = list(tree) if isinstance(tree, dict) else range(len(tree))
         for key in keys:
@@ -90,17 +85,7 @@ def _folder_files(folder: Path) -> Files:
 
 
 class Reader:
-    """A reader, and the files that its inputs are made of.
-
-    Parameters
-    ----------
-    files : dict
-        Content of the files.
-    read : callable
-        Reads the folder with the files.
-    change : callable
-        Returns changed files.
-    """
+    """A reader, the files that inputs are made of, and the function that changes them."""
 
     def __init__(
         self,
@@ -121,7 +106,6 @@ def _change_one(files: Files, draw: random.Random) -> Files:
 
 
 def _ring() -> Reader:
-    """Return the reader of ring files: as a report, and as a watch that goes on."""
     from silvan.cli import main
     from silvan.live.ring import RingFile
 
@@ -135,7 +119,6 @@ def _ring() -> Reader:
 
 
 def _change_ring(files: Files, draw: random.Random) -> Files:
-    """Change bytes of the file, or values of a row whose digest is right."""
     data = files["ring"]
     if draw.random() < 0.5:
         return {"ring": changed(data, draw)}
@@ -162,7 +145,6 @@ def _change_ring(files: Files, draw: random.Random) -> Files:
 
 
 def _changed_cell(cell: bytes, column: str, draw: random.Random) -> bytes:
-    """Change a value below its compression."""
     if column == "routes":
         return changed(cell, draw)
     inner = zlib.decompress(cell)
@@ -172,7 +154,6 @@ def _changed_cell(cell: bytes, column: str, draw: random.Random) -> bytes:
 
 
 def _digest(values: list[int | str | bytes]) -> bytes:
-    """Return the digest of a row, as the ring file has it."""
     found = hashlib.sha256()
     for value in values:
         data = value if isinstance(value, bytes) else str(value).encode()
@@ -181,7 +162,6 @@ def _digest(values: list[int | str | bytes]) -> bytes:
 
 
 def _result() -> Reader:
-    """Return the reader of results: their tables, and the page that shows them."""
     from silvan.cli import main
 
     def read(folder: Path) -> None:
@@ -191,26 +171,10 @@ def _result() -> Reader:
 
 
 READERS: dict[str, Callable[[], Reader]] = {"ring": _ring, "result": _result}
-"""Targets in Python by name."""
 
 
 def fuzz(name: str, seconds: float, finds: Path) -> tuple[int, int]:
-    """Give changed files to a reader for some time.
-
-    Parameters
-    ----------
-    name : str
-        The reader.
-    seconds : float
-        The time.
-    finds : Path
-        Folder for the inputs that are neither read nor refused.
-
-    Returns
-    -------
-    tuple
-        Number of inputs, and number of finds.
-    """
+    """Give changed files to a reader; return the numbers of inputs and of finds."""
     from silvan.errors import SilvanError
 
     reader = READERS[name]()

@@ -1,8 +1,4 @@
-"""Run the examples, compare the number of each with the gallery's, and write the gallery page.
-
-``docs/gallery.toml`` has the numbers, each with its reason. The page and its pictures are part of
-the documentation site only: ``gallery.py FOLDER`` writes them there.
-"""
+"""Run the examples, compare each with ``docs/gallery.toml``, and write the site's gallery page."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""Write the reference pages that are generated from the code, or check that they are up to date.
-
-They are in ``docs/reference``: ``cli.md`` is made from the command line's own help,
-``scenario.md`` and ``scenario.schema.json`` from the types of the scenario crate, ``counters.md``
-from the declarations of port counters, ``tables.md`` from those of tables, ``measures.md`` from the
-registry of measures. The manual pages, made from the same help, stand where the wheel takes them
-from. ``docs/reproductions/README.md`` and a sentence of ``README.md`` count the record of
-reproduced statements.
-"""
+"""Write the reference pages and manual pages that are generated from the code, or check them."""
 
 from __future__ import annotations
 
@@ -36,7 +28,6 @@ COMPLETIONS = {
     "bash": "bash-completion/completions/silvan",
     "zsh": "zsh/site-functions/_silvan",
 }
-"""Paths of completions below ``share``."""
 
 
 def cli_page() -> str:
@@ -53,7 +44,6 @@ def cli_page() -> str:
     ]
     for name, command in _commands(group):
         lines += ["", f"## silvan {name}", "", *_paragraphs(command.help)]
-        # A group is described by its commands.
         if not hasattr(command, "commands"):
             lines += ["", *_usage(name, command)]
     return "\n".join(lines) + "\n"

@@ -5,12 +5,12 @@ Print one revision of this checkout, or two beside each other::
     python/tools/house.py HEAD
     python/tools/house.py HEAD~10 HEAD --libraries before.so after.so
 
-Lines of code are lines without blank ones, comments, docstrings and tests. A room is a crate, a
+Lines of code exclude blank lines, comments, docstrings and tests. A room is a crate, a
 folder of a crate's sources, a Python package, or a Python module that stands beside packages. An
 arrow joins two rooms if a file of one imports a file of the other. A cycle is a largest set of
-rooms, or of files, each of which leads to all others. Arrows point up against an order of the rooms
-of a cycle in which few do (P. Eades, X. Lin and W. F. Smyth, "A fast and effective heuristic for
-the feedback arc set problem", 1993).
+rooms, or of files, each of which leads to all others. Its rooms are ordered so that few arrows
+point up (P. Eades, X. Lin and W. F. Smyth, "A fast and effective heuristic for the feedback arc
+set problem", 1993).
 
 Compiled engines are the run loops in a library that is not stripped, such as
 ``python/silvan/_silvan.abi3.so`` after ``make install``; this needs ``nm``.
@@ -37,7 +37,7 @@ Arrows = Mapping[str, set[str]]
 _TEST = re.compile(r"(^|/)(tests?|benches)/|(^|/)tests\.rs$|(^|/)test_\w+\.py$|\.test\.tsx?$")
 _NO_CODE = re.compile(r"(^|/)(assets|node_modules)/")
 _PYTHON_ROOTS = ("python/silvan/", "python/silvan_papers/")
-# Users' copies and sources of tests are no part of the structure.
+# Examples that users copy, and studies, are no part of the structure.
 _APART = re.compile(r"^python/silvan/examples/|^python/silvan_papers/studies/")
 
 
@@ -110,8 +110,6 @@ def measured(files: Mapping[str, str], library: Path | None = None) -> House:
 def _place(path: str) -> str:
     """Name the crate, package or folder whose lines a file counts among.
 
-    Examples
-    --------
     >>> [_place(path) for path in ("crates/a/src/b.rs", "python/silvan/cli/run.py", "viewer/a.ts")]
     ['crates/a', 'python/silvan/cli', 'viewer']
     """
@@ -124,7 +122,6 @@ def _unit(file: str) -> str:
 
 
 def _room(file: str, folders: set[str]) -> str:
-    """Its folder, the folder of its name, or itself beside packages."""
     path = PurePosixPath(file)
     own = str(path.with_suffix(""))
     if own in folders:
@@ -196,7 +193,6 @@ def python_arrows(files: Mapping[str, str]) -> dict[str, set[str]]:
             elif isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
                     inner = f"{node.module}.{alias.name}"
-                    # The compiled module is no file here.
                     if alias.name != "_silvan":
                         named.add(inner if inner in modules else node.module)
         arrows[path] = {modules[name] for name in named if name in modules} - {path}
@@ -252,7 +248,6 @@ def rust_arrows(files: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def _paths(text: str) -> Iterator[list[str]]:
-    """Paths of imports that are not re-exported, and of the code."""
     for match in _USE.finditer(text):
         if not match[1]:
             yield from _leaves(match[2])
@@ -263,8 +258,6 @@ def _paths(text: str) -> Iterator[list[str]]:
 def _leaves(tree: str) -> Iterator[list[str]]:
     """List the paths of an import.
 
-    Examples
-    --------
     >>> list(_leaves("crate::{a::B, c::{self, D as E}}"))
     [['crate', 'a', 'B'], ['crate', 'c'], ['crate', 'c', 'D']]
     """
@@ -291,7 +284,6 @@ def _leaves(tree: str) -> Iterator[list[str]]:
 def _absolute(
     module: tuple[str, ...], start: str, rest: Sequence[str], modules: Mapping[tuple[str, ...], str]
 ) -> tuple[str, ...] | None:
-    """Turn a module's path into one that begins with the crate."""
     if start == "crate":
         return (module[0], *rest)
     if start in ("self", "super"):
@@ -318,8 +310,6 @@ def _exports(
 def cycles(arrows: Arrows) -> list[list[str]]:
     """Find the largest sets of names each of which leads to all others of its set.
 
-    Examples
-    --------
     >>> cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}})
     [['b', 'c']]
     """
@@ -357,8 +347,6 @@ def cycles(arrows: Arrows) -> list[list[str]]:
 def up(arrows: Arrows) -> list[tuple[str, str]]:
     """List the arrows that point up in an order with few of them.
 
-    Examples
-    --------
     >>> up({"a": {"b"}, "b": {"c"}, "c": set()}), up({"a": {"b"}, "b": {"a"}})
     ([], [('b', 'a')])
     """

@@ -18,8 +18,6 @@ def replaced(page: str, text: str, tool: str) -> str:
     ValueError
         The page has no such marks.
 
-    Examples
-    --------
     >>> page = f"before\n{begin('arena_page')}\nold\n{END}\nafter"
     >>> replaced(page, "new", "arena_page").splitlines()[2]
     'new'

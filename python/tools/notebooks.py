@@ -1,9 +1,4 @@
-"""Run the notebooks of the documentation, and write each as a page of the site.
-
-The notebooks in ``docs/notebooks`` are stored without outputs: those of the site are made by the
-code that it documents, and a change of a notebook shows as a change of its text. ``notebooks.py
-FOLDER`` runs each in a folder of its own and writes ``FOLDER/notebooks/NAME.md`` with its figures.
-"""
+"""Run each notebook of ``docs/notebooks`` and write it as a page of the site, with its outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +18,6 @@ from nbconvert import MarkdownExporter
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
 
 _LONGEST_S = 120
-"""Per cell, on the wall clock."""
 
 
 def notebooks() -> list[Path]:

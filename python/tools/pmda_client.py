@@ -31,7 +31,6 @@ class PmdaClient:
         if kind != _CREDS:
             raise OSError(f"the agent starts with PDU {kind:#x}")
         self._send(_CREDS, struct.pack(">iI", 1, _CREDENTIALS))
-        # All instances of all metrics.
         self._send(_PROFILE, struct.pack(">4i", 0, 0, 0, 0))
         return self
 

@@ -1,8 +1,4 @@
-"""Print how many instructions `--record view` adds to a run of 648 hosts, and where they are.
-
-Unlike times, instructions hardly depend on the machine. Needs valgrind, whose callgrind runs the
-simulation some fifty times slower.
-"""
+"""Print the instructions that `--record view` adds to a run of 648 hosts (needs valgrind)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Try the files of a release as users do: from a local index, in an empty environment.
-
-Needs network for the packages that silvan depends on, and gcc. Publishes nothing.
-"""
+"""Try the files of a release as users do: from a local index, in an empty environment."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Write the numbers and images of finished reproductions into their pages and the README.
-
-``reproduction_page.py OUT`` reads OUT/PAPER/reproduction.json of every paper that is there. Other
-text of the pages is not changed.
-"""
+"""Write the numbers and images of OUT/PAPER/reproduction.json into pages and README."""
 
 from __future__ import annotations
 
@@ -22,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOL = "reproduction_page"
 NOT_RUN = "not run"
 GRID_COLUMNS = 4
-"""Columns from which on the targets of a table are written as that table."""
 SMALLEST_SPREAD = 0.001
 """Standard deviation, relative to the mean, from which on a row shows it."""
 

@@ -18,7 +18,6 @@ SERVICE_ID = 0x1000_0000_0000_0042
 SERVICE_NAME = "check-tools"
 LEASE_S = 3600
 GROUP = bytes.fromhex("ff12401bffff000000000000ffffffff")
-"""The group of IP broadcasts in OpenSM's default partition."""
 
 _REGISTER, _ENABLE_PKEY = 0xC01C1B01, 0x1B03
 _SA_CLASS, _SET = 0x03, 0x02
@@ -66,11 +65,9 @@ def main() -> None:
             record = struct.pack(">Q16sHHI16s", SERVICE_ID, gid, 0xFFFF, 0, LEASE_S, bytes(16))
             client.set(0x31, 0b101_0111, (record + name).ljust(176, b"\0"))
         elif what == "subscription":
-            # All generic traps of all ports and nodes, at queue pair 1.
             words = (0xFFFF, 0, 0, 1, 1, 0xFFFF, 0xFFFF, 1 << 8, 0x00FF_FFFF)
             client.set(0x03, 0, bytes(16) + struct.pack(">HHHBBHHII", *words))
         elif what == "member":
-            # Full membership in an existing group.
             record = GROUP + gid + bytes(16) + bytes([0x21, 0, 0, 0])
             client.set(0x38, 1 << 0 | 1 << 1 | 1 << 16, record)
 

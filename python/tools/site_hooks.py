@@ -12,7 +12,6 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ROOT / "target" / "site-pages"
-"""Written by ``gallery.py``, ``notebooks.py`` and ``view_example.py``."""
 
 EXAMPLE = "view-example.html"
 """A page of ``silvan view`` to try."""
@@ -33,7 +32,6 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are not in ``docs``."""
     for name, target in PAGES.items():
         text = (ROOT / name).read_text("utf-8")
-        # Links as if the page stood in docs, one folder below.
         moved = _with_links(text, lambda link: posixpath.relpath(link, "docs"))
         files.append(File.generated(config, target, content=moved))
     files.append(File.generated(config, "api.md", content=_api()))
@@ -58,7 +56,6 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             return posixpath.relpath(PAGES[whole], folder or ".")
         inside = posixpath.relpath(whole, "docs")
         if inside.endswith(".ipynb") and not inside.startswith(f"{folder}/"):
-            # The page with its outputs links to the notebook itself.
             link = link.removesuffix(".ipynb") + ".md"
         # The repository may be anywhere: a link to the code becomes text.
         return None if inside.startswith("../") else link
@@ -73,8 +70,6 @@ def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
 
 
 def _with_links(text: str, change: Any) -> str:
-    """Links without a target become plain text."""
-
     def replace(match: re.Match[str]) -> str:
         mark, words, link = match.groups()
         path, hash_, anchor = link.partition("#")
@@ -100,7 +95,6 @@ def _api() -> str:
     )
     lines = ["# Python", "", "Everything here is imported from `silvan`."]
     for name, module in sorted(homes.items()):
-        # The compiled module has no source.
         if not module.endswith("._silvan"):
             lines += ["", f"::: {module}.{name}"]
     lines += ["", "## `result.plot`", "", "::: silvan.figures.result_plots.ResultPlots"]

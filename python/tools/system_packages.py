@@ -18,15 +18,12 @@ LIST = Path(__file__).resolve().parents[2] / "requirements" / "debian.txt"
 # Prefix of Rust tests that call a program, by its package.
 RUST_TESTS = {"tshark": "tshark::", "ibsim-utils": "served::"}
 
-# Administrators' programs are not on everyone's path.
 _FOLDERS = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
 def packages(text: str) -> dict[str, str]:
     r"""Read the list: packages, and a command or file of each.
 
-    Examples
-    --------
     >>> packages("# a comment\nopensm opensm\n\nibsim-utils ibsim\n")
     {'opensm': 'opensm', 'ibsim-utils': 'ibsim'}
     """
@@ -92,7 +89,6 @@ def main() -> int:
     )
     if words:
         print(words, file=sys.stderr)
-    # Elsewhere the tests that can run do, and list what they lack.
     return status if is_ci else 0
 
 

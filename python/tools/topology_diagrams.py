@@ -1,8 +1,4 @@
-"""Draw the topologies of the guide into ``docs/images``.
-
-Each is a small instance of a generator, drawn from the graph that
-:meth:`silvan.Scenario.to_networkx` gives.
-"""
+"""Draw a small instance of each generator of the guide into ``docs/images``."""
 
 from __future__ import annotations
 
@@ -107,33 +103,37 @@ def levels(*stems: str) -> Callable[[list[str]], Places]:
 
 DIAGRAMS: dict[str, tuple[str, dict[str, object], Callable[[list[str]], Places]]] = {
     "dragonfly": (
-        "dragonfly: a = 4, p = 2, h = 2, g = 9",
+        "Dragonfly: 9 groups of 4 switches with 2 hosts each",
         {"switches-per-group": 4, "hosts-per-switch": 2, "global-per-switch": 2},
         dragonfly,
     ),
     "dragonfly-plus": (
-        "dragonfly-plus: 2 leaves, 2 spines, 5 groups",
+        "Dragonfly+: 5 groups of 2 leaves and 2 spines",
         {"leaves-per-group": 2, "spines-per-group": 2, "hosts-per-leaf": 2, "global-per-spine": 2},
         dragonfly_plus,
     ),
     "hyper-x": (
-        "hyper-x: sizes = [4, 4]",
+        "HyperX: a grid of 4 by 4 switches",
         {"sizes": [4, 4], "hosts-per-switch": 2},
         grid,
     ),
-    "slim-fly": ("slim-fly: q = 5", {"q": 5, "hosts-per-switch": 1}, slim_fly),
+    "slim-fly": (
+        "Slim Fly: two halves of 5 columns of 5 switches",
+        {"q": 5, "hosts-per-switch": 1},
+        slim_fly,
+    ),
     "jellyfish": (
-        "jellyfish: 20 switches, 4 cables each",
+        "Jellyfish: 20 switches with 4 cables each",
         {"switches": 20, "hosts-per-switch": 2, "cables-per-switch": 4},
         circle,
     ),
     "leaf-spine": (
-        "leaf-spine: leaf-hosts = [4, 4, 2, 4], spine-cables = [2, 1]",
+        "Leaf-spine: leaves with 4, 4, 2 and 4 hosts, 2 and 1 cables to the spines",
         {"leaf-hosts": [4, 4, 2, 4], "spine-cables": [2, 1]},
         levels("leaf", "spine"),
     ),
     "rail-optimised": (
-        "rail-optimised: 4 servers of 4 GPUs, 2 spines",
+        "Rail-optimised: 4 servers of 4 GPUs, 4 rails, 2 spines",
         {"servers": 4, "gpus-per-server": 4, "spines": 2},
         levels("server", "rail", "spine"),
     ),

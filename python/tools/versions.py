@@ -1,7 +1,4 @@
-"""Write the version of Cargo.toml, its one home, wherever else a file must state it.
-
-``make versions`` writes, ``--check`` prints what differs.
-"""
+"""Write the version of Cargo.toml into other files; ``--check`` prints what differs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Write a page of ``silvan view`` into the documentation site, for readers to try.
-
-``view_example.py FOLDER`` writes ``view-example.html``: congestion trees grow in a fabric of 648
-hosts, and InfiniBand's congestion control prunes them.
-"""
+"""Write ``view-example.html``, a page of ``silvan view`` to try, into the documentation site."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Name the sources of the viewer by a digest, which is stored next to the build.
-
-A checkout needs no npm, because the built page is part of it. This digest shows that it was built
-from the sources that are there; continuous integration builds it again and compares it.
-"""
+"""Name the sources of the viewer by a digest, which shows that the stored build is theirs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Measure the browser page against its goals, and print a table.
-
-The goals are for rendering in software (SwiftShader), as on a machine without a graphics processor.
-Times depend on the machine and on what else it does; so a test prints them, and holds only sizes
-against their goals.
-"""
+"""Measure the browser page in software rendering (SwiftShader), and print a table of its goals."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-//! Prints how many messages a second go through the C interface: small ones between the hosts of one switch. Each arrival
-//! sends the next message, so that every host has a few on their way.
+//! Prints the rate of small messages through the C interface; each arrival sends the next message.
 //!
 //! `cargo run --release -p silvan-capi --example message_rate -- [MESSAGES] [HOSTS] [BYTES]`
 
@@ -14,7 +13,6 @@ use silvan::{Message, Simulation, Statistics, Status};
 
 const ON_THEIR_WAY: u32 = 2;
 
-/// State of the callbacks.
 struct Driver {
     hosts: u32,
     bytes: u64,
@@ -27,7 +25,6 @@ fn check(status: Status) {
     assert!(status == Status::Ok, "{}", text.to_string_lossy());
 }
 
-/// Sends the next message of a host: around the hosts, one after the other.
 fn send(simulation: *mut Simulation, driver: *mut Driver, from: u32, tag: u64) {
     // SAFETY: the driver outlives the run, and callbacks come one after the other.
     let (hosts, bytes) = unsafe { ((*driver).hosts, (*driver).bytes) };

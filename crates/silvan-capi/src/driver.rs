@@ -9,7 +9,6 @@ use silvan_workload::programs::{Driver, Request, SendQueue};
 
 use crate::types::{Message, OnArrival, OnTimer, Simulation};
 
-/// Callback of a pending message or timer.
 #[derive(Clone, Copy, Debug)]
 enum Pending {
     Message {
@@ -27,7 +26,6 @@ enum Pending {
     },
 }
 
-/// No room.
 const NONE: u32 = u32::MAX;
 
 /// Pending callbacks, by token. Rooms are reused.
@@ -63,7 +61,6 @@ impl Slab {
     }
 }
 
-/// Counts of the driver's own messages and timers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub messages_sent: u64,
@@ -165,7 +162,6 @@ impl Shared {
     }
 }
 
-/// The C functions of a simulation, called when their time has come.
 #[derive(Debug)]
 pub(crate) struct Callbacks(pub Rc<Shared>);
 

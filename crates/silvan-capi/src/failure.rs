@@ -1,5 +1,3 @@
-//! Errors on their way to C: a status and, by thread, a text.
-
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -7,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::types::Status;
 
-/// Why a call failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub status: Status,
@@ -37,16 +34,15 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Keeps a text for [`last_error`].
 fn keep(text: &str) {
-    // A text with a zero inside ends there.
+    // A C string ends at its first zero.
     let bytes = text.split('\0').next().unwrap_or_default();
     let text = CString::new(bytes).unwrap_or_default();
-    // While the thread ends there is no one to read it.
+    // Without effect in a thread that is ending.
     let _ = LAST.try_with(|last| *last.borrow_mut() = text);
 }
 
-/// The text of the last error of this thread; it lives until the next one.
+/// The text of the last error of this thread, valid until the next error.
 pub(crate) fn last_error() -> *const c_char {
     let text = LAST.try_with(|last| last.borrow().as_ptr());
     text.unwrap_or(c"".as_ptr())
@@ -54,7 +50,7 @@ pub(crate) fn last_error() -> *const c_char {
 
 /// Calls a function for C: an error and a panic become a status and a text.
 pub(crate) fn guard(call: impl FnOnce() -> Result<(), Failure>) -> Status {
-    // A panic leaves a simulation half done, which is closed for all calls but its end.
+    // After a panic, a simulation can only be closed.
     let result = catch_unwind(AssertUnwindSafe(call));
     let failure = match result {
         Ok(Ok(())) => return Status::Ok,

@@ -1,7 +1,5 @@
-//! The functions of the C interface.
-//!
-//! Each checks its arguments, as far as C allows: null pointers, numbers out of range, text that is not UTF-8, and
-//! simulations that are not open. The driver must ensure that non-null pointers are valid.
+//! The functions of the C interface. Each checks its arguments, but the driver ensures that non-null pointers are
+//! valid.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;

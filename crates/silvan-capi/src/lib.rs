@@ -1,15 +1,11 @@
 //! The C interface: `libsilvan`, and its header `include/silvan.h`.
 //!
-//! Drivers such as ASTRA-sim or SimAI decide what a cluster computes and sends; they need a network that says when a
-//! message has arrived. Here it is one: a scenario's fabric, with congestion control and background load, behind a few
-//! functions. The [session](silvan_sim::Session) of `silvan-sim` does the work, and knows no pointers.
+//! Drivers such as ASTRA-sim or SimAI send messages through a scenario's fabric, with congestion control and background
+//! load. The [session](silvan_sim::Session) of `silvan-sim` does the work.
 //!
-//! Nothing panics across the border: each function returns a status, and the text of an error is kept by thread. Pointers
-//! to simulations are never followed; they are numbers in a table of the thread, so that one which is wrong or stale is found.
-//! Callbacks send and start timers while the simulation runs: their requests are collected apart from it
-//! (`driver.rs`), and taken up when they return.
-//!
-//! The tests of `tests/test_c_interface.py` compile drivers in C and C++ against the header and run them.
+//! No panic crosses the border: each function returns a status, and keeps the error's text by thread. Pointers to
+//! simulations are never followed, because they are numbers in a table. Requests of callbacks are collected apart from
+//! the running simulation (`driver.rs`).
 
 #![allow(
     unsafe_code,

@@ -15,7 +15,6 @@ use crate::driver::{Callbacks, Shared};
 use crate::failure::Failure;
 use crate::types::{Simulation, Status};
 
-/// An open simulation.
 pub(crate) struct Opened {
     pub shared: Rc<Shared>,
     pub scenario: Scenario,
@@ -26,7 +25,7 @@ pub(crate) struct Opened {
     is_broken: Cell<bool>,
 }
 
-/// A place for a simulation. The number of simulations that it has had tells pointers to them apart.
+/// A place for simulations, one at a time. `used` counts them, so that an old pointer is an error.
 #[derive(Default)]
 struct Entry {
     used: u16,
@@ -37,15 +36,14 @@ thread_local! {
     static PLACES: RefCell<Vec<Entry>> = RefCell::default();
 }
 
-/// Bits of a pointer's value that name the place; the others count. No value is a null pointer, and none is aligned, so
-/// it is no pointer of the driver's either.
+/// Bits of a pointer's value with the place; higher bits have `used`. Every value is odd, so it is not null, and not
+/// the address of an object.
 const PLACE_BITS: u32 = 12;
 
 fn pointer(place: usize, used: u16) -> *mut Simulation {
     without_provenance_mut((usize::from(used) << PLACE_BITS | place) << 1 | 1)
 }
 
-/// Opens a scenario.
 pub(crate) fn open(scenario: Scenario) -> Result<*mut Simulation, Failure> {
     let (place, used) = PLACES.with_borrow_mut(|places| {
         let free = places.iter().position(|place| place.opened.is_none());
@@ -82,7 +80,6 @@ pub(crate) fn open(scenario: Scenario) -> Result<*mut Simulation, Failure> {
     Ok(simulation)
 }
 
-/// The place of an open simulation.
 fn place_of(simulation: *const Simulation, places: &[Entry]) -> Result<usize, Failure> {
     if simulation.is_null() {
         return Err(Failure::argument("the simulation is a null pointer"));
@@ -100,7 +97,6 @@ fn place_of(simulation: *const Simulation, places: &[Entry]) -> Result<usize, Fa
     }
 }
 
-/// The simulation that a pointer names.
 pub(crate) fn find(simulation: *const Simulation) -> Result<Rc<Opened>, Failure> {
     PLACES.with_borrow(|places| {
         let place = place_of(simulation, places)?;
@@ -109,7 +105,6 @@ pub(crate) fn find(simulation: *const Simulation) -> Result<Rc<Opened>, Failure>
     })
 }
 
-/// Closes a simulation.
 pub(crate) fn close(simulation: *mut Simulation) -> Result<(), Failure> {
     let opened = find(simulation)?;
     if opened.session.try_borrow_mut().is_err() {
@@ -140,7 +135,7 @@ impl Opened {
         }
     }
 
-    /// Reads the simulation, with all that has been requested.
+    /// Reads the simulation.
     pub fn read<T>(&self, read: impl FnOnce(&Session) -> T) -> Result<T, Failure> {
         let session = self.session.try_borrow().map_err(|_| is_running())?;
         self.check_whole()?;
@@ -154,9 +149,9 @@ impl Opened {
     ) -> Result<(), Failure> {
         let mut session = self.session.try_borrow_mut().map_err(|_| is_running())?;
         self.check_whole()?;
-        // A run that panics leaves the mark.
+        // If the run panics, the simulation stays broken.
         self.is_broken.set(true);
-        // A stopped run has ended.
+        // An earlier stop must not end this run.
         self.shared.drop_stop();
         let mut requests: Vec<Request> = Vec::new();
         self.shared.take_requests(&mut requests);
@@ -168,7 +163,7 @@ impl Opened {
         ran.map_err(|error| Failure::new(Status::RunFailed, error.to_string()))
     }
 
-    /// The number of a host that C names.
+    /// Checks the number of a host.
     pub fn host(&self, host: u32) -> Result<HostId, Failure> {
         let hosts = self.scenario.fabric().host_count();
         match (host as usize) < hosts {
@@ -184,7 +179,7 @@ impl Opened {
         let names = self.names.get_or_init(|| {
             let fabric = self.scenario.fabric();
             let names = fabric.host_ids().map(|host| fabric.host(host).name.clone());
-            // No name has a zero inside: scenarios refuse them.
+            // Scenarios refuse names with a zero inside.
             names
                 .map(|name| CString::new(name).unwrap_or_default())
                 .collect()

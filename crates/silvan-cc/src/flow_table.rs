@@ -1,12 +1,9 @@
-//! A small map from flow keys to state, by open addressing with linear probing and backward-shift deletion.
-//!
-//! The order of slots depends only on keys and operations; a sufficient table never allocates again.
+//! A map from flow keys to state, by linear probing; the order of slots depends only on keys and operations.
 
 use silvan_core::prefetch::prefetch_item;
 
 use crate::hooks::Flow;
 
-/// Marks a free slot; no flow has this key.
 const FREE: u32 = u32::MAX;
 
 /// 2^32 divided by the golden ratio: spreads consecutive keys over the table.
@@ -32,7 +29,6 @@ pub struct FlowTable<V> {
     /// Empty or a power of two.
     slots: Box<[Slot<V>]>,
     len: u32,
-    /// 32 minus the binary logarithm of the number of slots.
     shift: u32,
 }
 
@@ -84,9 +80,7 @@ impl<V: Copy + Default> FlowTable<V> {
         }
     }
 
-    /// Adds a new key; returns true if entries may have been dropped.
-    ///
-    /// Above three quarters, entries that `keep` refuses are dropped; if still more than half full, it doubles.
+    /// Adds a new key; returns true if entries that `keep` refuses were dropped, because the table was nearly full.
     pub fn insert(&mut self, key: u32, value: V, keep: impl FnMut(u32, &mut V) -> bool) -> bool {
         debug_assert!(key != FREE && self.position(key).is_none());
         let swept = (self.len() + 1) * 4 > self.slots.len() * 3;

@@ -4,30 +4,13 @@
 //! (`now` is always an argument), and answers. So the same code runs in a simulation, behind a live fabric's management
 //! interface, and in a test that plays events by hand.
 //!
-//! # The hooks
+//! [`hooks`] is the interface of a scheme: [`hooks::SwitchControl`] marks packets at the switches,
+//! [`hooks::SourceControl`] decides at the adapters when a flow may send, and [`hooks::Controller`] reads counters and
+//! changes [`hooks::Settings`]. [`workload`] is the interface of the load. [`schemes`] has a module for each scheme.
+//! [`dcms`] serves simulations and the daemon of a real subnet.
 //!
-//! [`hooks`] is the interface of a scheme. [`hooks::SwitchControl`] marks packets at the switches, and
-//! [`hooks::SourceControl`] decides at the adapters when a flow may send. [`hooks::Controller`] reads counters from
-//! outside and changes [`hooks::Settings`]. Each is a type parameter of the engine, so a scheme costs only the calls
-//! that it needs. [`workload`] is the interface of the load, through which the engine polls hosts for packets.
-//!
-//! # Controllers
-//!
-//! [`dcms`] is the Dynamic Congestion Management System of mizero2017. Its state machine serves simulations and the
-//! daemon of a real subnet; a [`hooks::Controller`] drives it in a simulation.
-//!
-//! # Schemes
-//!
-//! [`schemes`] has a module for each scheme, and their list.
-//!
-//! [`schemes::ecn`] is the proposal of santos2003: packets that contend for a congested output are marked when an input
-//! buffer fills, and sources answer with a rate and a window.
-//!
-//! [`schemes::pft`] throttles a host by the credits that it has taken of the switch next to it, with nothing else from
-//! the fabric (pft2021).
-//!
-//! [`schemes::ib_cc`] is the scheme of the InfiniBand specification. In this example a Port VL exceeds its threshold
-//! and a packet leaves marked. The notification throttles the flow, and the timer releases it.
+//! In this example of [`schemes::ib_cc`] a Port VL exceeds its threshold and a packet leaves marked. The notification
+//! throttles the flow, and the timer releases it.
 //!
 //! ```
 //! use silvan_cc::schemes::SwitchPort;

@@ -26,7 +26,6 @@ pub enum BecnCarrier {
 #[derive(Clone, Debug)]
 pub struct Coalescer {
     interval: Span,
-    /// By destination: earliest next notification of each source.
     again: Vec<FlowTable<Time>>,
 }
 
@@ -39,8 +38,7 @@ impl Coalescer {
         }
     }
 
-    /// True if the destination of `flow` may notify now, which starts the interval; calls for one destination go
-    /// forward in time.
+    /// Returns true if the destination of `flow` may notify now, which starts the interval; `now` never goes back.
     pub fn permit(&mut self, now: Time, flow: Flow) -> bool {
         let key = (flow.source.index() as u32) << 4 | flow.sl.index() as u32;
         let table = &mut self.again[flow.destination.index()];

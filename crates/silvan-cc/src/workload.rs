@@ -19,8 +19,7 @@ pub struct Offer {
     pub class: u16,
     /// True for the last packet of its message.
     pub last: bool,
-    /// Payload of the flow behind this packet at its start [bytes, saturating]: the rest of the message and known
-    /// further ones.
+    /// Payload of the flow behind this packet at its start [bytes, saturating].
     pub behind: u32,
     /// Number of the message among those of its sender to `dst`, modulo 2^16; 0 if the workload has no use for it.
     pub number: u16,
@@ -54,8 +53,7 @@ pub enum Poll {
     Send(Offer),
     /// Nothing may start now; poll at this later instant, or earlier if something happens to the host.
     WaitUntil(Time),
-    /// Nothing to send until [`Workload::apply_change`], [`Workload::on_delivered`], a credit or a notification wakes
-    /// the host.
+    /// Nothing to send until a change, a delivery, a credit or a notification wakes the host.
     Idle,
 }
 
@@ -97,8 +95,7 @@ pub trait Gate {
     }
 }
 
-/// Flows whose chosen packets wait for credits, at most one per lane, asked first in each poll, so that no other flow
-/// takes the credits.
+/// Flows whose chosen packets wait for credits, at most one per lane; each poll queries them first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chosen<T> {
     lanes: u16,
@@ -223,8 +220,7 @@ pub trait Workload {
         false
     }
 
-    /// True, always or never, if it needs each packet's delivery; else each message's last, if packets keep their
-    /// order.
+    /// True, always or never, if it needs each packet's delivery; else each message's last if in order.
     #[inline]
     fn needs_packets(&self) -> bool {
         true
@@ -262,12 +258,10 @@ pub trait Workload {
     /// after [`Poll::Idle`] when woken or when a credit or notification arrives.
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll;
 
-    /// The next instant after `now` at which the traffic changes by itself, such as a flow's start; then idle hosts are
-    /// polled.
+    /// The next instant after `now` at which the traffic changes by itself; then idle hosts are polled.
     fn next_change(&self, now: Time) -> Option<Time>;
 
-    /// Takes the change at `now` and adds hosts to poll to `wake`; at each [`next_change`](Self::next_change), before
-    /// polls.
+    /// Takes the change at `now`, before polls, and adds hosts to poll to `wake`.
     fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>);
 
     /// The next timer of a workload that [links hosts](Self::LINKS_HOSTS), asked as [`next_change`](Self::next_change).
@@ -276,8 +270,7 @@ pub trait Workload {
         None
     }
 
-    /// Timers up to `now` go off, and add hosts to poll to `wake`; at each [`next_timer`](Self::next_timer), after
-    /// changes.
+    /// Timers up to `now` go off, after changes, and add hosts to poll to `wake`.
     #[inline]
     fn on_timer(&mut self, now: Time, wake: &mut Vec<HostId>) {
         let _ = (now, wake);

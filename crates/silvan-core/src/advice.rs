@@ -4,9 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 
 thread_local! {
-    /// True while [`parts`] formats a value.
     static TAKES_APART: Cell<bool> = const { Cell::new(false) };
-    /// The advice of the value that [`parts`] formats.
     static HINT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 

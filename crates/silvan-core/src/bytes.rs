@@ -106,7 +106,6 @@ impl Bytes {
         Ok(Self(bytes))
     }
 
-    /// The shortest whole number with a unit, the larger if equally short.
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = DIMENSION
             .units

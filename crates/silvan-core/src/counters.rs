@@ -1,6 +1,4 @@
-//! The counters of a port, each declared once.
-//!
-//! Tables, the performance agent, the manager's metrics and the reference page follow from [`PortCounters::ALL`].
+//! The counters of a port, each declared once: tables, agent, metrics and reference follow.
 
 use crate::Span;
 
@@ -104,7 +102,6 @@ impl PortCounter {
     }
 }
 
-/// Code that depends on the unit of a counter.
 macro_rules! counter {
     (type Time) => {
         Span
@@ -140,7 +137,6 @@ macro_rules! counter {
     };
 }
 
-/// Declares the counters, in the order of their columns.
 macro_rules! port_counters {
     ($(
         $(#[doc = $doc:literal])+
@@ -173,8 +169,7 @@ macro_rules! port_counters {
                 read: |counters| counter!(read $unit counters.$name),
             }),*];
 
-            /// Returns the counters of the table `port_series`, in the order of its columns and in
-            /// their units.
+            /// Returns the counters of the table `port_series`, in the order of its columns and in their units.
             ///
             /// Inlined, it computes the used columns only.
             #[inline(always)]

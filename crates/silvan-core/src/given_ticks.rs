@@ -31,8 +31,7 @@ impl GivenTicks {
         }
     }
 
-    /// Reads `0.32 ns`, for all ports, and `Quantum=0.32 ns`, for a device's; an error is the first wrong or repeated
-    /// text.
+    /// Reads `0.32 ns` for all ports, and `Quantum=0.32 ns` for a device's; an error is the first wrong text.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, GivenTickError> {
         let mut given = Self::default();
         for text in texts {
@@ -131,7 +130,6 @@ fn above_zero(text: &str) -> Result<Span, GivenTickError> {
     }
 }
 
-/// A name, or a number as files show it: decimal or `0x`.
 fn device_id(text: &str) -> Result<u32, GivenTickError> {
     let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
@@ -190,7 +188,6 @@ mod tests {
             assert!(given.has_all());
             assert_eq!(ps(&given, DeviceId::QUANTUM), Some(1_000));
             assert_eq!(ps(&given, DeviceId::QUANTUM_2), Some(4_000));
-            // An OEM's Quantum.
             let oem = DeviceId {
                 vendor: 0x8f1,
                 ..DeviceId::QUANTUM

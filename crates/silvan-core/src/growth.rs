@@ -45,7 +45,6 @@ impl CounterValue {
         Self { value, bits }
     }
 
-    /// `None` if the counter starts again at 0.
     const fn end(self) -> Option<u64> {
         match self.bits {
             64.. => None,
@@ -53,7 +52,6 @@ impl CounterValue {
         }
     }
 
-    /// Beyond half of its range, for a counter that stops at its end.
     fn is_filling(self) -> bool {
         self.end().is_some_and(|end| self.value > end / 2)
     }

@@ -35,7 +35,6 @@ macro_rules! define_id {
             /// The id of the element at `index`.
             ///
             /// # Panics
-            ///
             /// If `index` does not fit in 32 bits.
             #[inline]
             $vis const fn new(index: usize) -> Self {

@@ -14,13 +14,11 @@ pub(crate) const fn unit(name: &'static str, factor: u64) -> Unit {
 }
 
 pub(crate) struct Dimension {
-    /// Name of the quantity in messages, without an article.
     pub(crate) quantity: &'static str,
     pub(crate) example: &'static str,
     pub(crate) max: u64,
     /// Accepted units, the base unit first; the name is matched exactly, case included.
     pub(crate) units: &'static [Unit],
-    /// Spellings that are refused although their meaning could be guessed, each with its advice.
     pub(crate) refused: &'static [(&'static str, &'static str)],
 }
 
@@ -156,7 +154,6 @@ impl Dimension {
         format!("known units: {}", names.join(", "))
     }
 
-    /// Prints `value` in the named unit, with as many decimals as it needs to be exact.
     pub(crate) fn print(&self, f: &mut fmt::Formatter<'_>, value: u64, unit: &Unit) -> fmt::Result {
         f.pad(&decimal(value, unit))
     }
@@ -182,7 +179,6 @@ pub(crate) fn decimal(value: u64, unit: &Unit) -> String {
     format!("{whole}.{} {}", fraction.trim_end_matches('0'), unit.name)
 }
 
-/// An integer, or the reason why it is none.
 fn scale(whole: &str, fraction: &str, factor: u64) -> Result<u64, ParseQuantityReason> {
     use ParseQuantityReason::{Inexact, Overflow};
 

@@ -82,8 +82,7 @@ impl Rate {
         self.0.get()
     }
 
-    /// The time of `data` at this rate, `ceil(data * 8 / rate)` in ps, at most [`Span::MAX`]; rounded up so that
-    /// packets never exceed the rate.
+    /// The time of `data` at this rate in ps, rounded up so that packets never exceed it; at most [`Span::MAX`].
     #[inline]
     pub const fn span_for(self, data: Bytes) -> Span {
         const PS_BITS_PER_BYTE: u64 = BITS_PER_BYTE * PS_PER_S;

@@ -12,7 +12,6 @@ pub const TYPE_KEY: &str = "x-type";
 /// Key of a schema: the units of a quantity, or the unit of a number.
 pub const UNIT_KEY: &str = "x-unit";
 
-/// Defines a stand-in for a quantity, and gives the quantity its schema.
 macro_rules! quantity {
     ($name:ident, $quantity:ident, $module:ident, $type:literal, $units:literal) => {
         #[doc = concat!("Stands for ", $type, " as text.")]

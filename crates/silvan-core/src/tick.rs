@@ -108,8 +108,7 @@ impl TickRule {
         }
     }
 
-    /// The rule of an unlisted device: a Tick counts symbols of a lane (IBA volume 1, 16.1.3.2), unless it is
-    /// Quantum's.
+    /// The rule of an unlisted device: a Tick counts symbols of a lane (IBA volume 1, 16.1.3.2).
     pub fn of_code(code: u8) -> Self {
         match code {
             Self::PORT_CODE => Self::Port,

@@ -181,7 +181,6 @@ impl fmt::Display for PortNumber {
     }
 }
 
-/// Defines a small number with an upper bound that is checked where the value is made.
 macro_rules! bounded_u8 {
     ($(#[$meta:meta])* $name:ident, $what:literal, max = $max:literal) => {
         $(#[$meta])*

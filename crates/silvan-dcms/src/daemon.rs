@@ -74,7 +74,6 @@ pub struct Daemon {
     next: Option<DaemonManager>,
     candidate: Option<Candidate>,
     observer: Option<Observer>,
-    // Serves until the daemon is dropped.
     _endpoint: Option<Endpoint>,
 }
 
@@ -97,7 +96,7 @@ impl Daemon {
         let candidate = match settings.lease {
             None => None,
             Some(length) => {
-                // Another folder, or another user's, is named before anything is written into it.
+                // Refuses another folder, or another user's, before anything is written into it.
                 StateFolder::open(&settings.state, Some(Arc::new(|| false)))?;
                 let candidate = Candidate::new(&settings.state, length);
                 Some(candidate.map_err(|error| StateError::Io {
@@ -120,7 +119,7 @@ impl Daemon {
         };
         match daemon.candidate {
             None => daemon.next = Some(daemon.manager()?),
-            // Without a port, the daemon need not wait for its turn.
+            // Without a port, the daemon need not wait for the lease.
             Some(_) => drop(daemon.transport()?),
         }
         let endpoint = daemon.settings.listen.as_ref().map(|listen| {
@@ -206,7 +205,6 @@ impl Daemon {
         Ok(manager.run(task, stop)?)
     }
 
-    /// Returns false if stopped; another instance may take over.
     fn await_port(&self, error: &TransportError, stop: &AtomicBool) -> bool {
         if let Some(candidate) = &self.candidate {
             candidate.release();

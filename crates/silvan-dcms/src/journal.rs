@@ -1,7 +1,7 @@
 //! The journal of changes to restore, which survives crashes and power loss.
 //!
-//! It is replaced as a whole: a new file is synced and renamed, then the folder is synced. An entry is on the disk
-//! before its change is made. Each line is a checksum and a JSON record; the first has version and number of changes.
+//! An entry is on the disk before its change is made. A new file replaces the journal: it is synced and renamed, then
+//! the folder is synced.
 
 mod folder;
 
@@ -250,7 +250,6 @@ fn checksum(json: &[u8]) -> String {
 fn emit(changes: &BTreeMap<Target, Change>) -> Vec<u8> {
     let mut content = Vec::new();
     let mut put = |record: serde_json::Result<String>| {
-        // Records are numbers and text with text keys.
         let json = record.unwrap_or_default();
         content.extend(format!("{} {json}\n", checksum(json.as_bytes())).into_bytes());
     };
@@ -286,7 +285,7 @@ fn record<T: DeserializeOwned>(line: usize, bytes: &[u8]) -> Result<T, JournalEr
 /// No crash leaves a part of the file: an incomplete one is damaged, and a missing change may be in force.
 fn parse(bytes: &[u8]) -> Result<BTreeMap<Target, Change>, JournalError> {
     let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
-    // The end of the last line; a checksum tells whether more than that is missing.
+    // Without the final line end, the checksum of the last line decides.
     if lines.last().is_some_and(|rest| rest.is_empty()) {
         lines.pop();
     }

@@ -19,7 +19,6 @@ const LONGEST: u64 = 256;
 struct Term {
     number: u64,
     count: u64,
-    /// Time to which the term is reliable.
     until: MonotonicTime,
 }
 
@@ -69,15 +68,13 @@ impl Lease {
         self.term.map(|term| term.until)
     }
 
-    /// Takes over an ended term; returns true if it did. The process may stop anywhere: the clock is read before an
-    /// age, and after the comparison for a beginning.
+    /// Takes over an ended term; returns true if it did. The process may stop between any two steps.
     pub fn try_take(&mut self, mut clock: impl FnMut() -> MonotonicTime) -> io::Result<bool> {
         let now = clock();
         let Some(number) = self.highest()? else {
             return self.take(1, now);
         };
         let Some(content) = self.read(number)? else {
-            // A higher one has just replaced it.
             return Ok(false);
         };
         if content.trim_end() == FREE {
@@ -85,7 +82,7 @@ impl Lease {
             return self.take(number + 1, now);
         }
         let is_known = |seen: &&Seen| seen.number == number && seen.content == content;
-        // Nothing is known of how long it has been if the clock has gone back.
+        // If the clock has gone back, the age is unknown.
         let age = self
             .seen
             .as_ref()
@@ -121,7 +118,7 @@ impl Lease {
         };
         file.write_all(self.content(0).as_bytes())?;
         file.sync_all()?;
-        // A candidate that was stopped before this may come too late, for a number that is gone already.
+        // A candidate that was stopped here may come too late.
         if self.highest()? != Some(number) {
             return Ok(false);
         }
@@ -148,7 +145,6 @@ impl Lease {
         let count = term.count + 1;
         match self.write(term.number, &self.content(count)) {
             Ok(()) => {}
-            // Tried again until the term is over.
             Err(error) if error.kind() != io::ErrorKind::NotFound => return true,
             Err(_) => {
                 self.term = None;
@@ -175,7 +171,7 @@ impl Lease {
     /// Ends the term, so that another may begin at once.
     pub fn release(&mut self, now: MonotonicTime) {
         if let Some(term) = self.term.take().filter(|term| now < term.until) {
-            // Otherwise the others wait for it to be over.
+            // If this fails, other instances wait for the end of the term.
             let width = self.content(0).len() - 1;
             let _ = self.write(term.number, &format!("{FREE:<width$}\n"));
         }
@@ -214,11 +210,10 @@ impl Lease {
         Ok(Some(content))
     }
 
-    /// Replaces content by one of equal length, for which a full disk has room.
     fn write(&self, number: u64, content: &str) -> io::Result<()> {
         let mut file = options().open(self.path(number))?;
         file.write_all(content.as_bytes())?;
-        // A shared file system has it on its server then.
+        // A shared file system then has the file on its server.
         file.sync_all()
     }
 }

@@ -29,7 +29,7 @@ impl Candidate {
     pub fn new(folder: &Path, length: Span) -> std::io::Result<Self> {
         let host = rustix::system::uname();
         let host = host.nodename().to_string_lossy().into_owned();
-        // A process may have had this number before, and not at this time.
+        // A process number may be used again, but not at the same time.
         let name = format!("{host}-{}-{}", std::process::id(), clock().as_ns());
         let lease = Arc::new(Mutex::new(Lease::new(folder, length, name)));
         let until = Arc::new(AtomicU64::new(0));
@@ -90,7 +90,7 @@ impl Drop for Candidate {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic in there has been reported; it changes nothing here.
+            // A panic of the thread has been reported.
             let _ = thread.join();
         }
     }

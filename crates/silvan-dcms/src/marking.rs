@@ -148,7 +148,6 @@ impl<'a, T: Transport> Marker<'a, T> {
         Ok(outcome.map(|setting| Setting::of(&setting.ports[element])))
     }
 
-    /// Returns the setting in force after a write.
     fn write(
         &mut self,
         location: Location,

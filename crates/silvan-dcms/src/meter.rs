@@ -101,7 +101,6 @@ pub enum Observed {
 
 #[derive(Clone, Copy, Debug)]
 struct MeteredCounter {
-    /// Index in [`silvan_core::PortCounters::ALL`].
     index: usize,
     source: CounterSource,
 }
@@ -216,7 +215,6 @@ impl Meter {
                 Query::new(node, port.lid, Method::SET, body, 0)
             }));
         }
-        // The next sweep shows the result.
         client.ask(&queries)?;
         for port in &filling {
             self.tracker.invalidate(port.id);

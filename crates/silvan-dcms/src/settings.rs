@@ -284,7 +284,6 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// `host:port`, by name or number.
     fn resolve(document: &Document, section: &MetricsSection) -> Result<Self, DocumentError> {
         let text = &section.listen;
         let refused = |message: String, hint: &str| document.error("metrics.listen", message, hint);
@@ -316,8 +315,7 @@ impl Listen {
 }
 
 impl ManagerSettings {
-    /// Reads a configuration whose relative paths start at `name`'s folder, or returns the first fault with line and
-    /// hint.
+    /// Reads a configuration with paths relative to `name`'s folder, or returns the first fault with a hint.
     pub fn from_toml(text: &str, name: &str) -> Result<Self, DocumentError> {
         let document = Document::parse(text, name)?;
         let is_content = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');

@@ -1,6 +1,4 @@
-//! Prints how right the diagnosis is: `make check-diagnose`.
-//!
-//! Arguments: the first seed and the number of scenarios, and the same of the seeds that were held out.
+//! Prints how right the diagnosis is. Arguments: first seed and number of scenarios, then those held out.
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 #[cfg(target_os = "linux")]
@@ -52,7 +50,6 @@ mod table {
         );
     }
 
-    /// Runs scenarios and prints their rows.
     pub fn print(title: &str, conditions: Conditions, first: u64, count: u64) {
         let mut rows: BTreeMap<String, Score> = BTreeMap::new();
         let mut all = Score::default();

@@ -21,7 +21,6 @@ use crate::wire::{CONTROL_DATA, CONTROL_LEN, ConnectRequest, Control, ControlKin
 struct Client {
     node: NodeId,
     is_sm: bool,
-    /// True if the client has set attributes by subnet management.
     has_set: bool,
     access: Access,
 }
@@ -30,7 +29,6 @@ struct Client {
 enum Access {
     Umad2sim,
     File(File),
-    /// A file that marks a port as that of a subnet manager.
     IsSm,
 }
 
@@ -44,8 +42,7 @@ impl Client {
     }
 }
 
-/// Timeout of a request that a subnet manager does not answer: a subnet manager that queries another waits without
-/// limit.
+/// Timeout of a request that a subnet manager does not answer, because it would wait without limit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -91,22 +88,18 @@ pub(crate) struct Clients {
     pub subnet: Subnet,
     clients: BTreeMap<u16, Client>,
     default_node: NodeId,
-    /// By requester and its transaction.
     forwarded: BTreeMap<(u16, u64), Forwarded>,
     pub questions: Questions,
     pub outbox: Vec<(u16, Message)>,
     pub loss: Loss,
     pub traffic: MadCounts,
     next_trap: u64,
-    /// Next client number to try, and end of the numbers.
     next_client: u16,
-    /// Last check of the files' requests.
     sends_checked: Duration,
     numbers: u16,
 }
 
 impl Clients {
-    /// `default_node` is for clients that name no node.
     pub fn new(subnet: Subnet, default_node: Option<&str>) -> Result<Self, EmulatorError> {
         let first = subnet.fabric.host_ids().next();
         let first = first.map(|host| subnet.fabric.node_of_host(host));
@@ -220,7 +213,6 @@ impl Clients {
         self.clients.insert(client, attached);
         self.set_sm(client, request.is_sm);
         let name = &self.subnet.fabric.nodes[node].name;
-        // The answer repeats the name of the request.
         let name = if request.node.is_empty() {
             name
         } else {
@@ -234,8 +226,7 @@ impl Clients {
         }
     }
 
-    /// The client computes the port's GUID as the node's plus the port's number, which real adapters need not follow;
-    /// so the result is chosen accordingly.
+    /// The client computes the port's GUID as the node's plus the port's number.
     fn node_info(&self, node: NodeId) -> [u8; CONTROL_DATA] {
         let mut info = self.subnet.state(node).info;
         info.local_port = self.subnet.own_port(node);
@@ -278,7 +269,6 @@ impl Clients {
             .map(|(&id, _)| id)
     }
 
-    /// Returns requests to clients that wait for its answers.
     pub fn disconnect(&mut self, client: u16) {
         self.set_sm(client, false);
         self.clients.remove(&client);
@@ -287,7 +277,6 @@ impl Clients {
         self.return_requests(|forwarded| forwarded.to == client);
     }
 
-    /// Resends lost requests, restores power, queries paths.
     pub fn come_due(&mut self) {
         while let Some(delayed) = self.loss.due(self.subnet.uptime) {
             self.lost_for_long(delayed);
@@ -310,7 +299,6 @@ impl Clients {
         self.forwarded = rest;
         let back: BTreeMap<_, Forwarded> = back;
         for ((client, _), forwarded) in back {
-            // The kernel's interface has separate timeouts.
             if self.is_file(client) {
                 continue;
             }

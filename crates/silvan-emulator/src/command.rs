@@ -145,7 +145,6 @@ pub(crate) struct Sample {
     bytes: Vec<u64>,
 }
 
-/// Minimum simulated time between two samples of a rate.
 #[derive(Debug, Default)]
 pub(crate) struct CounterRates {
     older: Sample,
@@ -207,7 +206,6 @@ impl ControlSession<'_> {
             }
             Ok(command) => self.obey(command),
             Err(error) => {
-                // The position in the line does not help a user who never sees it.
                 let text = error.to_string();
                 let reason = text
                     .rsplit_once(" at line ")
@@ -308,7 +306,6 @@ impl ControlSession<'_> {
             (record.is_linked() && state != PortState::ACTIVE)
                 .then(|| format!("{} ({state})", fabric.port_name(port)))
         });
-        // The sum of no numbers is -0.
         let senders = subnet.plane.senders().into_iter().enumerate();
         let total = senders
             .map(|(class, sender)| {

@@ -11,7 +11,6 @@ pub use schedule::FaultSchedule;
 pub(crate) use schedule::Timetable;
 
 impl Clients {
-    /// A reboot lasts for `span` of wall time.
     pub(crate) fn bring_about(&mut self, fault: Fault, span: Duration) -> Result<(), String> {
         let subnet = &mut self.subnet;
         match fault {

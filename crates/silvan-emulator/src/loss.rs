@@ -20,10 +20,8 @@ pub(crate) struct DelayedRequest {
 
 #[derive(Debug)]
 pub(crate) struct Loss {
-    /// Part of the datagrams that is lost, 0 to 1.
     share: f64,
     random: SplitMix64,
-    /// Lost requests by the end of their timeouts.
     delayed: VecDeque<(Duration, DelayedRequest)>,
 }
 

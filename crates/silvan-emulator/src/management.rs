@@ -58,8 +58,7 @@ impl ManagementPlane {
         Ok(Self { clients })
     }
 
-    /// Takes the driver's requests outside a notification; an [`EmulatorError`] for a timer beyond the clock leaves all
-    /// undone.
+    /// Takes the driver's requests; an [`EmulatorError`] for a timer beyond the clock leaves all undone.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
     }
@@ -116,7 +115,6 @@ impl ManagementPlane {
     /// Begins a fault now; it lasts until the end.
     ///
     /// # Errors
-    ///
     /// The reason why the fault has no effect.
     pub fn begin_fault(&mut self, fault: Fault) -> Result<(), String> {
         self.clients.bring_about(fault, std::time::Duration::MAX)

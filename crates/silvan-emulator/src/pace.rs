@@ -2,26 +2,20 @@ use std::time::{Duration, Instant};
 
 use silvan_core::{Span, Time};
 
-/// Wall time of a step of the data plane, the longest wait of a datagram.
 const SLICE: Duration = Duration::from_micros(50);
 /// Longest and shortest step, in ps.
 const LONGEST_STEP: u64 = 1_000_000_000;
 const SHORTEST_STEP: u64 = 1_000_000;
-/// Smallest lag for which a step is worthwhile.
 const GRAIN: Duration = Duration::from_millis(1);
-/// Smallest lag while programs wait for messages.
 const FINE_GRAIN: Duration = Duration::from_micros(20);
-/// Largest lag that is made up for; beyond, simulated time falls behind permanently. A busy machine delays a thread by
-/// less than a second.
+/// Largest lag that is made up for; beyond, simulated time falls behind permanently.
 const MOST_LAG: Duration = Duration::from_secs(1);
-/// Wall time over which the speed is measured.
 const WINDOW: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// Simulated seconds per second.
     scale: f64,
-    /// An instant at which both clocks agreed.
     wall: Instant,
     simulated: Time,
     paused: bool,
@@ -62,7 +56,6 @@ impl Pace {
         self.paused
     }
 
-    /// Simulated seconds that are not made up for.
     pub fn given_up(&self) -> f64 {
         self.given_up
     }
@@ -81,7 +74,6 @@ impl Pace {
         self.simulated = simulated;
     }
 
-    /// The speed counts as reached until it has been measured.
     pub fn start(&mut self, now: Instant, simulated: Time) {
         self.agree(now, simulated);
         self.window = (now, simulated);
@@ -139,7 +131,6 @@ impl Pace {
     pub fn stepped(&mut self, simulated: Span, wall: Duration) {
         let taken = wall.as_nanos().max(1) as u64;
         let ideal = simulated.as_ps().saturating_mul(SLICE.as_nanos() as u64) / taken;
-        // A pause of the process must not make all further steps tiny.
         let ideal = ideal.clamp(self.step / 2, self.step.saturating_mul(2));
         self.step = ideal.clamp(SHORTEST_STEP, LONGEST_STEP);
     }

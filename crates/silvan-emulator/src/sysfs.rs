@@ -15,7 +15,6 @@ use crate::verbs;
 
 const DEVICE: &str = "silvan0";
 const VERBS_DEVICE: &str = "uverbs0";
-/// Only the first GID is in use.
 const GIDS: usize = 8;
 /// In words and packets.
 const COUNTERS: &[(&str, u16, FieldLocation)] = &[
@@ -168,7 +167,6 @@ impl Sysfs<'_> {
         self.subnet.state(self.node).p_keys_of(usize::from(port))
     }
 
-    /// Below `/sys/class` and `/dev/infiniband`.
     pub fn files(&self) -> Vec<String> {
         let mut files = Vec::new();
         let device = format!("infiniband/{DEVICE}");
@@ -226,7 +224,6 @@ impl Sysfs<'_> {
         self.subnet.state(self.node).switch.is_none()
     }
 
-    /// Port of `umadN` and `issmN`.
     pub fn port_of_device(&self, number: u8) -> Option<u8> {
         self.ports().get(usize::from(number)).copied()
     }
@@ -351,7 +348,6 @@ impl Sysfs<'_> {
         })
     }
 
-    /// As a request to the port's own agent does.
     fn counter(
         &mut self,
         port: u8,

@@ -80,13 +80,11 @@ fn levels_to(subnet: &Subnet, senders: &[HostId], host: HostId) -> Vec<(PortNumb
     levels.collect()
 }
 
-/// The commonest level, then others with their ports; empty if all are 0.
 fn levels_text(levels: &[(PortNumber, u8)]) -> String {
     let mut counts = [0_usize; 16];
     for (_, level) in levels {
         counts[usize::from(*level)] += 1;
     }
-    // On a tie, the lowest level.
     let common = (0..16_u8)
         .rev()
         .max_by_key(|level| counts[usize::from(*level)]);
@@ -101,7 +99,6 @@ fn levels_text(levels: &[(PortNumber, u8)]) -> String {
     text
 }
 
-/// Empty unless a subnet manager has set any.
 fn set_lanes(subnet: &Subnet) -> SlToVlTables {
     let mut lanes = SlToVlTables::default();
     let fabric = &subnet.fabric;

@@ -19,13 +19,10 @@ use crate::wire::{GRH_LEN, Message, TIMED_OUT};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// `umadN`; the port's number follows.
     OpenMad,
-    /// `issmN`: the port has a subnet manager while it is open.
     OpenIsSm,
     Ioctl,
     Tree,
-    /// Text of a sysfs file, by path.
     Read,
     /// `uverbsN`, whose number follows; answered with the stream for memory, completions and events.
     OpenVerbs,
@@ -58,7 +55,6 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Hello {
-    /// `None` if malformed.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let operation = Operation::from_code(word(bytes, 0)?)?;
         let length = usize::try_from(word(bytes, 4)?).ok()?;
@@ -85,24 +81,19 @@ pub(crate) struct Registration {
     pub class: u8,
     pub version: u8,
     pub rmpp_version: u8,
-    /// Vendor's identifier, for classes that have one.
     pub oui: u32,
-    /// One bit per method.
     pub methods: [u64; 2],
     pub unknown_flags: bool,
 }
 
-/// From `_IOC`.
 const REGISTER: u32 = 0xc01c_1b01;
 const UNREGISTER: u32 = 0x4004_1b02;
 const ENABLE_P_KEY: u32 = 0x0000_1b03;
 const REGISTER2: u32 = 0xc028_1b04;
-/// The program handles segments itself.
 const USER_RMPP: u32 = 1;
 const KNOWN_FLAGS: u32 = USER_RMPP;
 
 impl Ioctl {
-    /// `None` if unknown.
     pub fn parse(number: u32, argument: &[u8]) -> Option<Self> {
         let long =
             |at| Some(u64::from(word(argument, at + 4)?) << 32 | u64::from(word(argument, at)?));
@@ -146,7 +137,6 @@ impl Ioctl {
         })
     }
 
-    /// The argument of a registration begins with the agent's number.
     pub fn set_agent(argument: &mut [u8], agent: u8) {
         if let Some(field) = argument.get_mut(..4) {
             field.copy_from_slice(&u32::from(agent).to_ne_bytes());
@@ -154,7 +144,6 @@ impl Ioctl {
     }
 }
 
-/// Header length with P_Key index, and without.
 const HEADER_LEN: usize = 64;
 const OLD_HEADER_LEN: usize = 56;
 const LEAST_MAD: usize = 24;
@@ -177,7 +166,6 @@ pub(crate) fn header_len(has_p_key: bool) -> usize {
 }
 
 impl Written {
-    /// `None` if it is too short.
     pub fn parse(bytes: &[u8], has_p_key: bool) -> Option<Self> {
         let header = header_len(has_p_key);
         if bytes.len() < header + LEAST_MAD {

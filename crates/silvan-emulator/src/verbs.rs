@@ -100,7 +100,6 @@ fn p_keys(subnet: &Subnet, node: NodeId, number: PortNumber) -> Vec<u16> {
     keys
 }
 
-/// Lane speed in the code of `ib_user_verbs.h`, which ends with NDR.
 fn speed(info: &PortInfo) -> u8 {
     match (
         info.link_speed_ext2_active.get(),

@@ -8,11 +8,8 @@ use silvan_model::Forest;
 
 use crate::subnet::Subnet;
 
-/// No peer, or no host of a root inside the fabric.
 const NONE: u32 = u32::MAX;
-/// A fabric with more classes is shown without rates.
 const MOST_CLASSES: usize = 64;
-/// Limits of further hosts are omitted.
 const MOST_LIMITS: usize = 20_000;
 
 /// Trees are reused for this multiple of their search time, so searches take at most a hundredth of the thread.
@@ -34,12 +31,10 @@ pub(crate) struct FoundTrees {
 struct Found {
     at: Time,
     forest: Forest,
-    /// Earliest time of another search.
     rests_until: Instant,
 }
 
 impl FoundTrees {
-    /// Trees of this instant, or recent ones. A paused fabric has time for every search.
     fn take(&mut self, subnet: &Subnet, is_paused: bool) -> (Time, &Forest) {
         let (now, started) = (subnet.now(), Instant::now());
         let is_kept = |found: &Found| found.at == now || !is_paused && started < found.rests_until;
@@ -69,7 +64,6 @@ fn search(subnet: &Subnet) -> Forest {
     subnet.plane.engine.forest(threshold)
 }
 
-/// Little-endian columns of numbers, each aligned to 8 bytes, and their description.
 pub(crate) struct Sample {
     pub header: Value,
     pub bytes: Vec<u8>,
@@ -119,7 +113,6 @@ pub(crate) fn fabric(subnet: &Subnet) -> Value {
     })
 }
 
-/// Output port to each host, by switch; 255 without a route.
 fn routes(subnet: &Subnet) -> impl Iterator<Item = u8> + '_ {
     let fabric = &subnet.fabric;
     let lids: Vec<_> = fabric
@@ -217,7 +210,6 @@ impl Columns {
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
     }
 
-    /// Flows with a CCTI above 0.
     fn limits(&mut self, subnet: &Subnet) {
         let hosts = subnet.fabric.host_ids();
         let limits: Vec<_> = hosts
@@ -240,7 +232,6 @@ impl Columns {
         self.narrow("limit_ccti", indices);
     }
 
-    /// Port VLs and hosts refer to their tree by index.
     fn trees(&mut self, forest: &Forest, rows: &[u32]) {
         let row = |port: PortId| rows[port.index()];
         let trees = || forest.trees.iter();

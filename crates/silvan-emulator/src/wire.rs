@@ -23,9 +23,7 @@ pub(crate) const DATA_LEN: usize = 288;
 
 const MAGIC: u32 = 0xdead_beef;
 const MAD_AT: usize = DATA_LEN - MAD_LEN;
-/// Common header of all datagrams.
 const LEAST_MAD: usize = 24;
-/// ETIMEDOUT.
 pub(crate) const TIMED_OUT: u32 = 110;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +64,6 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// `None` if malformed.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: [u8; CONTROL_LEN] = bytes.try_into().ok()?;
         (word(&bytes, 0) == MAGIC).then_some(Self { bytes })
@@ -76,7 +73,6 @@ impl Control {
         word(&self.bytes, 4)
     }
 
-    /// `None` if unknown.
     pub fn kind(&self) -> Option<ControlKind> {
         ControlKind::from_code(word(&self.bytes, 8))
     }
@@ -104,13 +100,11 @@ impl Control {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectRequest {
-    /// Process, or port in UDP mode.
     pub id: u32,
     pub is_sm: bool,
     pub node: String,
 }
 
-/// Position and maximum length of the name.
 const NAME_AT: usize = 12;
 const NAME_LEN: usize = 32;
 
@@ -125,7 +119,6 @@ impl ConnectRequest {
         }
     }
 
-    /// Answer with this client's number and node.
     pub fn answer(control: &Control, client: u16, name: &str) -> [u8; CONTROL_DATA] {
         let mut data = [0; CONTROL_DATA];
         data.copy_from_slice(control.data());
@@ -159,7 +152,6 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// `None` if malformed.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut bytes: [u8; DATA_LEN] = bytes.try_into().ok()?;
         let mut length = [0; 8];
@@ -242,7 +234,6 @@ impl Message {
             .expect("what follows the header is as long as a datagram")
     }
 
-    /// Client with this transaction.
     pub fn owner(&self) -> u16 {
         u16::from_be_bytes([self.bytes[MAD_AT + 8], self.bytes[MAD_AT + 9]])
     }

@@ -10,8 +10,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Checks conservation of data, credits, queue summaries and wake-ups; returns the first invariant that does not
-    /// hold.
+    /// Checks conservation of data, credits and wake-ups; returns the first broken invariant.
     pub fn audit(&self) -> Result<(), InvariantError> {
         let whole = self.whole();
         let held = self.plane.reordering.as_ref();
@@ -78,7 +77,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl Whole<'_> {
-    /// `beyond_boundary` bytes of deliveries have not been counted yet.
     pub(crate) fn audit(&self, beyond_boundary: u64) -> Result<(), InvariantError> {
         self.audit_bytes(beyond_boundary)?;
         self.audit_lanes()?;
@@ -119,7 +117,6 @@ impl Whole<'_> {
 
     fn audit_lanes(&self) -> Result<(), InvariantError> {
         let plane = self.any();
-        // Blocks taken by packets under way to each input, and by packets queued there.
         let mut occupied = vec![0i64; plane.lanes.len()];
         // Under PFC bytes count, not blocks.
         let takes = |lane: usize, packet: &Packet| match plane.is_under_pfc(lane) {

@@ -1,10 +1,7 @@
 //! Links with bit errors: bad packets are discarded by their receiver, or replayed by the link.
 //!
-//! The hot loop has no code for it. The heads of a bad link have a queue number without a queue ([`BAD_LINK`]), so they
-//! take the path of rare delays. A bad packet gets a destination beyond the last host, as on a cable that is cut: no switch
-//! has a route for it, and the first one discards it and returns its credits.
-//!
-//! Errors are drawn when a packet starts, by the sender of the link, so they do not depend on the number of threads.
+//! Heads of a bad link have a queue number without a queue ([`BAD_LINK`]), the path of rare delays. The sender draws
+//! errors when a packet starts, so they do not depend on the number of threads.
 
 use std::collections::BTreeMap;
 
@@ -24,41 +21,31 @@ use crate::workload::Workload;
 /// The `head_queue` of an output whose link has bit errors.
 pub(crate) const BAD_LINK: u8 = REMOTE - 1;
 
-/// Replays of a packet before the link gives it up.
 const MOST_REPLAYS: u64 = 8;
 
 /// Bad packets, less good ones, that a port tolerates: LocalPhyErrors as OpenSM sets it.
 const LOCAL_PHY_ERRORS: u32 = 8;
 
-/// Counts of a link with bit errors, at its receiving port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ErrorCounts {
-    /// Bit errors, those of idle times included.
     pub symbol_errors: u64,
-    /// Times that the link has been retrained.
     pub recoveries: u64,
-    /// Packets that the link has sent again.
     pub replays: u64,
 }
 
-/// A link that has, or had, bit errors.
 #[derive(Clone, Debug)]
 struct BadLink {
     processes: Vec<ErrorProcess>,
-    /// Number of processes so far.
     drawn: usize,
     /// Time from the end of a bad packet to its replay, in ps; `None` if the receiver discards it.
     replay: Option<u64>,
-    /// Time that retraining takes, in ps.
     retraining: u64,
-    /// The `head_queue` of the output without errors.
     head_queue: u8,
     counts: ErrorCounts,
     /// Bad packets, less good ones.
     level: u32,
 }
 
-/// A packet's way over a bad link.
 #[derive(Clone, Copy, Debug)]
 struct Passage {
     /// Time that replays take, in ps.
@@ -76,7 +63,6 @@ impl BadLink {
         errors
     }
 
-    /// Sends a packet that takes `length` on the link from `start` on.
     fn pass(&mut self, start: u64, length: u64) -> Passage {
         let (mut delay, mut retraining) = (0, 0);
         for replay in 0..=MOST_REPLAYS {
@@ -111,7 +97,6 @@ impl BadLink {
     }
 }
 
-/// All links that have, or had, bit errors, by their output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BadLinks(BTreeMap<u32, BadLink>);
 
@@ -120,7 +105,6 @@ impl BadLinks {
         self.0.is_empty()
     }
 
-    /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let processes = self.0.values().map(|link| link.processes.capacity());
         self.0.len() * size_of::<BadLink>() + processes.sum::<usize>() * size_of::<ErrorProcess>()
@@ -128,7 +112,6 @@ impl BadLinks {
 }
 
 impl Plane {
-    /// Adds the bit errors of the configuration.
     pub(crate) fn add_bit_errors(&mut self, planned: &[PlannedBitErrors]) {
         for entry in planned {
             self.add_process(entry.port, &entry.errors, entry.times);
@@ -176,7 +159,6 @@ impl Plane {
         link.map(|link| link.head_queue = REMOTE).is_some()
     }
 
-    /// The longest time by which replays delay a packet.
     pub(crate) fn longest_replays(&self) -> u64 {
         let links = self.bad_links.0.iter();
         let delays = links.filter_map(|(&output, link)| {
@@ -201,7 +183,6 @@ impl Plane {
         link.unwrap_or_default()
     }
 
-    /// Changes the rate of bit errors with the rate of a link.
     pub(crate) fn change_error_rate(&mut self, now: u64, output: usize, from: Rate, to: Rate) {
         if let Some(link) = self.bad_links.0.get_mut(&(output as u32)) {
             link.count_until(now);
@@ -210,14 +191,12 @@ impl Plane {
         }
     }
 
-    /// Sends a packet that takes `length` on a bad link. Replays and retraining keep the link busy.
     fn pass_bad_link(&mut self, now: u64, output: u32, length: u64) -> Option<Passage> {
         let passage = self.bad_links.0.get_mut(&output)?.pass(now, length);
         self.outs[output as usize].free_at += passage.delay + passage.retraining;
         Some(passage)
     }
 
-    /// Sends a head over a link with bit errors.
     #[cold]
     #[inline(never)]
     pub(crate) fn push_bad_link_head<F: EngineVariant>(
@@ -253,7 +232,6 @@ impl Plane {
         }
     }
 
-    /// Marks a packet as bad: the next switch discards it.
     fn divert_bad_packet(&mut self, now: u64, packet: &mut Packet) {
         if !packet.is(CONTROL) {
             let born = self.extensions.sent(now, packet);
@@ -267,8 +245,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Sends a packet over a bad link to its host. Returns the time that replays take; `None` if the host discards the
-    /// packet.
+    /// Sends a packet over a bad link to its host; returns the time of replays, `None` if it is discarded.
     #[cold]
     #[inline(never)]
     pub(crate) fn pass_last_link(

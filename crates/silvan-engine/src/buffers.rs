@@ -1,8 +1,4 @@
-//! The switches' accounts of their input buffers, if a scheme reads fill levels: the credits are upstream, where a
-//! lookahead window may have unprocessed events.
-//!
-//! A packet takes blocks when its head is eligible, and frees them when its tail has left. Under PFC the lane upstream
-//! replays the bytes (`pfc.rs`).
+//! Input buffers as their switch sees them, for schemes that read fill levels.
 
 use silvan_cc::hooks::SwitchControl;
 
@@ -18,8 +14,7 @@ pub(crate) struct Buffers {
 }
 
 impl CompiledFabric {
-    /// Keeps account of input buffers if a scheme reads them; callers that choose an engine do so before
-    /// [`CompiledFabric::has_lookahead`].
+    /// Keeps account of input buffers if a scheme reads them; call it before the choice of an engine.
     pub fn serve<S: SwitchControl>(&mut self, switch: &S) {
         if S::ACTIVE && (switch.needs_buffer_full() || switch.delays_credits()) {
             self.count_buffers();
@@ -71,7 +66,6 @@ impl Plane {
         }
     }
 
-    /// The blocks are free at `tail`.
     #[inline(always)]
     pub fn free_room<F: EngineVariant>(
         &mut self,
@@ -101,7 +95,6 @@ impl Plane {
         Some(account.at(&self.overflow, now))
     }
 
-    /// Returns true if an input buffer has no room for another packet of MTU size; under PFC, if it pauses its sender.
     pub fn is_full<F: EngineVariant>(&mut self, now: u64, input: u32, vl: usize) -> bool {
         if F::PFC && self.pauses.is_some() {
             let upstream = self.ins[input as usize].upstream;

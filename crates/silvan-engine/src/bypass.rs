@@ -1,5 +1,5 @@
-//! Limits on overtaking in input buffers: a packet whose output is busy is passed by younger ones (santos2003, footnote
-//! 6), at most `limit` times. The buffer is then a FIFO, without new dependencies for credit loops.
+//! Limits on overtaking in input buffers: younger packets pass one whose output is busy, at most
+//! `limit` times (santos2003, footnote 6).
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
@@ -28,7 +28,6 @@ impl Passed {
 pub(crate) struct Bypass {
     limit: u8,
     passed: Vec<Passed>,
-    /// Inputs (local numbers) whose oldest packet is not to be overtaken, per element and lane.
     held: Vec<[u64; 4]>,
 }
 
@@ -49,8 +48,7 @@ impl Bypass {
 }
 
 impl Plane {
-    /// Adds to the inputs that a lane may not read those whose oldest packet waits for another lane and
-    /// is not to be overtaken.
+    /// Adds to the inputs that a lane may not read those whose oldest packet waits for another lane.
     pub fn block_overtaking(&self, bypass: &Bypass, lane: usize, blocked: &mut [u64; 4]) {
         let (output, vl) = (lane / self.vls, lane % self.vls);
         let element = self.ins[output].element as usize;
@@ -81,8 +79,6 @@ impl Plane {
             .any(|(inputs, blocked)| inputs & blocked != 0)
     }
 
-    /// The lane that the oldest packet of an input buffer waits for; of packets that came together, that
-    /// of the lowest output.
     fn oldest_in(&self, element: Element, local: u32, vl: usize) -> Option<usize> {
         let lanes = (element.base..element.base + element.ports)
             .filter(|&output| self.outs[output as usize].waiting > 0)

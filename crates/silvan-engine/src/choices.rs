@@ -23,14 +23,12 @@ use crate::workload::Workload;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choices {
     by_switch: ChoiceTables,
-    /// First entry of the groups of a switch, by element.
     rows: Vec<u32>,
     columns: Vec<u32>,
     leaves: usize,
     members: Vec<u8>,
     alternatives: Vec<bool>,
     pub policy: PathChoice,
-    /// Next member of each group, at the place of its first one.
     turns: Vec<u8>,
     /// Random numbers of each element; the first one is its salt.
     streams: Vec<SplitMix64>,
@@ -40,7 +38,6 @@ pub(crate) struct Choices {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChoiceTables {
     groups: Vec<Group>,
-    /// By entry of the forwarding tables, the port that was there.
     ports: Vec<u8>,
 }
 
@@ -80,7 +77,6 @@ impl Choices {
         std::mem::take(&mut self.by_switch)
     }
 
-    /// Appends the tables of an element, whose entries in the forwarding tables these are, if there are any.
     pub fn keep_tables(&mut self, all: &ChoiceTables, element: usize, entries: Range<usize>) {
         if self.is_empty() {
             return;
@@ -135,7 +131,6 @@ impl Plane {
             alternatives: vec![false; self.outs.len()],
             ..Choices::default()
         };
-        // The groups of one switch are few, and the same for many leaves.
         let mut known: Vec<(&[PortNumber], Group)> = Vec::new();
         for (index, switch) in fabric.switch_ids().enumerate() {
             known.clear();
@@ -239,7 +234,6 @@ impl Plane {
         members.nth(nth as usize)
     }
 
-    /// A port independent of the bytes ahead. `None` if all are closed.
     fn choose_blindly(
         &mut self,
         element: u32,

@@ -35,7 +35,6 @@ impl DeadlockChecks {
             return false;
         }
         self.next = now + INTERVAL;
-        // Without an event since the last check there is no new deadlock.
         events != self.events
     }
 
@@ -57,12 +56,10 @@ impl Whole<'_> {
         if !stuck.iter().any(|&is| is) {
             return None;
         }
-        // By the input's port and lane.
         let mut arriving = vec![false; plane.lanes.len()];
         self.for_each_head(|port, packet| {
             arriving[plane.lane(port, packet.vl())] = true;
         });
-        // Dropping one lane can free others, until nothing changes.
         loop {
             let mut changed = false;
             for lane in 0..stuck.len() {
@@ -126,7 +123,6 @@ impl Whole<'_> {
 }
 
 impl Plane {
-    /// Finds the lanes whose credits, in hand and on their way, are too few for the next packet.
     fn find_lanes_without_credits(&self, without: &mut [bool]) {
         for (index, lane) in self.lanes.iter().enumerate() {
             if lane.queued_bytes == 0 {
@@ -164,7 +160,6 @@ impl Plane {
         }
     }
 
-    /// The input that a lane serves next; `None` if that can change without a packet of the lane leaving.
     fn next_input(&self, lane: usize) -> Option<u32> {
         let output = lane / self.vls;
         match &self.reads {

@@ -28,10 +28,8 @@ use distances::Distances;
 #[derive(Clone, Debug)]
 pub(crate) struct Detours {
     choice: PathChoice,
-    /// The forwarding tables, with the same indices as those of the plane.
     tables: Table<u8>,
     leaves: Vec<u32>,
-    /// Hosts that represent waypoints, group by group, and the start of each group.
     waypoints: Vec<u32>,
     starts: Vec<u32>,
     groups: Vec<u32>,
@@ -111,7 +109,6 @@ struct Paths {
 }
 
 impl Plane {
-    /// Compiles the paths over waypoints: from now on every table entry with a port is a choice.
     pub fn add_detours(
         &mut self,
         fabric: &Fabric,
@@ -150,7 +147,6 @@ impl Plane {
         }
     }
 
-    /// Outputs to switches with hosts; to all switches if the second switch of a path may decide, too.
     fn mark_alternatives(&mut self, choice: PathChoice, leaves: &[u32]) {
         let mut decides = vec![choice == PathChoice::Par; self.elements.len()];
         for &leaf in leaves {
@@ -248,14 +244,12 @@ impl Plane {
         bytes
     }
 
-    /// The output of a packet that needs no decision; `None` without a route. The packet drops its waypoint there.
     fn output_on_path(&self, detours: &Detours, element: u32, packet: &mut Packet) -> Option<u32> {
         let Element { base, table, .. } = self.elements[element as usize];
         let mut towards = packet.destination();
         let waypoint = packet.waypoint();
         if waypoint != 0 {
             let over = detours.waypoints[usize::from(waypoint) - 1];
-            // The path can lead past the packet's destination.
             if [over, towards]
                 .map(|host| detours.leaves[host as usize])
                 .contains(&element)
@@ -286,7 +280,6 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The output of a head where packets go over waypoints; `None` if it goes nowhere now.
     pub(crate) fn output_towards_waypoint(&mut self, head: &mut Head) -> Option<u32> {
         let element = self.plane.ins[head.port as usize].element;
         let detours = self.plane.routing.detours.as_deref()?;
@@ -356,7 +349,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl Plane {
-    /// Compares the bytes ahead at all outputs of both paths.
     fn is_emptier_aside(&self, now: u64, element: u32, to: u32, over: u32) -> bool {
         let Some(detours) = self.routing.detours.as_deref() else {
             return false;

@@ -33,16 +33,13 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) source: C,
     pub(crate) workload: W,
     pub(crate) needs: Needs,
-    /// True if the workload is notified of the last packet of each message only.
     pub(crate) whole_messages: bool,
     pub(crate) stats: Statistics,
     pub(crate) notifications: Notifications,
-    /// If the scheme chooses lanes, the packet of each host that waits for credits of its lane.
     pub(crate) held: Vec<Option<Offer>>,
     /// By host, the version of the lanes of its flows that it knows; empty if switches do not choose them.
     pub(crate) host_vl_versions: Vec<Option<u64>>,
-    /// Discarded packets that each source knows of and has not sent again, if switches discard packets that the scheme
-    /// chooses.
+    /// Discarded packets that each source has to send again, if the scheme discards packets.
     pub(crate) discarded: Vec<Vec<Discarded>>,
     pub(crate) grants: Grants,
     pub(crate) candidates: Vec<Candidate>,
@@ -54,7 +51,6 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) change_at: u64,
     pub(crate) timer_at: u64,
     pub(crate) woken: Vec<HostId>,
-    /// Only in the variant [`Traced`].
     pub(crate) tracer: Option<Box<Tracer>>,
     pub(crate) leaps: Option<Box<Leaps>>,
     pub(crate) watched: u32,
@@ -102,8 +98,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Traced> {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
-    /// An engine by lookahead windows, with a general engine's results. Panics if fabric, scheme or workload do not
-    /// fit.
+    /// An engine by lookahead windows, with equal results. Panics if fabric, scheme or workload do not fit.
     pub fn lookahead(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         fabric.serve(&switch);
         assert!(fabric.has_lookahead(), "the fabric has no lookahead");
@@ -297,8 +292,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.note_fault(EngineError::Invariant { at, error });
     }
 
-    /// Makes [`run_to`](Self::run_to) return if the workload pauses the run, which the event loop checks as it checks a
-    /// fault.
+    /// Makes [`run_to`](Self::run_to) return if the workload pauses the run.
     #[inline]
     pub(crate) fn check_pause(&mut self) {
         if self.workload.pauses() {
@@ -404,7 +398,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// The earliest of the errors; one instant's order is the same in all runs.
 pub(crate) fn earliest(
     errors: impl IntoIterator<Item = Option<EngineError>>,
 ) -> Option<EngineError> {

@@ -40,7 +40,6 @@ pub(crate) enum NextEvent {
     None,
 }
 
-/// Maximum number of head delays with a fixed-delay queue; further ones use the wheel.
 pub(crate) const MAX_HEAD_QUEUES: usize = 6;
 pub(crate) const NO_HEAD_QUEUE: u8 = u8::MAX;
 
@@ -111,7 +110,6 @@ impl EventQueue {
         }
     }
 
-    /// Schedules an arbitration at the end of a packet that starts now; queued as injections are.
     #[inline]
     pub fn push_output<F: EngineVariant>(&mut self, time: u64, output: u32) {
         if F::LOOKAHEAD {
@@ -159,14 +157,12 @@ impl EventQueue {
                 }
                 phase::DELIVERED => self.calendar.deliveries().push(event),
                 phase::READ_END => self.calendar.read_ends().push(event),
-                // An event that is skipped would be lost.
                 other => unreachable!("an event that windows do not know: phase {other}"),
             }
         }
     }
 
-    /// The start of the next window with noted events, or the next event of the wheel; at most `end`. The open window
-    /// must be empty.
+    /// The start of the next window with events, at most `end`. The open window must be empty.
     #[inline(never)]
     pub fn next_window(&mut self, end: u64) -> u64 {
         let noted = self.calendar.next_noted();
@@ -225,7 +221,6 @@ impl EventQueue {
                 _ => {}
             }
             let earliest = queues_first;
-            // The wheel's front is only a bound while its next bucket has not been opened.
             if let Some(&event) = self.wheel.current.last() {
                 if event.time < earliest {
                     return if event.time < end {
@@ -248,7 +243,6 @@ impl EventQueue {
         }
     }
 
-    /// The wheel's first event is at the same instant as the first of the queues.
     #[cold]
     fn break_tie(&self, event: Event, queue: usize, end: u64) -> NextEvent {
         if event.time >= end {
@@ -281,7 +275,6 @@ impl EventQueue {
         head
     }
 
-    /// A head close to the front of a queue, to prefetch its data.
     #[inline(always)]
     pub fn upcoming_head(&self, queue: usize, distance: usize) -> Option<&Head> {
         self.heads[queue].peek(distance)
@@ -340,7 +333,6 @@ impl EventQueue {
         event
     }
 
-    /// The wheel's first event if its time, phase and id are those of `event`.
     pub fn pop_like(&mut self, event: Event) -> Option<Event> {
         let next = self.wheel.current.last()?;
         let is_like = (next.time, next.tag()) == (event.time, event.tag());
@@ -388,8 +380,7 @@ impl EventQueue {
         }
     }
 
-    /// With windows: returns the time of the next delivery to the traffic; `None` if other events than arbitrations and
-    /// injections are due, too.
+    /// With windows: the time of the next delivery; `None` if other events than arbitrations and injections are due.
     pub fn next_delivery(&self) -> Option<u64> {
         let mut next = Some(u64::MAX);
         let mut see = |event: &Event| {

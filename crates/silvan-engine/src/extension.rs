@@ -10,29 +10,23 @@ use crate::variant::EngineVariant;
 use crate::workload::{Offer, Workload};
 use silvan_core::{HostId, PortId, Span};
 
-/// Only a packet in a routing loop crosses more.
 const MOST_HOPS: usize = 255;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extension {
     sent: u64,
-    /// The rest of the path, if the scheme has chosen one.
     path: Option<u32>,
     chosen: Option<u32>,
     endpoint: u64,
-    /// Payload of its flow that waited behind it when it was sent.
     behind: u32,
-    /// Payload that its acknowledgement acknowledges.
     acknowledged: u32,
     hops: Vec<Hop>,
 }
 
-/// Records are reused, so their lists keep their memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extensions {
     records: Vec<Extension>,
     free: Vec<u32>,
-    /// Empty lists for the records of packets that leave for another part of the fabric.
     spare: Vec<Vec<Hop>>,
     detached: Option<u32>,
     /// Payload behind packets that are about to be delivered, by their slot among the events' packets.
@@ -47,7 +41,6 @@ impl Extensions {
         })
     }
 
-    /// Moves the record of a packet that leaves for another part to `sent`; the packet then holds its index there.
     pub fn send(&mut self, packet: &mut Packet, sent: &mut Vec<Extension>) {
         if packet.is(EXTENDED) {
             let number = packet.born as u32;
@@ -85,7 +78,6 @@ impl Extensions {
         packet.set(EXTENDED);
     }
 
-    /// Makes a delivered data packet an ordinary one again, and keeps its record.
     pub fn detached(&mut self, mut packet: Packet) -> Packet {
         if packet.is(EXTENDED) {
             let number = packet.born as u32;
@@ -107,7 +99,6 @@ impl Extensions {
         }
     }
 
-    /// Stores the payload behind a packet until its delivery.
     pub fn keep_behind(&mut self, slot: u32, behind: u32) {
         let slot = slot as usize;
         if self.behind.len() <= slot {
@@ -120,7 +111,6 @@ impl Extensions {
         self.behind[slot as usize]
     }
 
-    /// Moves the kept record to an acknowledgement, which acknowledges the packet's bytes.
     pub fn pass_on(&mut self, acknowledgement: &mut Packet) {
         if let Some(number) = self.detached.take() {
             self.records[number as usize].acknowledged = acknowledgement.born as u32;
@@ -129,7 +119,6 @@ impl Extensions {
         }
     }
 
-    /// Frees the kept record unless an acknowledgement has taken it.
     pub fn release_detached(&mut self) {
         if let Some(number) = self.detached.take() {
             self.release(number);
@@ -154,7 +143,6 @@ impl Extensions {
         }
     }
 
-    /// The next of `count` outputs on the chosen path, if any.
     pub fn next_on_path(&mut self, packet: &Packet, count: u32) -> Option<u32> {
         if !packet.is(EXTENDED) || packet.is(CONTROL) {
             return None;
@@ -185,7 +173,6 @@ impl Plane {
         let link = &self.outs[port];
         let mut behind = queued_bytes.saturating_sub(u32::from(packet.wire()));
         if port != output as usize {
-            // In front of an output buffer, bytes in the buffer are ahead of the link, too.
             behind += self.waiting_bytes(lane + (port - output as usize) * self.vls);
         }
         Hop {
@@ -250,8 +237,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Passes an acknowledgement's report to the scheme. Returns the acknowledged bytes, and whether the host may be
-    /// able to send earlier.
+    /// Passes an acknowledgement's report to the scheme; returns its bytes, and true if the host may send earlier.
     pub(crate) fn acknowledge(
         &mut self,
         now: u64,

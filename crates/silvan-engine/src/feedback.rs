@@ -19,7 +19,6 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_model::{BecnCarrier, FeedbackParams, FeedbackPath, InvariantError};
 
-/// Second argument of a feedback event: the notification arrives at its source.
 const ARRIVES: u32 = 0;
 const TO_SEND: u32 = 1;
 
@@ -28,18 +27,13 @@ pub(crate) struct Notifications {
     params: FeedbackParams,
     carrier: BecnCarrier,
     coalescer: Option<Coalescer>,
-    /// Notifications that wait to be sent, per host, and since when.
     queues: Vec<VecDeque<(u64, Packet)>>,
-    /// Send times of CNPs past the fabric that have not been charged yet, in order.
     charges: Vec<VecDeque<u64>>,
-    /// With windows: arrival times of CNPs past the fabric that the sink has not been charged for yet, in order, in the
-    /// open window or before.
+    /// With windows: arrival times of CNPs past the fabric that the sink has not been charged for yet, in order.
     sink_charges: Vec<VecDeque<u64>>,
     sink_charges_open: usize,
-    /// Grants that arrived, per host; empty without a scheme whose receivers send them.
     grants_received: Vec<u64>,
-    /// With one ACK per message: payload and marks of each unfinished message, by destination, source and service
-    /// level.
+    /// With one ACK per message: payload and marks by destination, source and service level.
     messages: BTreeMap<(u32, u32, u8), (u64, bool)>,
 }
 
@@ -87,7 +81,6 @@ impl Notifications {
         queue.insert(place, (now, notification));
     }
 
-    /// Flags and acknowledged bytes.
     fn decide(&mut self, done: u64, packet: &Packet, payload: u32) -> Option<(u8, u64)> {
         let marked = packet.is(MARKED);
         let becn = |marked: bool| if marked { BECN } else { 0 };
@@ -117,7 +110,6 @@ impl Notifications {
     }
 }
 
-/// The flow of a data packet; of a notification, that of its own path.
 pub(crate) fn flow_of(packet: &Packet) -> Flow {
     Flow {
         source: HostId::new(packet.source() as usize),
@@ -161,7 +153,6 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Answers a data packet that `host` has received at `done`. An acknowledgement keeps the packet's extension.
     pub(crate) fn answer(&mut self, now: u64, done: u64, host: u32, packet: &Packet, payload: u32) {
         if packet.is(MARKED) {
             self.plane.hosts[host as usize].fecn_received += 1;
@@ -179,7 +170,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.send_notification(now, done, host, notification);
     }
 
-    /// A notification or grant from `host` about a flow to it. `None` if its service level has no lane.
     pub(crate) fn notification(
         &self,
         host: u32,
@@ -246,7 +236,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// `slot` is that of the packet's event.
     pub(crate) fn receive(&mut self, now: u64, host: u32, slot: u32, packet: &Packet) {
         let plane = &self.plane;
         let link = &plane.outs[plane.hosts[host as usize].port as usize];
@@ -286,7 +275,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.grants = grants;
     }
 
-    /// The sink is done with the notification at `done`.
     pub(crate) fn notification_arrives(&mut self, done: u64, host: u32, packet: Packet) {
         let slot = self.plane.events.store_packet(packet);
         self.plane
@@ -294,7 +282,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .push(Event::new(done, phase::FEEDBACK, host, slot << 1 | ARRIVES));
     }
 
-    /// Processes a host's feedback event, and all others of its instant if their order matters.
     pub(crate) fn feedback(&mut self, now: u64, host: u32, event: Event) {
         let next = match self.orders_feedback() {
             true => self.plane.events.pop_like(event),
@@ -315,7 +302,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Returns true if notifications of one instant at a host can affect each other.
     #[inline]
     pub(crate) fn orders_feedback(&self) -> bool {
         self.needs_answer_grant() || self.needs_select_discard()
@@ -349,8 +335,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notifies the workload that flows from `host` to `dst`, or all flows of a host without separate flows, may send
-    /// earlier.
     #[inline]
     pub(crate) fn release_moved(&mut self, host: HostId, dst: HostId) {
         match self.needs.separates_flows {
@@ -359,7 +343,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Through the fabric, the sink has received the notification like any packet.
     #[inline]
     fn charges_sink(&self, notification: &Packet) -> bool {
         let in_band = self.notifications.params.path == FeedbackPath::InBand;
@@ -393,7 +376,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Returns true if the host may be able to send earlier.
     #[inline]
     fn notify_source(&mut self, now: u64, flow: Flow, packet: &Packet) -> bool {
         let becn = packet.is(BECN);
@@ -422,7 +404,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.source.on_feedback(time(now), flow, feedback) | again
     }
 
-    /// Charges the injection rate for CNPs past the fabric, each from its send time.
     pub(crate) fn charge_injection(&mut self, now: u64, host: u32) {
         let record = &mut self.plane.hosts[host as usize];
         let charges = &mut self.notifications.charges[host as usize];

@@ -27,7 +27,6 @@ struct Buffer {
 #[derive(Clone, Debug)]
 pub(crate) struct Fifos {
     buffers: Vec<Buffer>,
-    /// Wire bytes held back, by the lane that they will leave by.
     bytes: Vec<u32>,
     vls: usize,
 }
@@ -72,7 +71,6 @@ impl Fifos {
         true
     }
 
-    /// Replaces a first packet that has left.
     fn move_up(&mut self, input: u32, vl: usize) -> Option<HeldBack> {
         let buffer = self.buffer_mut(input, vl)?;
         let next = buffer.behind.pop_front();
@@ -83,7 +81,6 @@ impl Fifos {
         next
     }
 
-    /// Removes a held-back packet that would leave by one of these lanes.
     fn pop_blocked(
         &mut self,
         input: u32,
@@ -125,7 +122,6 @@ impl Fifos {
 }
 
 impl Plane {
-    /// Includes held-back packets.
     #[inline]
     pub fn waiting_bytes(&self, lane: usize) -> u32 {
         let held_back = self.fifos.as_ref().map_or(0, |fifos| fifos.bytes[lane]);
@@ -141,13 +137,11 @@ impl Plane {
         }
     }
 
-    /// Returns true if a packet that arrives at this buffer is behind another.
     #[inline(always)]
     pub fn is_behind<F: EngineVariant>(&self, input: u32, vl: usize) -> bool {
         !F::PLAIN && (self.fifos.as_ref()).is_some_and(|fifos| fifos.is_occupied(input, vl))
     }
 
-    /// Calls `each` for every packet that waits for the lane or is behind such a packet in its input buffer.
     pub fn for_each_blocked_by(&self, lane: usize, mut each: impl FnMut(u32, usize, &Packet)) {
         self.for_each_in_lane(lane, |input, packet| {
             each(input, lane, packet);
@@ -202,7 +196,6 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Holds a packet back behind another of its input buffer. Returns true if it did.
     #[inline(always)]
     pub(crate) fn hold_back(&mut self, now: u64, port: u32, lane: usize, packet: &Packet) -> bool {
         match &mut self.plane.fifos {
@@ -237,7 +230,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let output = lane / plane.vls as u32;
         let record = &mut plane.lanes[lane as usize];
         if record.has_input(local) {
-            // The first packet of another lane of this input, for the same lane of the output.
             let queue = &mut plane.queues[(record.queues + local) as usize];
             plane.pool.insert(queue, packet, since);
             record.queued_bytes += u32::from(packet.wire());

@@ -1,8 +1,7 @@
 //! Leaps over repeating states: exact fast-forward.
 //!
-//! If a state repeats, without message starts or ends in between, the engine adds the period's counts as often as it
-//! fits before one, a timer or the end. States are compared word by word (`state.rs`), at multiples of a host's period
-//! (`period.rs`).
+//! If a state repeats without message starts or ends, the engine adds the period's counts as often
+//! as they fit before one.
 
 mod period;
 mod state;
@@ -21,9 +20,7 @@ use crate::workload::{Progress, Workload};
 pub(crate) use period::Starts;
 use state::ports_that_wait_on;
 
-/// Packet starts of the watched host before a search.
 const FIRST_TRY: usize = 6;
-/// Multiples of the host's period that are tried: at the first try, and at most.
 const FIRST_MULTIPLES: u64 = 32;
 const MOST_MULTIPLES: u64 = 256;
 /// Events per host before a search begins, and per port that a leap must save.
@@ -31,7 +28,6 @@ const WORTH: u64 = 4;
 
 #[derive(Debug, Default)]
 enum Stage {
-    /// A message started or ended at this number of events.
     #[default]
     Changed,
     Watching,
@@ -43,13 +39,11 @@ enum Stage {
 struct Earlier {
     at: u64,
     words: Vec<u64>,
-    /// By output: start of waiting, and counters.
     waits: Vec<u64>,
     ports: Vec<[u64; 3]>,
     injected: Vec<u64>,
     events: u64,
     messages: Progress,
-    /// Time until the comparison, and number of comparisons.
     step: u64,
     multiple: u64,
 }
@@ -58,7 +52,6 @@ struct Earlier {
 struct Period {
     length: u64,
     ports: Vec<(u32, [u64; 3])>,
-    /// Outputs that wait all the time.
     waiting_on: Vec<u32>,
     injected: Vec<(u32, u64)>,
     deliveries: Vec<Delivery>,
@@ -69,15 +62,11 @@ struct Period {
 #[derive(Debug)]
 pub(crate) struct Leaps {
     stage: Stage,
-    /// Number of starts at which the search for a period begins.
     next_try: usize,
-    /// Multiples of the watched host's period at this try.
     most_multiples: u64,
-    /// Number of message starts and ends at the last check, and events up to then.
     message_changes: u64,
     events: u64,
     cut: u64,
-    /// Time before which no leap begins.
     retry_at: u64,
     heads: Vec<Head>,
 }
@@ -160,7 +149,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.leaps = Some(leaps);
     }
 
-    /// Continues the search after a window; leaps up to `end`.
     fn look_for_leap(&mut self, leaps: &mut Leaps, end: u64) {
         let changes = self.workload.message_changes();
         if changes != leaps.message_changes {
@@ -229,7 +217,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.start_log();
     }
 
-    /// Leaps if the state equals the earlier one.
     fn compare(&mut self, leaps: &mut Leaps, end: u64) {
         let Stage::Comparing(earlier) = &mut leaps.stage else {
             return;
@@ -294,7 +281,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         })
     }
 
-    /// Leaps up to the next outside event.
     fn leap(&mut self, leaps: &mut Leaps, end: u64) {
         let Stage::Repeating(period) = &leaps.stage else {
             return;

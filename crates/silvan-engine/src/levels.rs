@@ -53,8 +53,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         Some(self.plane.pair_lanes(element, input, output))
     }
 
-    /// Sets a host's lanes by service level, for paths that cross no dateline; a missing lane blocks. Panics without
-    /// such a host.
+    /// Sets a host's lanes by service level; a missing lane blocks. Panics without such a host.
     pub fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]) {
         let host = self.plane.known_host(host);
         self.plane.set_host_lanes(host, vls);
@@ -67,8 +66,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         std::array::from_fn(|sl| lanes[usize::from(self.plane.routing.class_bits(sl as u8))])
     }
 
-    /// Sets the level of a path for traffic of level 0, as a subnet manager does; the host's link keeps its lane.
-    /// Panics without such a host.
+    /// Sets the service level of a path for traffic of level 0. Panics without such a host.
     pub fn set_path_sl(&mut self, source: HostId, destination: HostId, level: Sl) {
         let (source, destination) = (
             self.plane.known_host(source),
@@ -88,7 +86,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The scheme's lane behind the output of a head; `None` if its service level has no data lane.
     #[inline(never)]
     pub(crate) fn lane_of_scheme(&mut self, head: Head, next: usize) -> Option<usize> {
         if next != BY_SCHEME {
@@ -102,8 +99,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .map(usize::from)
     }
 
-    /// The scheme's lane behind an output of a switch or host; `vl` is the lane before. `None` if there is no such
-    /// lane.
+    /// The scheme's lane behind an output of a switch or host; `vl` is the lane before.
     pub(crate) fn query_next_vl(
         &mut self,
         now: u64,

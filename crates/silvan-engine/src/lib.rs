@@ -3,18 +3,12 @@
 //! An [`Engine`] moves packets as InfiniBand switches and adapters do, compiled for congestion control
 //! (`silvan_cc::hooks`) and traffic ([`workload::Workload`]).
 //!
-//! # The model
-//!
-//! Time is integer picoseconds. An output starts a packet when free and with credits for all of it. The head is
-//! eligible after propagation and switch latency, later if the next output is faster. Buffer space is free when the
-//! tail leaves, its credits usable upstream after the credit delay. Outputs choose the lane by the IBA tables, and the
-//! input round-robin or oldest first. Hosts inject at the configured rate; sinks store and forward. One instant's
-//! events are ordered by kind and port. Only a closed port or a removed route drops packets.
-//!
-//! # Speed
+//! Time is integer picoseconds; events of one instant are ordered by kind and port. An output starts a packet when it
+//! is free and has credits for all of it. The head is eligible after propagation and switch latency. Buffer space is
+//! free when the tail leaves, and its credits are usable upstream after the credit delay.
 //!
 //! A packet travels inside its head event and touches packet memory only if it waits. Credits, free ports and sinks
-//! need no events unless somebody waits. Constant delays use fixed-delay queues, the rest a timing wheel.
+//! need no events unless somebody waits.
 
 mod audit;
 mod bit_errors;

@@ -1,7 +1,4 @@
-//! Lookahead windows in which arrivals or timers give other hosts messages at once.
-//!
-//! Sent packets arrive after the window, so one thread first passes ranks their messages and timers in the order of
-//! time.
+//! Lookahead windows with linked hosts: before a window, one thread passes arrivals and timers to the ranks.
 
 use std::ops::DerefMut;
 
@@ -15,7 +12,6 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Returns true if the workload is notified of an event before `limit`.
     #[inline]
     pub(crate) fn are_hosts_linked(&mut self, limit: u64) -> bool {
         let mut deliveries = self.plane.events.calendar.deliveries().iter();
@@ -23,7 +19,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// Notifies the workload of the events before `limit` in all parts, and gives hosts their new messages.
 pub(crate) fn link_hosts<'a, P, S, C, W, F>(parts: &mut [P], limit: u64)
 where
     P: DerefMut<Target = &'a mut Engine<S, C, W, F>>,
@@ -46,7 +41,6 @@ where
     let mut timer_at = parts[0].timer_at;
     let mut coming = deliveries[..due].iter().copied().peekable();
     loop {
-        // At one instant, deliveries come before timers.
         let delivery = coming.next_if(|event| event.time < limit && event.time <= timer_at);
         let (now, place) = match delivery {
             Some(event) => (event.time, part_of(parts, event.id())),

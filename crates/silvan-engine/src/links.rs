@@ -9,7 +9,6 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Packets into an output buffer are reported when they leave it, for the fabric's port.
     #[inline(always)]
     pub(crate) fn notify_link(
         &mut self,

@@ -8,8 +8,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl CompiledFabric {
-    /// True if grants are known before their window, or hosts send none; restored order may deliver several packets at
-    /// once.
+    /// True if grants are known before their window, or hosts send none.
     pub fn knows_grants<C: SourceControl>(&self, source: &C) -> bool {
         let grants =
             source.needs_receive() || source.needs_started() || source.needs_answer_grant();
@@ -20,8 +19,7 @@ impl CompiledFabric {
         self.0.reordering.is_some() && self.0.config.host.in_order
     }
 
-    /// True if negative acknowledgements arrive after the discard's instant, or no switch discards; restored order
-    /// learns at once.
+    /// True if negative acknowledgements arrive after the discard's instant, or no switch discards.
     pub fn knows_discards<S: SwitchControl>(&self, switch: &S) -> bool {
         let is_later = self.0.config.feedback.delay_past_fabric() != Some(Span::ZERO);
         !switch.needs_select_discard() || is_later && !self.brings_into_order()
@@ -96,7 +94,6 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// If ports have one lane, switches choose no lane.
     pub fn of<S: SwitchControl, C: SourceControl>(switch: &S, source: &C, vls: usize) -> Self {
         let select_next_vl = vls > 1 && switch.needs_select_next_vl();
         let select_discard = switch.needs_select_discard();
@@ -125,10 +122,7 @@ impl Needs {
     }
 }
 
-/// The queries in the hot loops. A scheme with its own engine answers by constants; for others the record comes first,
-/// and excluded calls are not dispatched.
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// A scheme with its own engine always sees queued and departing packets.
     #[inline(always)]
     pub(crate) fn watches_queues(&self) -> bool {
         S::ACTIVE && (!S::IS_DISPATCHED || self.needs.queues)
@@ -180,7 +174,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// Returns true if the lane of a host's packet may differ from that of its service level.
 #[inline(always)]
 pub fn may_select_vl<S: SwitchControl, C: SourceControl>(switch: &S, source: &C) -> bool {
     let by_switch = S::ACTIVE && (switch.needs_select_next_vl() || switch.needs_select_discard());

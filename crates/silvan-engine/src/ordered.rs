@@ -13,7 +13,6 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl Plane {
-    /// Returns true if the ports of a switch have immediate effects on each other.
     #[inline]
     pub fn orders_ports(&self) -> bool {
         self.reads.is_some()
@@ -31,7 +30,6 @@ impl Plane {
 #[derive(Debug, Default)]
 pub(crate) struct SwitchEvents {
     found: Vec<Event>,
-    /// Events known when the window opens, by switch.
     known: Vec<(u32, Event)>,
     added: BinaryHeap<Reverse<Event>>,
     heads: Vec<Head>,
@@ -41,7 +39,6 @@ pub(crate) struct SwitchEvents {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Processes events at switches in the open window before `limit`.
     #[inline(never)]
     pub(crate) fn window_of_switches(&mut self, limit: u64, window_end: u64) {
         let mut heads = std::mem::take(self.plane.events.calendar.heads());

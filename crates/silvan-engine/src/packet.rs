@@ -5,15 +5,11 @@ use silvan_core::{Sl, Vl};
 use crate::table::Table;
 use silvan_core::prefetch::prefetch;
 
-/// Absent index of a node, port or time.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// FECN has been set by a switch.
 pub(crate) const MARKED: u8 = 1;
 pub(crate) const LAST: u8 = 2;
-/// A notification (CNP or ACK) or a grant, not data.
 pub(crate) const CONTROL: u8 = 4;
-/// The notification is an ACK, not a CNP.
 pub(crate) const ACK: u8 = 8;
 pub(crate) const BECN: u8 = 16;
 /// The control packet is a grant of a receiver; with `ACK`, a negative acknowledgement.
@@ -78,7 +74,6 @@ impl Packet {
         self.rest
     }
 
-    /// Sort key of notifications of one instant at a host; equal keys mean equivalent notifications.
     pub fn order(&self) -> (u64, u64, u64) {
         let bytes = if self.is(EXTENDED) { 0 } else { self.born };
         (self.ends, self.rest, bytes)
@@ -89,7 +84,6 @@ impl Packet {
         self.ends as u32
     }
 
-    /// A negative acknowledgement with the discarded packet's class and last bit, and `bits`.
     #[inline]
     pub fn destination(&self) -> u32 {
         (self.ends >> 32) as u32
@@ -99,8 +93,6 @@ impl Packet {
         self.ends = u64::from(destination) << 32 | u64::from(self.source());
     }
 
-    /// A negative acknowledgement, with what it says of the packet that has been discarded: `bits`, its class, and
-    /// whether it was the last of its message.
     pub fn with_nack(mut self, bits: u64, discarded: &Self) -> Self {
         self.born = bits & BELOW_WAYPOINT;
         self.rest &= !(u64::from(u16::MAX) << CLASS_SHIFT);
@@ -111,7 +103,6 @@ impl Packet {
         self
     }
 
-    /// The bits that [`with_nack`](Self::with_nack) has set; `None` for other packets.
     #[inline]
     pub fn nack(&self) -> Option<u64> {
         let both = u64::from(GRANT | ACK) << FLAGS_SHIFT;
@@ -160,7 +151,6 @@ impl Packet {
         service_level(self.sl_bits())
     }
 
-    /// Flow-control blocks of 64 bytes that the packet takes in a buffer.
     #[inline]
     pub fn blocks(&self) -> i32 {
         (i32::from(self.wire()) + 63) >> 6
@@ -220,7 +210,6 @@ impl Packet {
     }
 }
 
-/// The service level in the low four bits; no value of four bits is out of its range.
 #[inline]
 pub(crate) fn service_level(bits: u8) -> Sl {
     Sl::try_new(bits & 15).unwrap_or(Sl::MAX)
@@ -232,8 +221,7 @@ struct Node {
     next: u32,
 }
 
-/// First and last node of a queue in the pool. Its owner knows if it is empty (a bit in a mask), so adding to one reads
-/// nothing.
+/// First and last node of a queue in the pool. Its owner knows if it is empty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
     first: u32,
@@ -251,7 +239,6 @@ impl Queue {
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     nodes: Table<Node>,
-    /// Time at which each node's packet became eligible; stored only if used.
     eligible: Option<Vec<u64>>,
     /// Free nodes. A list through the nodes would read memory before use.
     free: Vec<u32>,
@@ -266,7 +253,6 @@ impl Pool {
         }
     }
 
-    /// True until a packet waits.
     pub fn is_unused(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -295,7 +281,6 @@ impl Pool {
         queue.last = index;
     }
 
-    /// Inserts before packets that became eligible later; the queue is not empty.
     pub fn insert(&mut self, queue: &mut Queue, packet: Packet, since: u64) {
         let (mut packet, mut since) = (packet, since);
         let mut index = queue.first;
@@ -349,7 +334,6 @@ impl Pool {
             .map_or(0, |times| times[node as usize])
     }
 
-    /// First to last; the queue is not empty.
     pub fn for_each(&self, queue: Queue, mut each: impl FnMut(&Packet)) {
         let mut index = queue.first;
         loop {
@@ -362,7 +346,6 @@ impl Pool {
         }
     }
 
-    /// Also passes the time since when each packet is eligible, if stored. The queue is not empty.
     pub fn try_for_each(
         &self,
         queue: Queue,
@@ -380,7 +363,6 @@ impl Pool {
         }
     }
 
-    /// Moves all times of packets in a queue that is not empty.
     pub fn shift(&mut self, queue: Queue, by: u64) {
         let mut index = queue.first;
         loop {
@@ -424,7 +406,6 @@ impl Pool {
         }
     }
 
-    /// The queue is not empty.
     pub fn for_each_mut(&mut self, queue: Queue, mut each: impl FnMut(&mut Packet)) {
         let mut index = queue.first;
         loop {

@@ -65,8 +65,7 @@ impl CompiledFabric {
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
-    /// An engine on this many threads with so many parts each. Panics as [`Engine::lookahead`], and unless
-    /// [divisible](CompiledFabric::is_divisible).
+    /// An engine on this many threads with so many parts each. Panics unless the fabric is divisible.
     pub fn new(
         mut fabric: CompiledFabric,
         switch: S,
@@ -113,7 +112,6 @@ where
         check_independence(&fabric, &switch, &source, &workload);
         assert!(fabric.is_divisible(), "the fabric cannot be divided");
         let assignment = Assignment::new(&fabric.0, threads * parts);
-        // A switch that chooses lanes reads the routes of the next switch.
         let looks_ahead = Needs::of(&switch, &source, fabric.0.vls).select_next_vl;
         let planes = fabric.0.split(&assignment, looks_ahead);
         let mut parts: Vec<_> = planes
@@ -185,7 +183,6 @@ where
             self.run_windows(until);
             self.fault = earliest(self.parts.iter().map(|part| part.fault.clone()));
             if let Some(EngineError::Loss(loss)) = &self.fault {
-                // Another part may have lost a packet earlier and not found it yet.
                 self.fault = self.first_loss(loss.at.as_ps());
             }
             if let Some(fault) = &self.fault {
@@ -237,7 +234,6 @@ where
         }
     }
 
-    /// Processes windows before `end` until `deadline`, which is checked now and then.
     fn run_slice(&mut self, end: u64, threads: usize, deadline: Instant) -> Vec<Vec<Sample>> {
         let each = self.parts.len().div_ceil(threads);
         let parts: Vec<_> = self.parts.iter_mut().map(Mutex::new).collect();
@@ -274,8 +270,6 @@ const FAULT: usize = 1;
 const STOP: usize = 2;
 const LINKED: usize = 4;
 
-/// Processes the windows of the parts `own` before `end`. The thread with a deadline stops all. Returns the time spent
-/// waiting for other threads.
 fn run_group<S, C, W, F>(
     parts: &[Mutex<&mut Engine<S, C, W, F>>],
     own: Range<usize>,
@@ -324,7 +318,6 @@ where
         if W::LINKS_HOSTS {
             held.clear();
         }
-        // The workload is notified by one thread, while the others wait.
         let link = |flags| {
             if W::LINKS_HOSTS && flags & LINKED != 0 {
                 let mut all = Vec::with_capacity(parts.len());
@@ -395,7 +388,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Exchanges messages between switches of this part and others. Returns true if some will be answered.
     fn exchange_messages(&mut self, arrived: &mut Vec<PortMessage>) -> bool {
         S::ACTIVE && self.needs.exchange && {
             let mut messages = PartMessages {

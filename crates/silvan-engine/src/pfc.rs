@@ -16,7 +16,6 @@ use silvan_model::{BuildError, EngineConfig, PfcLimits};
 
 use crate::plane::Plane;
 
-/// Credits of a lane that is not paused: more than any packet takes.
 const OPEN: i32 = 1 << 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +38,8 @@ struct Change {
 
 #[derive(Clone, Debug)]
 struct Lane {
-    /// Effect time of the first change that has not been replayed.
     next: u64,
     replayed: Replayed,
-    /// Changes that have not been replayed, by time.
     entering: VecDeque<Change>,
     leaving: VecDeque<Change>,
     frames: u64,
@@ -56,7 +53,6 @@ struct Lane {
 struct Replayed {
     bytes: i64,
     paused: bool,
-    /// Number of stored changes that the state includes.
     entered: usize,
     left: usize,
 }
@@ -66,7 +62,6 @@ pub(crate) struct Pauses {
     links: Vec<Option<Link>>,
     lanes: Vec<Lane>,
     vls: usize,
-    /// Effect time of the first loss, and its lane.
     lost: Option<(u64, usize)>,
 }
 
@@ -100,7 +95,6 @@ impl Lane {
         self.entering.push_back(change);
     }
 
-    /// The packet may leave before another that is already known.
     fn leave(&mut self, change: Change) {
         self.next = self.next.min(change.due);
         match self.leaving.back() {
@@ -114,7 +108,6 @@ impl Lane {
         }
     }
 
-    /// Replays the next instant's changes, up to `until`. Returns the instant.
     #[inline]
     fn step(&self, link: &Link, state: &mut Replayed, until: u64) -> Option<u64> {
         let entering = self.entering.get(state.entered).map(|change| change.due);
@@ -142,7 +135,6 @@ impl Lane {
         Some(next)
     }
 
-    /// Replays changes up to `until`. Returns true if a packet had no room.
     #[inline]
     fn advance(&mut self, link: &Link, until: u64) -> bool {
         self.next <= until && self.replay(link, until)
@@ -195,7 +187,6 @@ impl Lane {
             && self.replayed_until(link, now).paused
     }
 
-    /// Time at which a paused lane resumes, if departures are known.
     fn resumes(&self, link: &Link) -> Option<u64> {
         let mut state = self.replayed;
         if !state.paused {
@@ -209,7 +200,6 @@ impl Lane {
         None
     }
 
-    /// The first loss that takes effect by `until`.
     fn lost_until(&self, link: &Link, until: u64) -> Option<(u64, u64)> {
         let mut state = self.replayed;
         let mut lost = self.lost;

@@ -26,7 +26,6 @@ use crate::variant::{EngineVariant, General};
 use crate::vlarb::{VlState, VlTables};
 use silvan_model::EngineConfig;
 
-/// Latest instant of a run.
 pub(crate) const LATEST: u64 = silvan_model::LATEST.as_ps();
 
 pub(crate) const NO_ROUTE: u8 = 0xff;
@@ -34,7 +33,6 @@ pub(crate) const NO_ROUTE: u8 = 0xff;
 /// Output of a head whose table entry has not been read: this and the entry's index.
 pub(crate) const UNREAD: u32 = 1 << 31;
 
-/// The first cache line has the fields that each packet needs.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Host {
@@ -48,13 +46,11 @@ pub(crate) struct Host {
     pub delivered_packets: u64,
     pub injected: u64,
     pub data_sent_last: bool,
-    /// CNPs that have not been charged to the injection rate yet.
     pub charges: u32,
     pub fecn_received: u64,
     pub becn_received: u64,
 }
 
-/// Rate of a link, precomputed for the hot loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkRate {
     pub rate: Rate,
@@ -62,18 +58,14 @@ pub(crate) struct LinkRate {
     pub ser_mtu: u64,
 }
 
-/// Limits on simultaneous reads of inputs, and on overtaking.
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
     pub limit: u8,
     /// Rate of a read relative to the link, in per cent.
     pub speedup_percent: u32,
     pub active: Vec<u8>,
-    /// By input port: local output that is served first when a read ends.
     pub pointer: Vec<u8>,
-    /// By element: inputs (local numbers) at their limit.
     pub blocked: Vec<[u64; 4]>,
-    /// Limit on overtaking the oldest packet of an input buffer.
     pub bypass: Option<Bypass>,
 }
 
@@ -98,12 +90,9 @@ pub(crate) struct Plane {
     pub credit_delays: Table<u64>,
     pub queues: Table<Queue>,
     pub tables: Table<u8>,
-    /// Rule that computes outputs, instead of `tables`.
     pub rule: Option<Arc<ComputedRoutes>>,
-    /// The tables, or heads in flight, have changed.
     pub redirect: bool,
     pub routing: Routing,
-    /// Order of arrivals, if paths differ from packet to packet.
     pub reordering: Option<Box<Reordering>>,
     /// Reliable connections, if hosts have retries.
     pub transport: Option<Box<Transport>>,
@@ -111,9 +100,7 @@ pub(crate) struct Plane {
     pub numbers: bool,
     pub remote: Remote,
     pub overflow: Overflow,
-    /// Account of the input buffers, if the scheme reads fill levels.
     pub buffers: Option<Box<Buffers>>,
-    /// Time of the last collection of arrived credits.
     pub collected: u64,
     pub pool: Pool,
     pub extensions: Extensions,
@@ -123,43 +110,34 @@ pub(crate) struct Plane {
     /// From a grant to the eligible head at the far end, by output port.
     pub head_delay: Table<u64>,
     pub queue_delay: Table<u64>,
-    /// To the far end, by output port.
     pub propagation: Table<u64>,
     pub capacities: Table<i32>,
-    /// Ports share equal tables.
     pub vl_tables: Vec<VlTables>,
     pub vl_states: Vec<VlState>,
     /// By output: bit `vl` is set if packets wait for that lane; empty with one lane.
     pub busy_lanes: Vec<u16>,
-    /// True if any element has ports of different speeds.
     pub mixed: bool,
     pub reads: Option<Reads>,
     pub fifos: Option<Fifos>,
     pub oldest_first: bool,
     pub vls: usize,
-    /// Wire bytes and credit blocks of a packet of MTU size.
     pub mtu_wire: u32,
     pub mtu_blocks: i32,
     pub header: u32,
     /// Times of MTU payload at the injection and the sink rate.
     pub injection_mtu: u64,
     pub sink_mtu: u64,
-    /// Sink rates by host that differ from the configuration; empty unless one was changed.
     own_sink_rates: Vec<Option<Rate>>,
     /// Times that a CNP takes of injection and sink.
     pub injection_cnp: u64,
     pub sink_cnp: u64,
     /// True if sinks begin with the first flit of a packet.
     pub sink_cuts_through: bool,
-    /// True if packets pass crossbars in front of output buffers as they arrive.
     pub crossbar_cuts_through: bool,
-    /// Ports of the fabric; ports of output-buffer elements follow.
     pub fabric_ports: usize,
-    /// Size of the records relative to the caches.
     pub working_set: WorkingSet,
     pub config: EngineConfig,
     pub reconfiguration: Reconfiguration,
-    /// Links with bit errors.
     pub bad_links: BadLinks,
 }
 
@@ -194,7 +172,6 @@ impl Plane {
         self.lane(self.known_port(port), vl.index())
     }
 
-    /// The unblocked input whose first packet has waited longest; of several, the lowest.
     pub fn oldest_of(&self, lane: usize, blocked: Option<&[u64; 4]>) -> Option<u32> {
         let record = &self.lanes[lane];
         let mut best = None;
@@ -219,7 +196,6 @@ impl Plane {
         self.pick_of_others(lane, &self.limited_inputs(reads, output, lane))
     }
 
-    /// Inputs that a lane may not read now.
     pub fn limited_inputs(&self, reads: &Reads, output: u32, lane: usize) -> [u64; 4] {
         let mut blocked = reads.blocked[self.ins[output as usize].element as usize];
         if let Some(bypass) = &reads.bypass {
@@ -236,8 +212,7 @@ impl Plane {
         }
     }
 
-    /// Credits that suffice for some waiting packet: those of MTU size if all packets have it, else 1. For ports with
-    /// one lane.
+    /// Credits that suffice for some waiting packet on a port with one lane.
     #[inline(always)]
     pub fn least_needed(&self, output: u32, lane: usize) -> i32 {
         let all_mtu = u64::from(self.outs[output as usize].waiting) * u64::from(self.mtu_wire);
@@ -252,7 +227,6 @@ impl Plane {
         self.elements[self.ins[port as usize].element as usize]
     }
 
-    /// Time in which a host's sink consumes `payload` bytes.
     #[inline(always)]
     pub fn sink_time<F: EngineVariant>(&self, host: u32, payload: u32) -> u64 {
         let own = match F::PLAIN {
@@ -273,7 +247,6 @@ impl Plane {
         self.own_sink_rates[host.index()] = rate;
     }
 
-    /// The packet starts on the link at `start`, has passed it at `arrives`, and takes `service`.
     pub fn cut_through<F: EngineVariant>(
         &self,
         host: u32,
@@ -384,7 +357,6 @@ impl Plane {
         }
     }
 
-    /// The output with counters and link credits of a fabric port: itself, or its output-buffer stage.
     #[inline]
     pub fn link_port(&self, port: PortId) -> usize {
         let out = &self.outs[port.index()];
@@ -409,7 +381,6 @@ impl Plane {
         }
     }
 
-    /// The host at this switch output, or behind its output buffer.
     pub fn host_behind(&self, output: u32) -> u32 {
         let out = &self.outs[output as usize];
         match out.kind {

@@ -16,29 +16,19 @@ use silvan_core::prefetch::{prefetch, prefetch_item};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkingSet {
-    /// Prefetching costs more than it saves.
     FitsFirstCache,
     FitsSecondCache,
     ExceedsCaches,
 }
 
-/// Head, large fabric: table entries that index its records.
 const HEAD_TABLES: usize = 14;
-/// Head: records of its output.
 const HEAD_RECORDS: usize = 7;
-/// Head, large fabric: records that the output refers to.
 const HEAD_LAST: usize = 2;
-/// Arbitration or wheel event: its records.
 const EVENT_FIRST: usize = 9;
-/// Then the next queue, or the records that a notification changes.
 const EVENT_SECOND: usize = 5;
-/// Then the first packet, and the credits that it returns.
 const EVENT_LAST: usize = 2;
-/// Output with several lanes: waiting lanes, and the last lane.
 const LANES_FIRST: usize = 13;
-/// Host that injects: its record, and the index of its traffic.
 const HOST_FIRST: usize = 6;
-/// Then its port, traffic and congestion control.
 const HOST_LAST: usize = 3;
 
 impl Plane {
@@ -83,7 +73,6 @@ impl Plane {
         prefetch(&self.vl_states, output as usize);
     }
 
-    /// The probable next lane; without windows the first, which costs nothing to find.
     #[inline(always)]
     fn probable_lane<F: EngineVariant>(&self, output: u32) -> usize {
         if !F::LOOKAHEAD || self.vls_in::<F>() == 1 {
@@ -94,7 +83,6 @@ impl Plane {
         self.lane_in::<F>(output, vl)
     }
 
-    /// Prefetches the queue that a head will probably join, or the records for cutting through.
     #[inline(always)]
     fn prefetch_target<F: EngineVariant>(&self, head: &Head) {
         if head.output >= UNREAD {
@@ -121,7 +109,6 @@ impl Plane {
         }
     }
 
-    /// In a large fabric, also prefetches the records of a delivery.
     #[inline(always)]
     fn prefetch_next_queue<F: EngineVariant>(&self, output: u32) {
         if let Some((queue, input)) = self.next_queue::<F>(output) {
@@ -184,7 +171,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Last stage of a head: the queue that it may join, or its host.
     #[inline(always)]
     fn prefetch_head_target(&self, lane: usize) {
         if let Some(head) = self.plane.events.upcoming_head(lane, HEAD_LAST) {
@@ -291,7 +277,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The first outputs are too early for [`prefetch_window_output`](Self::prefetch_window_output).
     #[inline(always)]
     pub(crate) fn prefetch_first_outputs(&mut self) {
         if self.plane.working_set == WorkingSet::FitsFirstCache {
@@ -385,7 +370,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches each stage of all first hosts before the next stage.
     #[inline(always)]
     pub(crate) fn prefetch_first_hosts(&mut self) {
         if self.plane.working_set == WorkingSet::FitsFirstCache {

@@ -73,7 +73,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         readings.extend(ports.iter().map(reading));
     }
 
-    /// Inlined, so that a caller that needs some counters does not pay for all.
     #[inline(always)]
     fn counters_of(&self, port: PortId) -> PortCounters {
         let plane = &self.plane;
@@ -83,12 +82,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let out = &plane.outs[sender];
             (out.xmit_bytes, out.xmit_packets)
         });
-        // A closed port never waits.
         let waiting = match plane.is_closed(port.index()) {
             true => 0,
             false => self.now.saturating_sub(out.wait_since),
         };
-        // Without a scheme in the switches no packet is marked, and only links with PFC pause.
         let (mut cong, mut marked) = (0, 0);
         if S::ACTIVE {
             let cong_of = |vl| self.congested(port, vl).as_ps();
@@ -228,8 +225,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         (plane.credits_at(self.now, lane) + plane.withheld_credits(lane)) as u32
     }
 
-    /// Free 64-byte blocks of an input buffer, as its switch knows; `None` without an account. Panics without such a
-    /// port or lane.
+    /// Free 64-byte blocks of an input buffer; `None` without an account. Panics without such a port or lane.
     pub fn free_blocks(&self, input: PortId, vl: Vl) -> Option<u32> {
         let plane = &self.plane;
         plane.known_lane(input, vl);

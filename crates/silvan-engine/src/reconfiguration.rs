@@ -1,7 +1,4 @@
-//! Runtime reconfiguration without code in the hot loop: entries of closed ports become [`NO_ROUTE`], closed host ports
-//! lack credits, and packets on a cut cable get a destination beyond the last host.
-//!
-//! A discarded packet returns its credits as if sent, and its payload counts as discarded.
+//! Runtime reconfiguration without code in the hot loop: closed ports have entries [`NO_ROUTE`] and no credits.
 
 mod discarding;
 
@@ -22,22 +19,17 @@ use silvan_model::{BuildError, EngineError, LostPackets, OnWire, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
 const WITHHELD: i32 = 1 << 28;
-/// Behind a link to a switch.
 const EVERY_HOST: u32 = u32::MAX - 1;
-/// Behind a port without a cable.
 const NO_HOST: u32 = u32::MAX;
 
 /// Packets that a port did not pass on (IBA 16.1.3.5), since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Discards {
     pub xmit: u64,
-    /// Part of `xmit` discarded to end a deadlock.
     pub stale: u64,
     /// Packets that were on the cable to this port when it was cut, or had bit errors.
     pub rcv_errors: u64,
-    /// Packets without forwarding entry or virtual lane.
     pub relay_errors: u64,
-    /// Times that the link of this port has gone down.
     pub downed: u64,
 }
 
@@ -45,7 +37,6 @@ pub(crate) struct Discards {
 pub(crate) struct Reconfiguration {
     /// True if packets without a route are discarded; otherwise they end the run.
     discards: bool,
-    /// Forwarding tables as set by callers; empty until a port is closed.
     tables: Vec<u8>,
     closed: Vec<bool>,
     /// Switches with ports that were closed or opened since packets moved, in order.
@@ -70,7 +61,6 @@ struct LostMessage {
 }
 
 impl Reconfiguration {
-    /// Records a data packet that is lost, with its destination.
     pub fn note_lost(&mut self, packet: &Packet) {
         if let Some(messages) = &mut self.lost_messages {
             let key = LostMessage {
@@ -87,7 +77,6 @@ impl Reconfiguration {
     }
 }
 
-/// The routes as set, including those over closed ports.
 struct SetRoutes<'a>(&'a Plane);
 
 impl RouteView for SetRoutes<'_> {
@@ -115,7 +104,6 @@ impl Plane {
         }
     }
 
-    /// Number of the destination that no switch has a route to.
     pub(crate) fn no_destination(&self) -> u32 {
         self.hosts.len() as u32
     }
@@ -149,7 +137,6 @@ impl Plane {
         self.ins[port].element as usize
     }
 
-    /// `None` for a host's port.
     pub(crate) fn table_range(&self, element: usize) -> Option<std::ops::Range<usize>> {
         let first = self.elements.get(element)?.table;
         (first != NONE).then(|| first as usize..first as usize + self.hosts.len())
@@ -163,8 +150,7 @@ impl Plane {
         self.redirect = true;
     }
 
-    /// Removes closed ports from forwarding tables, and restores opened ones, switch by switch, because several ports
-    /// often change together.
+    /// Removes closed ports from forwarding tables, and restores opened ports, switch by switch.
     pub(crate) fn refresh_tables(&mut self) {
         for index in std::mem::take(&mut self.reconfiguration.stale) {
             let Element { base, ports, .. } = self.elements[index as usize];
@@ -174,7 +160,6 @@ impl Plane {
             let closed = &self.reconfiguration.closed[base as usize..(base + ports) as usize];
             let set = &self.reconfiguration.tables[range.clone()];
             for (entry, &local) in self.tables[range].iter_mut().zip(set) {
-                // An entry without a port, or with a choice, stays.
                 let is_closed = closed.get(usize::from(local)).copied().unwrap_or(false);
                 *entry = if is_closed { NO_ROUTE } else { local };
             }
@@ -220,7 +205,6 @@ impl Plane {
         }
     }
 
-    /// The counts of a port of the fabric.
     fn discards_at(&mut self, port: usize) -> &mut Discards {
         let counts = &mut self.reconfiguration.counts;
         counts.resize(self.fabric_ports, Discards::default());
@@ -431,7 +415,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let element = plane.element_index(port.index());
         if plane.table_range(element).is_none() {
             plane.withhold_credits(port.index(), false);
-            // The host did not wait for credits.
             let out = &mut plane.outs[port.index()];
             out.wait_since = u64::MAX;
             self.wake_host_of(port.index() as u32, self.now);
@@ -453,8 +436,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.set_link_rate(self.now, port, rate);
     }
 
-    /// Changes a host's payload rate for packets that leave its switch later; `None` for the configured rate. Panics
-    /// without such a host.
+    /// Changes a host's payload rate; `None` is the configured rate. Panics without such a host.
     pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {
         self.plane.known_host(host);
         self.plane.set_sink_rate(host, rate);

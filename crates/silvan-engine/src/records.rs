@@ -24,12 +24,10 @@ pub(crate) struct OutPort {
     pub wait_total: u64,
     pub next: u32,
     pub next_element: u32,
-    /// Over all virtual lanes.
     pub waiting: u32,
     pub rate: u8,
     pub head_queue: u8,
     pub kind: Next,
-    /// True at a switch output that is no output buffer's.
     pub marks: bool,
 }
 
@@ -38,13 +36,11 @@ pub(crate) struct OutPort {
 pub(crate) struct OutLane {
     pub inputs: [u64; 4],
     pub queued_bytes: u32,
-    /// First queue of this lane; one queue per local input.
     pub queues: u32,
     pub base: u32,
     pub words: u8,
 }
 
-/// Credits in flight in a lane's own record.
 const SLOTS: usize = 6;
 
 /// The credits of a lane, in hand and in flight: posted with their arrival, collected on demand, without events. An
@@ -55,19 +51,16 @@ pub(crate) struct Credits {
     pub in_hand: i32,
     /// Index into `Overflow` of later entries that do not fit into `slots`; `NONE` if all fit.
     overflow: u32,
-    /// Slots `first..end` are in use.
     first: u8,
     end: u8,
     /// The sender waits for credits: wake it if some arrive sooner than expected. Cleared when it sends.
     pub starved: bool,
-    /// Round-robin pointer: the local input that is served first. It is here because a packet that does not wait reads
-    /// no other record.
+    /// Round-robin pointer, the local input that is served first; here, because each packet reads this record.
     pub pointer: u8,
     slots: [u64; SLOTS],
 }
 
 impl OutLane {
-    /// First waiting, unblocked input from the round-robin pointer on.
     #[inline]
     pub fn pick<F: EngineVariant>(&self, pointer: u8, blocked: Option<&[u64; 4]>) -> Option<u32> {
         let words = usize::from(self.words);
@@ -115,18 +108,15 @@ impl OutLane {
     }
 }
 
-/// The word of an input's bit; a switch has fewer than 256 ports.
 #[inline]
 fn word_of(input: u32) -> usize {
     (input / 64) as usize & 3
 }
 
-/// Owner of the output that feeds an input port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Switch,
     Host,
-    /// A switch of another part.
     Remote,
 }
 
@@ -139,7 +129,6 @@ pub(crate) struct InPort {
     pub sender: Sender,
 }
 
-/// A switch or output-buffer stage; never changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element {
     pub base: u32,
@@ -164,7 +153,6 @@ fn is_after(entry: u64, other: u64) -> bool {
     (entry.wrapping_sub(other) as i64) > 0
 }
 
-/// Upper bound of entries that have arrived by `now`.
 #[inline(always)]
 fn last_of(now: u64) -> u64 {
     now << BLOCK_BITS | BLOCK_MASK
@@ -198,7 +186,6 @@ impl Credits {
         }
     }
 
-    /// Excludes overflow.
     #[inline(always)]
     fn ring_entries(&self) -> &[u64] {
         &self.slots[usize::from(self.first)..usize::from(self.end)]
@@ -229,7 +216,6 @@ impl Credits {
         }
     }
 
-    /// Collects arrivals only if necessary.
     #[inline(always)]
     pub fn has(&mut self, overflow: &mut Overflow, now: u64, blocks: i32) -> bool {
         if self.in_hand < blocks {
@@ -262,7 +248,6 @@ impl Credits {
         (self.first, self.end) = (0, end - first);
     }
 
-    /// Frees the last slot, unless all are needed or entries wait in overflow.
     #[inline(never)]
     fn free_slot(&mut self, overflow: &mut Overflow, now: u64) -> bool {
         if self.overflow != NONE {
@@ -291,7 +276,6 @@ impl Credits {
         }
     }
 
-    /// Moves the latest entry to overflow if all slots are in use.
     fn post_overflow(&mut self, overflow: &mut Overflow, entry: u64) {
         let mut latest = entry;
         let ring_entries = &mut self.slots[usize::from(self.first)..usize::from(self.end)];
@@ -317,7 +301,6 @@ impl Credits {
         }
     }
 
-    /// Fills the free slots from overflow, and collects arrived credits.
     #[inline(never)]
     fn refill(&mut self, overflow: &mut Overflow, now: u64) {
         let queue = &mut overflow.queues[self.overflow as usize];
@@ -383,14 +366,12 @@ impl Credits {
         )
     }
 
-    /// Excludes overflow.
     pub fn shift(&mut self, by: u64) {
         for entry in &mut self.slots[usize::from(self.first)..usize::from(self.end)] {
             *entry = entry.wrapping_add(by << BLOCK_BITS);
         }
     }
 
-    /// Includes arrivals that are not collected yet.
     #[inline]
     pub fn at(&self, overflow: &Overflow, now: u64) -> i32 {
         let last = last_of(now);
@@ -410,7 +391,6 @@ impl Credits {
                 .sum::<i32>()
     }
 
-    /// Including overflow.
     pub fn pending(&self, overflow: &Overflow) -> i32 {
         self.in_flight(overflow)
             .map(|entry| (entry & BLOCK_MASK) as i32)

@@ -1,6 +1,4 @@
 //! Packets of a flow (source, destination, class) that arrive after later ones (RFC 4737, section 3.3).
-//!
-//! With in-order delivery, the destination holds packets beyond its receive buffer, whose credits return on arrival.
 
 use std::collections::VecDeque;
 
@@ -47,10 +45,8 @@ struct Receiver {
     /// A hash table of a power of two of places: an arrival reads one line of memory.
     newest: Vec<Newest>,
     known: usize,
-    /// By place; only for in-order delivery.
     flows: Vec<FlowOrder>,
     reordered: u64,
-    /// Payload held now, and its maximum.
     held: u64,
     most_held: u64,
 }
@@ -61,7 +57,6 @@ struct Newest {
     sent: u64,
 }
 
-/// Above all flows, because there are fewer classes.
 const NO_FLOW: u64 = u64::MAX;
 const FREE: Newest = Newest {
     key: NO_FLOW,
@@ -183,7 +178,6 @@ impl Reordering {
         }
     }
 
-    /// A data packet sent at `born` will not arrive.
     pub fn lost(&mut self, born: u64, packet: &Packet) {
         let Some(receiver) = self.hosts.get_mut(packet.destination() as usize) else {
             return;
@@ -206,7 +200,6 @@ impl Reordering {
         }
     }
 
-    /// `ready` receives the packets that are delivered.
     fn bring_into_order(&mut self, delivery: Delivery, packet: Packet) {
         let receiver = &mut self.hosts[delivery.host as usize];
         let arrival = Arrival::of(&delivery);
@@ -228,7 +221,6 @@ impl Reordering {
             released += u64::from(delivery.payload);
             self.ready.push((delivery, packet));
         }
-        // Excludes packets that are delivered at once.
         receiver.held += u64::from(delivery.payload);
         receiver.held -= released;
         receiver.most_held = receiver.most_held.max(receiver.held);
@@ -250,7 +242,6 @@ impl Reordering {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Counts an arrival, and delivers packets that need not wait.
     #[inline(never)]
     pub(crate) fn arrive(&mut self, delivery: Delivery, packet: Packet) {
         debug_assert!(!packet.is(CONTROL), "notifications have no order");

@@ -5,7 +5,6 @@ use crate::packet::MARKED;
 use crate::plane::Plane;
 use crate::records::Element;
 
-/// The packets of a switch, for `SwitchControl::on_buffer_full`.
 pub(crate) struct ResidentView<'a> {
     pub plane: &'a mut Plane,
     pub now: u64,
@@ -36,7 +35,6 @@ impl ResidentView<'_> {
         }
     }
 
-    /// Packets that an input holds back for a lane, on its virtual lane.
     fn held_back(&self, lane: usize, local: u32) -> usize {
         let plane = &self.plane;
         let input = plane.lanes[lane].base + local;

@@ -22,43 +22,34 @@ use silvan_model::EngineConfig;
 /// The switch chooses. No switch has a port of this number.
 pub(crate) const CHOOSE: u8 = 0xfe;
 
-/// Marks an element whose lanes go up along the path.
 const STEPS: u32 = NONE - 1;
 
-/// The lane of a packet for which the scheme chooses one.
 pub(crate) const BY_SCHEME: usize = usize::MAX;
 
-/// Empty unless the routes have lanes or choices.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routing {
     pub detours: Option<Box<Detours>>,
-    /// Lanes that go up along the path.
     steps: Steps,
     pub changes_lanes: bool,
     /// Low bits of the service level that encode the kind of path.
     path_bits: u8,
     /// First entry of `paths` by source host; hosts may share a row. Empty if no service level depends on the path.
     rows: Vec<u32>,
-    /// Service level of a path for traffic of class 0, by row and destination.
     paths: Vec<u8>,
     /// Entries of `paths` in shared rows; rows of single hosts follow.
     shared: u32,
     /// First entry of `lanes`, by element; `NONE` if lanes stay, `STEPS` if they go up. Empty if no lane changes, or
     /// the scheme chooses lanes.
     mappings: Vec<u32>,
-    /// Virtual lane by input port, output port and service level.
     lanes: Vec<u8>,
-    /// Virtual lane of a host's link by service level of its traffic; empty while all hosts have the configuration's.
     host_lanes: Vec<[u8; 16]>,
     pub choices: Choices,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Steps {
-    /// By port: the kind of the outgoing cable; in the high four bits, of the incoming cable.
     kinds: Vec<u8>,
     bases: Vec<u32>,
-    /// By service level.
     first: [u8; 16],
     last: [u8; 16],
 }
@@ -86,8 +77,7 @@ impl Routing {
         class << self.path_bits | path & ((1 << self.path_bits) - 1)
     }
 
-    /// The service level of the traffic. If the path's level has changed since the packet was sent, it may count for
-    /// another class.
+    /// The service level of the traffic, as far as the path's level has not changed meanwhile.
     #[inline(always)]
     pub fn class_of(&self, source: u32, destination: u32, service_level: u8) -> u8 {
         if service_level == self.service_level(source, destination, 0) {
@@ -96,7 +86,6 @@ impl Routing {
         self.class_bits(service_level)
     }
 
-    /// The bits of a service level that encode the class.
     #[inline(always)]
     pub fn class_bits(&self, service_level: u8) -> u8 {
         service_level >> self.path_bits
@@ -123,7 +112,6 @@ impl Routing {
         true
     }
 
-    /// The virtual lane behind a local output; [`BY_SCHEME`] if the scheme chooses.
     #[inline]
     pub fn next_vl(
         &self,
@@ -157,7 +145,6 @@ impl Routing {
         kind.is_some_and(|kinds| kinds >> 4 == 1) && packet.vl() == usize::from(first)
     }
 
-    /// Entries of all tables from service levels to lanes.
     pub fn table_entries(&self) -> usize {
         self.lanes.len()
     }
@@ -262,7 +249,6 @@ impl Plane {
         custom.unwrap_or(&self.config.sl_to_vl)
     }
 
-    /// `lanes` is by service level of the packet's header.
     pub fn set_host_lanes(&mut self, host: u32, lanes: &[u8; 16]) {
         if self.routing.host_lanes.is_empty() {
             self.routing.host_lanes = vec![self.config.sl_to_vl; self.hosts.len()];
@@ -286,7 +272,6 @@ impl Plane {
         }
     }
 
-    /// Adds the configuration's mapping to a switch that kept lanes.
     fn map_lanes(&mut self, element: usize, pairs: u32) {
         let routing = &mut self.routing;
         if routing.scheme_chooses_lanes() {
@@ -325,8 +310,7 @@ impl Plane {
         }
     }
 
-    /// Bytes ahead of a packet on its lane of an output: they wait here, or are behind the cable or on their way, by
-    /// the credits.
+    /// Bytes ahead of a packet on its lane of an output: here, behind the cable or on their way.
     pub fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
         let lane = self.lane(output, vl);
         let occupied = match self.is_under_pfc(lane) {
@@ -340,7 +324,6 @@ impl Plane {
         u64::from(self.waiting_bytes(lane)) + occupied.max(0) as u64 * 64
     }
 
-    /// The table's port, also where switches choose.
     pub fn table_port(&self, switch: usize, host: u32) -> u8 {
         if let Some(rule) = &self.rule {
             let host = host as usize;
@@ -356,8 +339,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The output of a head whose table entry is no port; `None` if it goes nowhere now. The packet may get or reach a
-    /// waypoint.
+    /// The output of a head whose table entry is no port; `None` if it goes nowhere now.
     #[inline(never)]
     pub(crate) fn special_output(&mut self, head: &mut Head, deferred: u8) -> Option<u32> {
         let plane = &mut self.plane;
@@ -370,7 +352,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return None;
         }
         if !F::LOOKAHEAD && mixed && !head.packet.is(deferred) {
-            // No chosen port runs dry before the tail has arrived.
             let wait = plane.head_start(head);
             if wait > 0 {
                 head.packet.set(deferred);

@@ -15,9 +15,7 @@ use crate::workload::{Offer, Workload};
 pub(crate) struct Discarded {
     offer: Offer,
     sl: Sl,
-    /// The scheme's number.
     notice: u32,
-    /// Arrival of the negative acknowledgement.
     nacked: u64,
 }
 
@@ -35,8 +33,7 @@ pub(crate) fn level_of(bits: u64) -> Sl {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Queries the scheme for a packet that is about to wait for a lane, or to leave after it `waited`. Returns true if
-    /// the switch has discarded it.
+    /// Queries the scheme for a packet that is about to wait or leave; returns true if it has been discarded.
     #[inline(never)]
     pub(crate) fn discard(
         &mut self,
@@ -53,7 +50,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let has_credit = self.has_credit(now, output as u32, lane);
         let plane = &self.plane;
-        // Packets on lanes of higher priority are in front, too.
         let first = output * plane.vls;
         let bytes = |lane: usize| plane.lanes[lane].queued_bytes + plane.held_back_bytes::<F>(lane);
         let queue = QueueView {
@@ -85,7 +81,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         true
     }
 
-    /// Returns true if the host may be able to send earlier.
     #[inline(never)]
     pub(crate) fn notify_nack(&mut self, now: u64, flow: Flow, bits: u64, nack: &Packet) -> bool {
         let (notice, payload) = (bits as u32, (bits >> PAYLOAD_SHIFT) as u16);

@@ -22,7 +22,6 @@ pub(crate) struct Delivery {
     pub class: u16,
     pub hops: u8,
     pub marked: bool,
-    /// Payload that waited behind the packet, for schemes that read it.
     pub behind: u32,
 }
 
@@ -60,9 +59,7 @@ impl ClassStats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     Nothing,
-    /// By class.
     Class,
-    /// By class and host, fine or coarse.
     Host,
     More,
 }
@@ -77,7 +74,6 @@ impl Detail {
     }
 }
 
-/// Deliveries whose latencies are counted together.
 const BATCH: usize = 256;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,19 +97,14 @@ pub(crate) struct Statistics {
     boundary: u64,
     beyond_boundary: Vec<Delivery>,
     classes: Vec<ClassStats>,
-    /// Latencies per host, if recorded.
     hosts: Vec<HostLatencies>,
-    /// Coarse latencies per host, if recorded.
     coarse_hosts: Vec<CoarseLatencies>,
-    /// Host and bucket of each overflow of a count.
     full: Vec<(u32, u32)>,
     /// The first `uncounted` deliveries wait for `classes` and `hosts`; none between two runs. Counts of many hosts
     /// exceed the cache; a batch fetches them at the same time.
     batch: Box<[Uncounted; BATCH]>,
     uncounted: usize,
-    /// All counted deliveries, while a log runs.
     log: Option<Vec<Delivery>>,
-    /// Packet-hops from [`count_again`](Self::count_again).
     pub leapt_packet_hops: u64,
     pub delivered_packets: u64,
     pub packet_hops: u64,
@@ -149,7 +140,6 @@ impl Statistics {
         }
     }
 
-    /// Moves the boundary, and counts earlier deliveries.
     pub fn set_boundary(&mut self, boundary: u64, hosts: &mut [Host]) {
         self.boundary = boundary;
         let mut beyond_boundary = std::mem::take(&mut self.beyond_boundary);
@@ -239,7 +229,6 @@ impl Statistics {
         self.beyond_boundary.is_empty()
     }
 
-    /// Deliveries from here on are not counted yet.
     pub fn boundary(&self) -> u64 {
         self.boundary
     }
@@ -306,7 +295,6 @@ impl Statistics {
         }
     }
 
-    /// Counts the latencies of a batch. Call it at the end of each run of the engine.
     #[inline(never)]
     pub fn count_batch(&mut self) {
         let batch = &self.batch[..self.uncounted];
@@ -329,7 +317,6 @@ impl Statistics {
         self.uncounted = 0;
     }
 
-    /// Counts the deliveries of these flows (class, source) from now on.
     pub fn track_flows(&mut self, mut keys: Vec<(u16, u32)>) {
         if keys.is_empty() {
             return;
@@ -369,7 +356,6 @@ impl Statistics {
         self.beyond_boundary.iter().map(payload).sum()
     }
 
-    /// Keeps the counters.
     pub fn reset_latency(&mut self) {
         for class in &mut self.classes {
             class.latency = LatencyCounts::default();

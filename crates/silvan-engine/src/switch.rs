@@ -14,7 +14,6 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Sends the packet on if nothing is in the way, else queues it.
     #[inline(always)]
     pub(crate) fn head(&mut self, head: Head) {
         // Separate fields from here on: as one value, the head would be stored in memory.
@@ -94,7 +93,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             } else if plane.vls_in::<F>() == 1 {
                 plane.may_send::<F>(now, lane, packet.blocks())
             } else {
-                // A scheme that discards packets is queried for each arriving packet.
                 F::LOOKAHEAD
                     && !self.needs_select_discard()
                     && self.plane.charge_alone::<F>(now, output, lane, &packet)
@@ -161,13 +159,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else if free_at >= now {
             self.wake_output(output, free_at);
         } else {
-            // The idle port lacks credits or a free input; this packet may be able to leave.
             self.arbitrate(now, output);
         }
     }
 
-    /// Notifies the scheme of a packet that waits for a marking output, or would if that were busy: `starting` bytes
-    /// are in no queue.
     #[inline(always)]
     fn notify_queued(
         &mut self,

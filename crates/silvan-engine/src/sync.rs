@@ -4,5 +4,4 @@ pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Condvar, Mutex};
 
-/// Checks of a thread before it sleeps: some tens of microseconds.
 pub(crate) const SPINS: u32 = 2000;

@@ -8,7 +8,6 @@
 
 use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
 
-/// A vector with trusted indices; ranges are checked as usual.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<T>(Vec<T>);
 

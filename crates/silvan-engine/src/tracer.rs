@@ -30,9 +30,7 @@ pub(crate) struct Tracer {
     ports: Vec<bool>,
     flows: Vec<(u32, u32)>,
     arrivals: BTreeMap<Key, VecDeque<Arrival>>,
-    /// State of each host's port at the departure of its last packet.
     hosts: Vec<Arrival>,
-    /// End of the pacing after that packet, by host.
     paced: Vec<u64>,
     /// Start of throttling by congestion control, by flow, or with `NONE` for the whole host.
     throttled: BTreeMap<(u32, u32), u64>,
@@ -102,7 +100,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         tracer.map_or_else(Vec::new, |tracer| std::mem::take(&mut tracer.hops))
     }
 
-    /// A packet can be chosen by an output from now on.
     pub(crate) fn trace_arrival(&mut self, now: u64, input: u32, output: u32, packet: &Packet) {
         let plane = &self.plane;
         let Some(tracer) = &mut self.tracer else {
@@ -211,7 +208,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         });
     }
 
-    /// The packet that was started last is in its host at `done`.
     pub(crate) fn trace_delivery(&mut self, done: u64) {
         let Some(tracer) = &mut self.tracer else {
             return;

@@ -14,8 +14,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Finds this instant's congestion trees, with roots of at least `threshold` waiting bytes and a packet; reads
-    /// every Port VL and every packet in a tree.
+    /// Finds this instant's congestion trees, with roots of at least `threshold` waiting bytes.
     pub fn forest(&self, threshold: Bytes) -> Forest {
         self.whole().forest(self.now, threshold)
     }

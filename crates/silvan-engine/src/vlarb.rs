@@ -17,7 +17,6 @@ pub(crate) struct VlTables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     vl: u8,
-    /// Per visit.
     weight: i64,
 }
 
@@ -25,7 +24,6 @@ struct Entry {
 pub(crate) struct VlState {
     high: Pointer,
     low: Pointer,
-    /// Bytes that may still go from the high table.
     budget: i64,
     pub table: u16,
     last: u8,
@@ -44,7 +42,6 @@ impl VlState {
         [high.left as u64, low.left as u64, budget as u64, entries]
     }
 
-    /// The lane that probably sends next, for prefetching: it may send several packets in turn.
     #[inline(always)]
     pub fn probable(&self, waiting: u16) -> usize {
         match waiting >> self.last & 1 {
@@ -89,7 +86,6 @@ impl VlTables {
             low_lanes: lanes(&low),
             limit: match config.limit_high {
                 255 => None,
-                // One packet: a packet of any size spends the budget.
                 0 => Some(1),
                 units => Some(i64::from(units) * 4096),
             },

@@ -27,7 +27,6 @@ pub struct WaitingPacket {
 }
 
 impl Plane {
-    /// Passes the number of the input port.
     pub fn for_each_in_lane(&self, lane: usize, mut each: impl FnMut(u32, &Packet)) {
         let record = &self.lanes[lane];
         for local in 0..u32::from(record.words) * 64 {
@@ -39,7 +38,6 @@ impl Plane {
         }
     }
 
-    /// Of an output-buffer stage, the port in front of it.
     pub fn fabric_port(&self, output: u32) -> u32 {
         if (output as usize) < self.fabric_ports {
             output
@@ -57,8 +55,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Calls `each` with every packet that waits in a switch, in a fixed order, without those on links or in a
-    /// crossbar.
+    /// Calls `each` with every packet that waits in a switch, in a fixed order.
     pub fn for_each_waiting(&self, mut each: impl FnMut(WaitingPacket)) {
         let plane = &self.plane;
         let waiting = |output: u32, vl, input: u32, packet: &Packet| {

@@ -1,10 +1,8 @@
-//! Events by lookahead windows: within the shortest flight, outputs and hosts are independent (conservative
-//! synchronisation: Chandy and Misra, "Distributed simulation", 1979), if congestion control is separate per Port VL
-//! and host.
+//! Events by lookahead windows: within the shortest flight, outputs and hosts are independent
+//! (Chandy and Misra, "Distributed simulation", 1979).
 //!
-//! Heads come first, each after its output's earlier arbitrations; shared outputs sort them. Then remaining outputs,
-//! notifications after their host's earlier events, and hosts. Credits arrive after the window; linked hosts continue
-//! before (`linked_hosts.rs`).
+//! Heads come first, each after its output's earlier arbitrations. Then come remaining outputs,
+//! notifications, and hosts. Credits arrive after the window.
 
 use std::ops::Range;
 
@@ -64,7 +62,6 @@ impl Plane {
         Some((window, longest))
     }
 
-    /// Returns true if a notification past the fabric arrives after its window.
     pub fn notifies_later(&self) -> bool {
         let Some(delay) = self.config.feedback.delay_past_fabric() else {
             return true;
@@ -90,12 +87,10 @@ impl Plane {
         to_hosts.map(|(_, &propagation)| propagation).min()
     }
 
-    /// Returns true if the sink time of a notification past the fabric is known before its window.
     pub fn knows_feedback(&self) -> bool {
         self.sink_cnp == 0 || self.notifies_later()
     }
 
-    /// Also prefetches records for [`Calendar::see`].
     fn resolve_heads(&self, heads: &mut [Head]) {
         for index in 0..heads.len() {
             if let Some(head) = heads.get(index + TABLES_AHEAD) {
@@ -119,7 +114,6 @@ impl Plane {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenWindow {
-    /// End of the processed events.
     pub limit: u64,
     pub end: u64,
     /// Equal to `limit`, or the next window that may have events.
@@ -134,7 +128,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Returns the start of the next window that may have events.
     pub(crate) fn run_window(&mut self, end: u64) -> u64 {
         let window = self.window_at_switches(end);
         if window.next != window.limit {
@@ -148,13 +141,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         window.limit
     }
 
-    /// First part of a window. Compiled once for one thread and for several.
     #[inline(never)]
     pub(crate) fn window_at_switches(&mut self, end: u64) -> OpenWindow {
         let window_end = self.plane.events.calendar.open(self.now);
         self.fill_window(window_end);
         if self.change_at == self.now {
-            // Arrivals of this instant come first.
             self.window_for_hosts(self.now + 1);
             self.events += 1;
             self.traffic_change(self.now);
@@ -183,7 +174,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         window
     }
 
-    /// Second part of a window; hosts are independent.
     #[inline(never)]
     pub(crate) fn window_at_hosts(&mut self, window: OpenWindow) {
         if self.needs_select_discard() || W::LINKS_HOSTS && self.plane.remote.is_part() {
@@ -200,7 +190,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.window_of_hosts(window.limit, window.end);
     }
 
-    /// Moves events before `end`, the end of the window, from the wheel to the calendar.
     #[inline]
     fn fill_window(&mut self, end: u64) {
         let known = self.plane.events.calendar.for_hosts().len();
@@ -266,7 +255,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             | index as u128
     }
 
-    /// Finds outputs of heads, and outputs that several heads share.
     pub(crate) fn resolve_window_heads(&mut self, heads: &mut [Head]) {
         let plane = &mut self.plane;
         if plane.working_set == WorkingSet::ExceedsCaches {
@@ -282,7 +270,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The output first runs earlier arbitrations.
     #[inline(always)]
     fn window_head(&mut self, head: Head) {
         self.events += 1;
@@ -323,7 +310,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         outputs.append(&mut later);
     }
 
-    /// Adds posted credits for hosts that wait for credits or may do so within the window.
     fn add_posted(&mut self) {
         let plane = &mut self.plane;
         let posted = std::mem::take(plane.events.calendar.posted());
@@ -343,8 +329,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         *plane.events.calendar.posted() = posted;
     }
 
-    /// Processes events of hosts before `limit`, each after the host's earlier events. A host that waits for credits is
-    /// woken at their arrival, as in the order of time.
+    /// Processes events of hosts before `limit`, each after the host's earlier events and credits.
     fn window_for_hosts(&mut self, limit: u64) {
         let mut events = std::mem::take(self.plane.events.calendar.for_hosts());
         events.sort_unstable();
@@ -421,7 +406,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Adds a host's new sends to the events `to_come` in the window. Returns their number.
     fn add_granted(&mut self, events: &mut Vec<Event>, to_come: Range<usize>, limit: u64) -> usize {
         self.plane.events.fill_window(limit);
         let mut end = to_come.end;

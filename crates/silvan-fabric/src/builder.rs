@@ -388,8 +388,7 @@ impl FabricBuilder {
         Ok(())
     }
 
-    /// Numbers nodes and ports, and builds the fabric; each host needs a cable, LIDs and GUIDs are unique, LIDs for all
-    /// or none.
+    /// Builds the fabric; each host needs a cable, LIDs and GUIDs are unique, LIDs for all or none.
     pub fn build(self) -> Result<Fabric, FabricError> {
         if self.nodes.iter().all(|node| node.is_switch) {
             return Err(FabricError::NoHosts);

@@ -301,7 +301,6 @@ impl Fabric {
     }
 }
 
-/// The most similar candidate, if it may be a slip of the pen.
 pub(crate) fn nearest<'n>(
     name: &str,
     candidates: impl Iterator<Item = &'n str>,

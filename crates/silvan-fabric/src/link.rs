@@ -17,7 +17,6 @@ pub struct ParseLinkError {
     known: String,
 }
 
-/// Defines an enum whose variants have one text each, for `Display`, `FromStr` and serde.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*
@@ -272,8 +271,7 @@ pub struct Cable {
 }
 
 impl Cable {
-    /// The cable with `link` in place of missing values; `link`'s rate and latency hold for its own width, speed and
-    /// length.
+    /// The cable with `link` in place of missing values.
     pub fn or(self, link: LinkKind) -> LinkKind {
         let same_lanes = self.width.is_none() && self.speed.is_none();
         let same_length = self.length.is_none();

@@ -95,7 +95,6 @@ pub(crate) fn wild_tables(fabric: &Fabric, seed: u64) -> ForwardingTables {
     tables
 }
 
-/// The ports by which a packet leaves the nodes on its way, the source's first.
 pub(crate) fn walk(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -118,7 +117,6 @@ pub(crate) fn walk(
     }
 }
 
-/// Cables between any two nodes on a shortest path, by Floyd and Warshall.
 pub(crate) fn all_distances(fabric: &Fabric) -> IdVec<NodeId, IdVec<NodeId, usize>> {
     const FAR: usize = 1 << 20;
     let count = fabric.nodes.len();
@@ -142,7 +140,6 @@ pub(crate) fn all_distances(fabric: &Fabric) -> IdVec<NodeId, IdVec<NodeId, usiz
     distances
 }
 
-/// All ordered pairs of different hosts.
 pub(crate) fn host_pairs(fabric: &Fabric) -> impl Iterator<Item = (HostId, HostId)> + '_ {
     fabric
         .host_ids()

@@ -20,7 +20,6 @@ pub(crate) trait HostLoad: Workload {
     fn classes(&self) -> &[String];
     fn programs(&self) -> Option<&Programs>;
 
-    /// Adds hosts with more to send to `wake`.
     fn change_programs(&mut self, wake: &mut Vec<HostId>, change: impl FnOnce(&mut Programs));
 
     fn lend(&mut self) {}
@@ -138,7 +137,6 @@ impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W, GeneralLook
     }
 }
 
-/// Fabric changes while packets move.
 pub(crate) trait Reconfigurable: EngineVariant + Sized {
     fn change_fabric<S: SwitchControl, C: SourceControl, W: Workload>(
         engine: &mut Engine<S, C, W, Self>,
@@ -160,7 +158,6 @@ impl Reconfigurable for General {
     }
 }
 
-/// Variants whose fabric cannot change.
 macro_rules! fixed_fabric {
     ($($variant:ident)*) => {
         $(impl Reconfigurable for $variant {
@@ -176,7 +173,6 @@ macro_rules! fixed_fabric {
 
 fixed_fabric!(Lookahead GeneralLookahead Traced);
 
-/// Methods that an engine has under the same names.
 macro_rules! forward {
     ($($name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
         $(fn $name(&self, $($argument: $kind),*) $(-> $result)? {
@@ -185,7 +181,6 @@ macro_rules! forward {
     };
 }
 
-/// Forwards methods that change the engine.
 macro_rules! forward_mut {
     ($($name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
         $(fn $name(&mut self, $($argument: $kind),*) $(-> $result)? {

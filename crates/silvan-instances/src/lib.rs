@@ -122,7 +122,6 @@ impl Fast {
     }
 }
 
-/// Divided if there is more than one thread.
 fn windows<S, C, W>(
     fabric: CompiledFabric,
     switch: S,

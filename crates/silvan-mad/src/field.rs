@@ -222,8 +222,7 @@ macro_rules! code_points {
                 pub const $point: Self = Self($crate::Bits::saturating($value));
             )*
 
-            /// The code point of this number, named or not; `None` if it needs more bits than the
-            /// field has.
+            /// The code point of this number, named or not; `None` if it needs more bits than the field has.
             pub const fn new(code: u32) -> Option<Self> {
                 match $crate::Bits::new(code) {
                     Some(bits) => Some(Self(bits)),
@@ -435,7 +434,6 @@ macro_rules! attribute {
                         separator = " ";
                     }
                 )*
-                // The last field leaves a separator that nothing follows.
                 let _ = separator;
                 Ok(())
             }

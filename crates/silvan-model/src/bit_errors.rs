@@ -120,7 +120,6 @@ impl ErrorProcess {
         process
     }
 
-    /// Begins a state at an instant.
     fn enter(&mut self, in_burst: bool, at: u64) {
         let state = usize::from(in_burst);
         self.in_burst = in_burst;

@@ -24,7 +24,6 @@ pub struct CreditLoop {
 
 impl CreditLoop {
     const ROUND_TRIPS: u128 = 2;
-    /// Packets beyond the round trips by default.
     const SPARE_PACKETS: u64 = 4;
 
     fn wire(&self) -> Bytes {

@@ -3,8 +3,7 @@ use std::collections::BTreeMap;
 /// Bits below the leading one of a latency that its bucket distinguishes.
 pub const LATENCY_MANTISSA: u32 = 7;
 
-/// A bucket's smallest and largest latency [ns]: up to 255 one each, above 128 per power of two (even ones empty
-/// below).
+/// A bucket's smallest and largest latency [ns]: one each up to 255, then 128 per power of two.
 pub fn latency_bucket(bucket: usize) -> (u64, u64) {
     let bucket = bucket as u64;
     let exponent = (bucket >> LATENCY_MANTISSA).saturating_sub(1);
@@ -19,9 +18,7 @@ pub struct Latencies {
     min_ps: u64,
     max_ps: u64,
     packets: u64,
-    /// Logarithm of the number of [buckets](latency_bucket) that are counted together.
     joined: u32,
-    /// Number of each such group that has packets, and how many.
     buckets: Vec<(u32, u64)>,
 }
 

@@ -13,7 +13,6 @@ use silvan_core::{HostId, PortId, Sl, Span, SwitchId, Time};
 
 use crate::paths::Paths;
 
-/// Most events in the log of a switch (CongestionLog).
 const LOG_LEN: usize = 15;
 
 /// Traffic sent by one port, by service level. Its neighbour's traffic is the port's received traffic.

@@ -4,14 +4,12 @@ use silvan_core::HostId;
 
 #[derive(Clone, Debug, Default)]
 struct Knowledge {
-    /// A bit per destination requested since the last invalidation; empty if there was none.
     wanted: Vec<u64>,
     open: Vec<u64>,
     holds: bool,
 }
 
-/// The paths of all hosts, requested and usable; at first all are usable. [`invalidate`](Self::invalidate) closes them
-/// until [opened](Self::open).
+/// The paths of all hosts, requested and usable; at first all are usable.
 #[derive(Clone, Debug)]
 pub struct Paths {
     hosts: Vec<Knowledge>,
@@ -67,7 +65,6 @@ impl Paths {
         std::mem::take(&mut self.wanted)
     }
 
-    /// Records a request if the path needs one.
     #[inline]
     pub(crate) fn admit(&mut self, source: HostId, destination: HostId) -> bool {
         let knowledge = &mut self.hosts[source.index()];

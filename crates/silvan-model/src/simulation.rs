@@ -266,8 +266,7 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// Returns the congestion control at the hosts, to change settings.
     fn adapter_mut(&mut self) -> &mut MeteredAdapter;
 
-    /// The load; call [`wake`](Self::wake) for hosts with more to send,
-    /// [`change_programs`](Simulation::change_programs) for programs.
+    /// The load; call [`wake`](Self::wake) for hosts with more to send.
     fn load_mut(&mut self) -> &mut Load;
 
     /// Polls a host at the current instant, after its traffic was changed from outside.

@@ -1,6 +1,4 @@
-//! Columns that cross into Python without a copy, through the buffer protocol.
-//!
-//! The raw pointer is sound: a column owns its values, never changes or moves, and every view holds a reference to it.
+//! Columns that cross into Python without a copy. A view holds a reference to its column, which never changes.
 
 #![allow(unsafe_code)]
 
@@ -11,7 +9,6 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Every bit pattern is a value.
 enum Values {
     U8(Vec<u8>),
     I32(Vec<i32>),
@@ -57,7 +54,6 @@ impl Column {
         self.bytes().1
     }
 
-    /// Tells a view from a copy in tests.
     #[getter]
     fn address(&self) -> usize {
         self.bytes().0 as usize
@@ -66,7 +62,6 @@ impl Column {
     /// Gives a read-only view of the column's bytes.
     ///
     /// # Safety
-    ///
     /// Only the interpreter calls this, with a `view` that it owns.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,

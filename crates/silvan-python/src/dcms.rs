@@ -22,7 +22,6 @@ use crate::errors::{manager_error, scenario_error};
 
 type ManagerResult = Result<usize, StartError>;
 
-/// Half a minute at ten rounds a second.
 const MOST_ROUNDS: usize = 300;
 const MOST_LOG: usize = 1 << 20;
 
@@ -30,7 +29,6 @@ const MOST_LOG: usize = 1 << 20;
 struct Shown {
     /// Rounds with their times in nanoseconds since 1970.
     rounds: VecDeque<(u64, Round)>,
-    /// Lines of JSON.
     log: Vec<u8>,
 }
 
@@ -139,12 +137,10 @@ impl Manager {
         thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Lets it restore everything and end.
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the changes that could not be restored.
     fn join(&self, py: Python<'_>) -> PyResult<usize> {
         let thread = {
             let mut guard = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +175,6 @@ impl Manager {
         Ok(found)
     }
 
-    /// Gives the log since the last call, as lines of JSON.
     fn log<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &std::mem::take(&mut lock(&self.shown).log))
     }
@@ -191,7 +186,6 @@ impl Manager {
         Ok(settings.state)
     }
 
-    /// With every default; with a time scale, for an emulated fabric.
     #[staticmethod]
     #[pyo3(signature = (time_scale=None))]
     fn example(time_scale: Option<f64>) -> String {

@@ -48,7 +48,6 @@ fn role(role: FileRole) -> &'static str {
     }
 }
 
-/// A subnet as JSON, and its forwarding tables.
 pub type SubnetTables = (String, Py<PyBytes>);
 
 pub fn subnet_tables(py: Python<'_>, map: &SubnetMap) -> PyResult<SubnetTables> {
@@ -112,7 +111,6 @@ struct Watching {
     port: u8,
     is_lost: bool,
     watch: Watch,
-    /// Stated ticks of PortXmitWait. Other ports have that of their device.
     given_ticks: GivenTicks,
     survey: Option<Survey>,
     map: Option<(Arc<LiveSubnet>, SubnetMap)>,
@@ -121,7 +119,6 @@ struct Watching {
 
 #[cfg(target_os = "linux")]
 impl Watching {
-    /// A failed port is opened again, and the action repeated.
     fn act<R>(
         &mut self,
         act: impl Fn(&mut Self) -> Result<R, SurveyError>,

@@ -101,7 +101,6 @@ impl Emulation {
         self.notices.take()
     }
 
-    /// Raises the error that ended it.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = {

@@ -8,7 +8,6 @@ use silvan_emulator::EmulatorError;
 use silvan_scenario::ScenarioError;
 use silvan_sim::RunError;
 
-/// A missing one is reported as its import error.
 fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
     let found = py.import("silvan.errors")?.getattr(name)?;
     Ok(found.downcast_into::<PyType>()?)
@@ -54,7 +53,6 @@ pub fn argument_error(py: Python<'_>, message: &str) -> PyErr {
     }
 }
 
-/// The package finds place and reason.
 fn hook_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let raise = || -> PyResult<PyErr> {
         let class = py.import("silvan.hook_failure")?.getattr("HookFailure")?;

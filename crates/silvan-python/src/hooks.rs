@@ -8,7 +8,6 @@ type Hook = (&'static str, &'static str, Vec<Argument>, &'static str, u64);
 /// Name, columns if it has rows, and rows that a function may fill in (0: read-only).
 type Argument = (&'static str, Vec<&'static str>, usize);
 
-/// All hooks, first those at the switches.
 #[pyfunction]
 pub fn scheme_hooks() -> Vec<Hook> {
     let hooks = SWITCH_HOOKS.iter().chain(SOURCE_HOOKS);

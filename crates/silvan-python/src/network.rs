@@ -22,7 +22,6 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 type Event = (u32, Time);
 
-/// Stops the run for a notification.
 #[derive(Debug)]
 struct Mail(Arc<Mutex<VecDeque<Event>>>);
 
@@ -193,7 +192,6 @@ impl Network {
 }
 
 impl Network {
-    /// The session, unless a signal handler asks for it within a run.
     fn open(&self) -> PyResult<MutexGuard<'_, Open>> {
         let open = self.open.try_lock();
         open.map_err(|_| PyRuntimeError::new_err("the network is running"))

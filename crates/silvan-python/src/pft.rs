@@ -18,7 +18,6 @@ pub fn pft_injection_rate(
         return None;
     }
     let link_rate = scenario.file().link.kind().data_rate();
-    // The scenario has checked the parameters.
     let parameters = scenario.scheme_parameters().pft.interface(link_rate).ok()?;
     Some(injection_rate(&parameters, used, cycles.max(1), seed))
 }

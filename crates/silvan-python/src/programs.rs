@@ -40,7 +40,6 @@ pub fn collective(
             tag: Some(tag),
         } => Some(("recv", from, bytes, tag)),
         Op::Wait => Some(("wait", 0, 0, 0)),
-        // Collective operations consist of the three above.
         _ => None,
     };
     Ok(ops.into_iter().filter_map(plain).collect())

@@ -72,7 +72,6 @@ pub fn run(
         return Err(error);
     }
     let output = finished.map_err(|error| run_error(py, &error))?;
-    // However fast the run was, its caller learns that it has ended.
     observer.report_end(py)?;
     let tables = PyDict::new(py);
     for table in output.tables {
@@ -99,7 +98,6 @@ fn addresses(mut named: BTreeMap<String, usize>) -> PyResult<Addresses> {
     Ok(addresses)
 }
 
-/// Reports progress and honours signals.
 struct Observer {
     active: ActiveRun,
     progress: Option<Py<PyAny>>,
@@ -141,7 +139,6 @@ impl Observer {
         self.check_if_due(&mut last)
     }
 
-    /// Checks in the middle of a step of the run, with only the simulated time known.
     fn check_again(&self, now: Time) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.state.simulated = now.since(Time::ZERO).min(last.state.total);
@@ -219,7 +216,6 @@ fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
     Ok(columns)
 }
 
-/// Arrow's layout: validity bits, and values.
 fn optional_column<T: Copy + Default>(values: &[Option<T>]) -> (Vec<u8>, Vec<T>) {
     let valid = bits(values.iter().map(Option::is_some));
     let values = values.iter().map(|value| value.unwrap_or_default());

@@ -45,7 +45,6 @@ impl Scenario {
             .map_err(|error| scenario_error(py, &error))
     }
 
-    /// Text, source, and overrides.
     fn written(&self) -> (&str, Option<&str>, Vec<(&str, &str)>) {
         let (text, source, overrides) = self.0.written();
         let overrides = overrides.iter();
@@ -75,7 +74,6 @@ impl Scenario {
         net.map_err(|error| scenario_error(py, &error))
     }
 
-    /// Nodes and cables as JSON text.
     fn graph(&self) -> String {
         self.0.graph().to_string()
     }
@@ -136,7 +134,6 @@ impl Scenario {
         Ok(offered.into_iter().collect())
     }
 
-    /// Packet-hops, and bytes of memory.
     fn estimate(&self, py: Python<'_>, seed: u64) -> PyResult<(f64, f64)> {
         let estimate = py.detach(|| self.0.estimate(seed));
         let estimate = estimate.map_err(|error| scenario_error(py, &error))?;
@@ -148,7 +145,6 @@ impl Scenario {
         self.0.has_traffic()
     }
 
-    /// SHA-256 of the effective text.
     fn hash(&self) -> String {
         self.0.hash()
     }

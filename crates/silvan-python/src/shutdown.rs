@@ -12,7 +12,6 @@ use pyo3::prelude::*;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 struct State {
-    /// They may still take the lock.
     active: usize,
     ending: bool,
 }
@@ -27,9 +26,7 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The interpreter's end waits for it.
 pub struct ActiveRun {
-    /// Runs in functions registered with `atexit` are on the ending thread.
     is_counted: bool,
 }
 

@@ -139,7 +139,6 @@ impl<'a> Builder<'a> {
         self.fabric.links[link].propagation()
     }
 
-    /// Capacity per lane of the input buffer of a port, and its credit delay beyond propagation.
     fn input_buffer(&self, port: PortId) -> (Credits, Span) {
         let Parameters { switch, host, .. } = self.parameters;
         match switch_of(self.fabric, port) {
@@ -148,7 +147,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Its frames wait for one in their direction.
     fn thresholds(&self, port: PortId) -> Option<Thresholds> {
         let pfc = self.parameters.pfc?;
         let frames = [pfc.max_frame, pfc.pause_frame].map(|frame| self.rate(port).span_for(frame));
@@ -360,7 +358,6 @@ fn place_of(ports: &[PortId], port: PortId) -> usize {
     ports.binary_search(&port).expect("the port is in the list")
 }
 
-/// Whole 64-byte blocks of a buffer; the rest of it is not used.
 fn whole_blocks(buffer: Bytes) -> Credits {
     let blocks = buffer.as_u64() / Credits::BLOCK_BYTES;
     Credits::new(u32::try_from(blocks).expect("fewer than 2^32 blocks"))

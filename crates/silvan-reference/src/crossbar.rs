@@ -19,13 +19,11 @@ pub(crate) struct Crossbar {
     pub(crate) read_limit: Option<usize>,
     pub(crate) read_speedup_percent: u64,
     pub(crate) queueing: Queueing,
-    /// Packets by input and lane, in the order of their heads.
     pub(crate) arrived: Vec<Vec<VecDeque<PacketId>>>,
     pub(crate) inputs: Vec<ReceiverId>,
     /// For each input, the output that is tried first when a read of it ends.
     pub(crate) read_turns: Vec<usize>,
     pub(crate) outputs: Vec<Output>,
-    /// Virtual lanes by input, output and service level; if empty, packets keep their lanes.
     pub(crate) vls: Vec<Vec<Vls>>,
     /// The output towards each host; `None` where no table says.
     pub(crate) routes: IdVec<HostId, Option<usize>>,
@@ -43,14 +41,12 @@ pub(crate) struct Output {
 #[derive(Debug)]
 pub(crate) struct OutputLane {
     queues: Vec<VecDeque<Queued>>,
-    /// The input that round robin asks first.
     first: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     packet: PacketId,
-    /// `None` before it is known.
     eligible: Option<Time>,
 }
 
@@ -81,7 +77,6 @@ impl OutputLane {
         queued.expect("the packet is in its queue").eligible = Some(now);
     }
 
-    /// With the time since which it may leave, by the queue and by `is_first` (input, place, packet).
     fn candidate(
         &self,
         input: usize,
@@ -94,7 +89,6 @@ impl OutputLane {
         })
     }
 
-    /// Returns true if a packet from this input may be sent, by the queue and by `is_first`.
     pub(crate) fn waits_for(
         &self,
         input: usize,
@@ -103,12 +97,10 @@ impl OutputLane {
         self.candidate(input, is_first).is_some()
     }
 
-    /// Returns true if any packet may be sent, by the queues and by `is_first`.
     pub(crate) fn waits(&self, is_first: impl Fn(usize, usize, PacketId) -> bool) -> bool {
         (0..self.queues.len()).any(|input| self.waits_for(input, &is_first))
     }
 
-    /// Among eligible packets that `may_leave` their inputs.
     pub(crate) fn pick(
         &self,
         arbitration: Arbitration,
@@ -162,7 +154,6 @@ impl Crossbar {
         &mut self.outputs[output]
     }
 
-    /// `None` if packets keep their lanes.
     pub(crate) fn lane_to(&self, host: HostId, input: usize, sl: Sl) -> Option<Vl> {
         let vls = self.vls.get(input)?[self.place_to(host)];
         Some(Vl::try_from(vls[sl.index()]).expect("a data VL"))

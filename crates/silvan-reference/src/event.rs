@@ -52,8 +52,7 @@ pub(crate) enum Event {
     Pause { to: TransmitterId, vl: Vl },
 }
 
-/// The events to come, ordered by time and kind. A set: asking twice for the same arbitration is asking once, and no
-/// order of insertion can leak into the results.
+/// The events to come, ordered by time and kind: a set, so that no order of insertion has an effect.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     events: BTreeSet<(Time, Event)>,

@@ -10,9 +10,7 @@ pub(crate) struct Host {
     pub(crate) transmitter: TransmitterId,
     pub(crate) receiver: ReceiverId,
     pub(crate) flows: Vec<usize>,
-    /// The place in `flows` that round robin asks first.
     pub(crate) first: usize,
-    /// By lane the place in `flows` whose packet was chosen and waits for credits.
     pub(crate) chosen: BTreeMap<Vl, usize>,
     pub(crate) paced_until: Time,
     pub(crate) sink_free: Time,

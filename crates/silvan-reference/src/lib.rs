@@ -9,38 +9,24 @@
 //! Time is in integer picoseconds, and `span(bytes)` the time of so many bytes at a rate, rounded up.
 //!
 //! - **Link.** A packet that starts at `s` occupies the transmitter until `s + span(wire bytes)`. The end of its `k`-th
-//!   flit passes the transmitter at `s + span(bytes of the first k flits)`, so roundings do not add up, and the far end
-//!   one propagation later.
-//! - **Credits.** A buffer of a receiver is counted per virtual lane in whole 64-byte blocks. A packet takes all its
-//!   blocks of credit at the transmitter when it starts, occupies them at the receiver from the arrival of its head to
-//!   the departure of its tail, and the credits are usable again one propagation and one credit delay later.
-//! - **PFC** in the place of credits. A packet takes its bytes of the receiver's buffer from the arrival of its head to
-//!   the departure of its tail. After the changes of an instant the receiver compares the bytes with the thresholds of
-//!   each lane, and sends a pause or resume frame, which takes effect when it has waited for a frame of maximum size,
-//!   been sent, crossed cable and interfaces, and been responded to. Packets that start at the instant at which a pause
-//!   takes effect still go.
-//! - **Switch.** Virtual cut-through: a packet may be sent on one switch latency after its head has arrived, or later
-//!   by as much as a faster output would otherwise run ahead of the input. Packets queue per input, output and virtual
-//!   lane; with FIFO queueing an output may pick only the packet that arrived first of those left in its input buffer
-//!   and virtual lane (of several lanes' first packets for the same lane of an output, the one eligible first). A free
-//!   output picks one packet on each lane (round robin over the inputs, or the oldest), among those whose input has
-//!   reads left (a read lasts as long as the packet takes to leave, divided by the speedup); of the lanes whose packet
-//!   has credits the arbitration tables choose one (IBA 7.6.9). The choice is made afresh at every change, and only a
-//!   grant moves the round robin and the tables. A packet keeps its lane; with SL to VL tables it takes that of its
-//!   ports and service level.
-//! - **Output buffer.** A crossbar of one input and one output behind every switch output, with no latency, propagation
-//!   or credit delay, fed at the speedup times the link rate. With cut-through a packet waits only for as long as the
-//!   link behind the buffer would otherwise run dry; a flit passes the crossbar at that rate, or one switch latency
-//!   after it has arrived if that is later.
-//! - **Host.** Starts a packet when its link is free, the previous packet started at least `span(payload)` at the
-//!   injection rate ago, and there are credits for the packet; the flows take turns, see [`Flow`].
-//! - **Sink.** Store and forward: takes in packets one by one in the order in which they are complete, `span(payload)`
-//!   at the sink rate each; then the packet is delivered and its space free. With cut-through: begins when the first
-//!   flit has arrived, and ends `span(payload)` later, or when it has taken in the last flit after its arrival.
-//! - **Simultaneous events.** Credits count from their instant on. Packets become eligible in the order of the input
-//!   ports, and take their output at once if it is idle since before; then reads of inputs end in that order; then the
-//!   outputs that have fallen free or have new credits choose in the order of their ports; then the hosts start
-//!   packets.
+//!   flit passes the transmitter at `s + span(bytes of the first k flits)`, and the far end one propagation later.
+//! - **Credits.** Buffers count whole 64-byte blocks per virtual lane. A packet takes its blocks at the transmitter when
+//!   it starts. They are usable again one propagation and one credit delay after its tail has left the receiver.
+//! - **PFC** in the place of credits. After the changes of an instant the receiver compares the bytes of each lane with
+//!   the thresholds. A pause or resume takes effect after a frame of maximum size, its own frame, cable, interfaces and
+//!   response. Packets that start at that instant still go.
+//! - **Switch.** Virtual cut-through: a packet may leave one switch latency after its head has arrived, later if a faster
+//!   output would run ahead of the input. Packets queue per input, output and virtual lane, or in one FIFO per input and
+//!   lane. A free output picks one packet on each lane (round robin or the oldest) among inputs with reads left, and one
+//!   lane with credits by the arbitration tables (IBA 7.6.9). Only a grant moves the round robin and the tables.
+//! - **Output buffer.** A crossbar of one input and one output behind a switch output, at the speedup times the link
+//!   rate. With cut-through a packet waits only for as long as the link behind would otherwise run dry.
+//! - **Host.** Starts a packet when its link is free, `span(payload)` at the injection rate has passed since the previous
+//!   start, and there are credits; the flows take turns, see [`Flow`].
+//! - **Sink.** Store and forward takes complete packets in one by one, `span(payload)` at the sink rate each. Cut-through
+//!   begins with the first flit, and ends `span(payload)` later, or after the last flit's arrival.
+//! - **Simultaneous events.** Credits count from their instant on. Then packets become eligible, reads of inputs end,
+//!   outputs choose, and hosts start packets, each in the order of the ports.
 //!
 //! # Example
 //!

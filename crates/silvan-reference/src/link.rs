@@ -13,7 +13,6 @@ define_id! {
     pub(crate) struct TransmitterId("transmitter");
 }
 define_id! {
-    /// The receiving end of a link, with its buffer.
     pub(crate) struct ReceiverId("receiver");
 }
 
@@ -28,7 +27,6 @@ pub(crate) struct Packet {
     pub(crate) payload: Bytes,
     pub(crate) wire: Bytes,
     pub(crate) injected: Time,
-    /// First chance to leave each crossbar output.
     pub(crate) passes: BTreeMap<TransmitterId, Time>,
 }
 
@@ -41,7 +39,6 @@ impl Packet {
         self.wire.credits()
     }
 
-    /// Number of flits, the last one shorter: as many as blocks.
     pub(crate) fn flits(&self) -> u32 {
         self.blocks().as_u32()
     }
@@ -61,7 +58,6 @@ pub(crate) enum Location {
 pub(crate) struct Transmission {
     pub(crate) packet: PacketId,
     pub(crate) start: Time,
-    /// The buffer that it is read from; `None` at its source host.
     pub(crate) from: Option<ReceiverId>,
     /// If flits pass as they arrive: the time at which the head could first pass, and the rate of arrival.
     pub(crate) arriving: Option<(Time, Rate)>,
@@ -97,11 +93,9 @@ pub(crate) struct Transmitter {
     pub(crate) peer: ReceiverId,
     pub(crate) current: Option<Transmission>,
     pub(crate) idle_since: Option<Time>,
-    /// Credits at hand, per virtual lane; not used under PFC.
     pub(crate) credits: Vec<Credits>,
     /// Under PFC, since when virtual lanes are paused.
     pub(crate) paused: Option<Vec<Option<Time>>>,
-    /// Pause and resume frames that have taken effect, and the sum of the pauses that have ended.
     pub(crate) pause_frames: u64,
     pub(crate) pause_time: Span,
     /// Blocks of packets started whose head has not arrived at the peer, per virtual lane.
@@ -110,7 +104,6 @@ pub(crate) struct Transmitter {
     pub(crate) returning: Vec<Credits>,
     pub(crate) xmit_bytes: Bytes,
     pub(crate) xmit_packets: u64,
-    /// Closed waits, and the start of the open one.
     pub(crate) waited: Span,
     pub(crate) waiting_since: Option<Time>,
 }
@@ -144,7 +137,6 @@ impl Transmitter {
         }
     }
 
-    /// Returns true if no packet is being sent, nor was until this instant.
     pub(crate) fn was_idle_before(&self, now: Time) -> bool {
         self.current.is_none() && self.idle_since.is_none_or(|since| since < now)
     }
@@ -168,7 +160,6 @@ impl Transmitter {
     }
 }
 
-/// Flits of a packet that have entered a buffer, and left it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Resident {
     arrived: u32,
@@ -181,7 +172,6 @@ pub(crate) struct Thresholds {
     pub(crate) xoff: Bytes,
     pub(crate) xon: Bytes,
     pub(crate) buffer: Bytes,
-    /// Time from a comparison to its effect at the transmitter.
     pub(crate) delay: Span,
 }
 
@@ -198,7 +188,6 @@ pub(crate) struct Receiver {
     pub(crate) upstream: TransmitterId,
     /// Time from the freeing of space to the credits being usable at the transmitter.
     pub(crate) credit_delay: Span,
-    /// Capacity of each virtual lane; not used under PFC.
     pub(crate) capacity: Credits,
     pub(crate) thresholds: Option<Thresholds>,
     pub(crate) reads: usize,
@@ -211,12 +200,10 @@ pub(crate) struct Receiver {
 struct Lane {
     /// Blocks of the packets whose head has arrived and whose tail has not left.
     reserved: Credits,
-    /// Flits that have arrived and not left.
     present: Credits,
     largest: Credits,
     /// Bytes of the packets whose head has arrived and whose tail has not left.
     bytes: Bytes,
-    /// A pause was sent, and no resume since.
     pauses: bool,
 }
 
@@ -245,7 +232,6 @@ impl Receiver {
         self.lanes[vl.index()].reserved
     }
 
-    /// Most blocks that were ever reserved in this virtual lane.
     pub(crate) fn largest(&self, vl: Vl) -> Credits {
         self.lanes[vl.index()].largest
     }

@@ -32,7 +32,6 @@ pub struct FlitModel {
     pub(crate) crossbars: IdVec<CrossbarId, Crossbar>,
     pub(crate) hosts: IdVec<HostId, Host>,
     pub(crate) flows: Vec<FlowState>,
-    /// The two ends of the cables, by port; `None` at empty ports.
     pub(crate) ports: IdVec<PortId, Option<(TransmitterId, ReceiverId)>>,
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) loss: Option<Loss>,
@@ -154,7 +153,6 @@ impl FlitModel {
         &self.at_departures
     }
 
-    /// Of the packet's lane; `None` for an output buffer.
     fn known_occupancy(&self, at: ReceiverId, id: PacketId) -> Option<Occupancy> {
         let mut ports = self.ports.iter_enumerated();
         let (port, _) = ports.find(|(_, ends)| ends.is_some_and(|ends| ends.1 == at))?;
@@ -182,7 +180,6 @@ impl FlitModel {
             .filter(|&location| self.flows[host.flows[location]].is_ready(self.now))
             .collect();
         let mut waiting = host.chosen.clone();
-        // First those that were chosen before.
         let is_chosen = |location: &usize| waiting.values().any(|other| other == location);
         let others = ready
             .iter()
@@ -562,7 +559,6 @@ impl FlitModel {
         }
     }
 
-    /// The sink takes boundaries in turn.
     fn sink(&mut self, host_id: HostId, id: PacketId, boundary: u32) {
         let packet = &self.packets[id];
         assert_eq!(packet.destination, host_id, "delivered where it was sent");

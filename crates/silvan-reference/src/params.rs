@@ -152,8 +152,7 @@ pub struct HostParameters {
     pub credit_delay: Span,
 }
 
-/// Equal packets from host to host. A host takes ready flows in turn; [`HostArbitration`] says how a packet without
-/// credits delays others.
+/// Equal packets from host to host. A host takes ready flows in turn, see [`HostArbitration`].
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// The host that sends.

@@ -56,8 +56,7 @@ pub struct PortReport {
     pub xmit_bytes: Bytes,
     /// Packets sent to their end (PortXmitPkts).
     pub xmit_packets: u64,
-    /// PortXmitWait (IBA 16.1.3): time without sending although a packet lacked only credits or reads; at a host, a
-    /// flow was ready.
+    /// PortXmitWait (IBA 16.1.3): time without sending although a packet lacked only credits or reads.
     pub xmit_wait: Span,
     /// Pause and resume frames of PFC that have taken effect here.
     pub pause_frames: u64,

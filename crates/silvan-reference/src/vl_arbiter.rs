@@ -5,8 +5,7 @@ use crate::params::VlArbitration;
 const BLOCKS_PER_LIMIT_UNIT: u64 = 4096 / Credits::BLOCK_BYTES;
 const LIMIT_UNBOUNDED: u8 = 255;
 
-/// The two tables and the Limit of High Priority. A lane is *available* with a packet and credits for it; only grants
-/// change the state.
+/// The two tables and the Limit of High Priority; only grants change the state.
 #[derive(Debug)]
 pub(crate) struct VlArbiter {
     high: WeightedTable,
@@ -28,7 +27,6 @@ impl VlArbiter {
         arbiter
     }
 
-    /// `available[vl]` is the size of the lane's packet.
     pub(crate) fn choose(&mut self, available: &[Option<Credits>]) -> Option<Vl> {
         let high = self.high.find(available);
         let low = self.low.find(available);
@@ -61,7 +59,6 @@ impl VlArbiter {
 struct WeightedTable {
     entries: Vec<(Vl, u8)>,
     current: usize,
-    /// Blocks that it may still start sending; the last packet may exceed them.
     left: u32,
 }
 
@@ -74,7 +71,6 @@ impl WeightedTable {
         }
     }
 
-    /// The current one with weight left, then the others, last the current one with full weight.
     fn find(&self, available: &[Option<Credits>]) -> Option<usize> {
         let serves = |index: usize| {
             let (vl, weight) = self.entries[index];

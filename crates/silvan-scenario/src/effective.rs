@@ -53,7 +53,6 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     name_entries(file);
 }
 
-/// Spreads the service levels over the lanes, once their number is known.
 pub(crate) fn fill_lanes(file: &mut ScenarioFile) {
     let lanes = file.vl.lanes().max(1);
     let topology = file.fabric.topology.as_ref();
@@ -100,7 +99,6 @@ fn ends_with_programs(traffic: &TrafficSection) -> bool {
     benchmarks || traffic.program.iter().any(|program| !program.background)
 }
 
-/// TOML with one key a line. Threads and fast-forward are left out, because results do not depend on them.
 pub(crate) fn to_toml(file: &ScenarioFile) -> String {
     let mut file = file.clone();
     file.run.threads = Threads::default();
@@ -124,7 +122,6 @@ pub(crate) fn hash(text: &str) -> String {
 /// Turns inline tables into sections, except where a table is one short value.
 struct Layout;
 
-/// Tables that stay on the line of their key.
 const INLINE: [&str; 3] = ["output-buffer", "cct", "on-off"];
 
 impl VisitMut for Layout {

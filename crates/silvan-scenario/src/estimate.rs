@@ -38,8 +38,7 @@ pub struct Estimate {
 }
 
 impl Scenario {
-    /// Estimates the size of a run with this seed, or refuses an impossible placement. Receivers bound what sources
-    /// send.
+    /// Estimates the size of a run with this seed, or refuses an impossible placement.
     pub fn estimate(&self, seed: u64) -> Result<Estimate, ScenarioError> {
         let environment = self.environment(seed);
         let traffic =

@@ -1,6 +1,4 @@
-//! Values that a scenario's author gave, and the scenario with all other values as comments.
-//!
-//! Defaults written as values would stay when an override changes their source; comments follow.
+//! Values that a scenario's author gave; all other values are comments, which follow an override.
 
 use std::collections::BTreeMap;
 
@@ -30,11 +28,9 @@ const FILES: [(&[&str], &str, &[&str]); 6] = [
     (&["control", "python"], "file", &["source", "name"]),
 ];
 
-/// Entries of the traffic that may name a `file`, and the key that its contents are in.
 const LISTED_FILES: [(&str, &str); 2] = [("program", "trace"), ("flow-file", "list")];
 
 impl Given {
-    /// The values of a document with its overrides, and of the files that it names.
     pub(crate) fn of(root: &Item) -> Self {
         let mut given = Self::of_item(root);
         for (path, file, contents) in FILES {

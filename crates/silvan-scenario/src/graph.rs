@@ -5,8 +5,7 @@ use silvan_fabric::{Link, LinkKind, Node};
 use crate::Scenario;
 
 impl Scenario {
-    /// The fabric's nodes and cables, with the keys of lists of switches, hosts and cables; a node without `ports` is a
-    /// host.
+    /// The fabric's nodes and cables, with the keys of lists of switches, hosts and cables.
     pub fn graph(&self) -> Value {
         let fabric = self.fabric();
         let node = |node: &Node| {

@@ -24,7 +24,6 @@ use crate::topology::{check_fabric_keys, read_routing, read_topology};
 use crate::variants::published_settings;
 use crate::{KeyPath, ScenarioError};
 
-/// A file with defaults, fabric and routes; load and control are unchecked.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub file: ScenarioFile,
@@ -32,7 +31,6 @@ pub(crate) struct Layout {
     pub fabric: Arc<Fabric>,
     pub routed: RoutedFabric,
     pub engine: EngineConfig,
-    /// Key of the cache, if fabric and routes follow from it alone.
     key: Option<Key>,
 }
 
@@ -51,7 +49,6 @@ pub(crate) fn lay_out(
 }
 
 impl Layout {
-    /// Shares fabric and routes with another layout of the same keys.
     pub fn of(
         source: &SourceText,
         base: &Path,

@@ -272,7 +272,6 @@ fn default(property: &Value, is_required: bool) -> String {
     }
 }
 
-/// Takes `Default: ...` out of a description, which tells a default that the schema cannot show.
 fn split_default(meaning: &str) -> (String, Option<String>) {
     let Some((before, after)) = meaning.split_once(" Default: ") else {
         return (meaning.to_owned(), None);

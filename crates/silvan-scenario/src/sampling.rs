@@ -54,10 +54,8 @@ impl Sampling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
     warm_up: Span,
-    /// Time from the end of the warm-up to the end of the run.
     rest: Span,
     count: u64,
-    /// Intervals that end with the warm-up or before.
     before: u64,
 }
 

@@ -122,8 +122,7 @@ impl Scenario {
         Self::from_toml(&self.text, &self.source_name, &all)
     }
 
-    /// One run with a fixed seed and no variation; it shares the fabric, and its empty description hashes equally in
-    /// any sweep.
+    /// One run with a fixed seed and no variation; equal runs hash equally in any sweep.
     #[must_use]
     pub fn single_run(&self, seed: u64) -> Self {
         let mut one = self.clone();
@@ -261,8 +260,7 @@ impl Scenario {
         &self.effective
     }
 
-    /// The file with given values, and with defaults as comments, which keep following overrides. Published settings
-    /// are marked.
+    /// The file with given values, and with defaults as comments, which follow overrides.
     pub fn to_toml(&self) -> String {
         let scheme = self.file.control.scheme;
         let origins = Origins {
@@ -466,8 +464,7 @@ impl Scenario {
         Ok(traffic.tmax(at))
     }
 
-    /// Arrivals at open-loop sources between warm-up and end, by traffic class, see [`Traffic::arrivals`]; or an
-    /// impossible placement.
+    /// Arrivals at open-loop sources by traffic class, see [`Traffic::arrivals`]; or an impossible placement.
     pub fn arrivals(&self, seed: u64) -> Result<Vec<(String, Option<Arrivals>)>, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
         let traffic = traffic.map_err(|error| refused(&error))?;
@@ -476,8 +473,7 @@ impl Scenario {
         Ok(traffic.classes().iter().cloned().zip(arrivals).collect())
     }
 
-    /// Payload offered between warm-up and end, by traffic class [bytes], see [`Traffic::offered_bytes`]; or an
-    /// impossible placement.
+    /// Payload offered by traffic class [bytes], see [`Traffic::offered_bytes`]; or an impossible placement.
     pub fn offered_bytes(&self, seed: u64) -> Result<Vec<(String, f64)>, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
         let traffic = traffic.map_err(|error| refused(&error))?;

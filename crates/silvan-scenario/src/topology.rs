@@ -195,7 +195,6 @@ fn read_name<T: DeserializeOwned>(
     }
 }
 
-/// Adds `generator` and the keys of topologies and routings to the schema.
 pub(crate) fn add_choices(schema: &mut Schema) {
     let choice: Value = schemars::schema_for!(Kind).into();
     let mut generator = Map::new();

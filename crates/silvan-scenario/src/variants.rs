@@ -119,7 +119,6 @@ fn facts<'a>(layout: &Layout, other_routes: &'a dyn OtherRoutes) -> FabricFacts<
     }
 }
 
-/// The scheme's published settings on this fabric, each with its key.
 pub(crate) fn published_settings(
     source: &SourceText,
     base: &Path,
@@ -140,7 +139,6 @@ pub(crate) fn published_settings(
     (settings.collect(), warn_of_rate(choice, &variant, &facts))
 }
 
-/// Warns if the settings were made for links of another rate.
 fn warn_of_rate(
     choice: SchemeChoice,
     variant: &Variant,

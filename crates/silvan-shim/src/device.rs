@@ -41,7 +41,6 @@ pub(crate) fn into_program(connection: OwnedFd, flags: c_int) -> c_int {
 /// Makes the description of a file one of a device.
 ///
 /// # Safety
-///
 /// The buffer is a `struct stat`.
 pub(crate) unsafe fn describe(buffer: *mut c_void, minor: u32) {
     // SAFETY: as above; `stat` and `stat64` are the same where files have 64-bit sizes.
@@ -53,7 +52,6 @@ pub(crate) unsafe fn describe(buffer: *mut c_void, minor: u32) {
 /// Describes a character device in a `struct statx`.
 ///
 /// # Safety
-///
 /// The buffer is one.
 pub(crate) unsafe fn describe_extended(buffer: *mut c_void, minor: u32) {
     // SAFETY: as above.
@@ -63,7 +61,6 @@ pub(crate) unsafe fn describe_extended(buffer: *mut c_void, minor: u32) {
     about.stx_rdev_minor = minor;
 }
 
-/// A file in memory, whose name says of which file of sysfs it has the text.
 pub(crate) fn text_file(name: &[u8], text: &[u8], flags: c_int) -> Result<c_int, c_int> {
     let name = CString::new(name).map_err(|_| libc::ENOENT)?;
     let close_on_exec = if flags & libc::O_CLOEXEC == 0 {
@@ -126,7 +123,6 @@ pub(crate) fn is_umad_ioctl(request: c_ulong) -> bool {
 /// An ioctl on an umad file.
 ///
 /// # Safety
-///
 /// The argument has the length that the request names.
 pub(crate) unsafe fn ioctl(name: &[u8], request: c_ulong, argument: *mut c_void) -> c_int {
     let length = (request >> 16 & 0x3fff) as usize;
@@ -164,7 +160,6 @@ pub(crate) struct Record {
 /// Receives a record, or shows the next one if `flags` has MSG_PEEK.
 ///
 /// # Safety
-///
 /// The buffer has room for `count` bytes.
 pub(crate) unsafe fn receive(
     fd: c_int,
@@ -199,7 +194,6 @@ pub(crate) unsafe fn receive(
 /// next call reads the same.
 ///
 /// # Safety
-///
 /// The buffer has room for `count` bytes.
 pub(crate) unsafe fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t {
     // SAFETY: as above.
@@ -241,7 +235,6 @@ pub(crate) unsafe fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssiz
 /// Writes a header and a datagram.
 ///
 /// # Safety
-///
 /// The buffer has `count` bytes.
 pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
     if count < LEAST_WRITTEN {
@@ -254,7 +247,6 @@ pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, count: size_t) -> s
 /// Sends a record, by a file in memory if it is long.
 ///
 /// # Safety
-///
 /// The buffer has `count` bytes.
 pub(crate) unsafe fn send(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
     loop {
@@ -269,7 +261,7 @@ pub(crate) unsafe fn send(fd: c_int, buffer: *const c_void, count: size_t) -> ss
         // SAFETY: the location is this thread's.
         match unsafe { *libc::__errno_location() } {
             _ if sent >= 0 => return count as ssize_t,
-            // The kernel's device is never full.
+            // Blocks, because the kernel's device is never full.
             libc::EAGAIN => {
                 let mut wait = libc::pollfd {
                     fd,

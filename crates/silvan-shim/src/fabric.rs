@@ -44,7 +44,6 @@ fn address(name: &[u8]) -> Result<(libc::sockaddr_un, libc::socklen_t), c_int> {
     Ok((address, length as libc::socklen_t))
 }
 
-/// Name of this program's node: by its rank one of `SIM_HOSTS`, else `SIM_HOST`.
 fn node() -> Vec<u8> {
     let hosts = std::env::var_os("SIM_HOSTS").map(|hosts| hosts.into_vec());
     let rank = RANKS
@@ -141,7 +140,6 @@ fn connect((server, length): &(libc::sockaddr_un, libc::socklen_t)) -> Result<Ow
     }
 }
 
-/// Limits how long sending and receiving may take; 0: not at all.
 pub(crate) fn set_patience(fd: c_int, patience: &libc::timeval) {
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
         // SAFETY: the value has the option's type.

@@ -32,16 +32,13 @@ const MAD: u8 = 1;
 const ISSM: u8 = 2;
 const TEXT: u8 = 3;
 const VERBS: u8 = 4;
-/// Protocol of netlink by which rdma-core asks for devices first.
 const NETLINK_RDMA: c_int = 20;
-/// A completion channel, or asynchronous events.
 const CHANNEL: u8 = 5;
 
 fn kind(fd: c_int) -> u8 {
     let entry = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
     match entry {
         Some(entry) => entry.load(Ordering::Relaxed),
-        // Descriptors beyond the table are rare.
         None if device::name_of(fd).is_some() => MAD,
         None => 0,
     }
@@ -83,7 +80,6 @@ unsafe fn open_location(location: Location, flags: c_int, mode: mode_t) -> c_int
                         Ok(fd) => (0, fd, TEXT),
                         Err(error) => (error, -1, 0),
                     },
-                    // A folder, or nothing.
                     Err(_) => {
                         // SAFETY: the path ends with a zero.
                         return unsafe { (real::open())(real.as_ptr(), flags, mode) };
@@ -170,7 +166,6 @@ streams! {
     fopen64 = fopen64;
 }
 
-/// Functions that have a path, which is another one for files of the fabric.
 macro_rules! renaming {
     ($($name:ident($($before:ident: $before_type:ty,)* @path $(, $after:ident: $type:ty)*)
         -> $result:ty = $real:ident;)*) => {$(
@@ -207,7 +202,6 @@ renaming! {
     scandir64(@path, list: *mut c_void, filter: Filter, order: Filter) -> c_int = scandir64;
 }
 
-/// Functions that say what a file is: a device, if it is one of the fabric's.
 macro_rules! describing {
     ($($name:ident($($before:ident: $before_type:ty,)* @path, @buffer $(, $after:ident: $type:ty)*)
         = $real:ident;)*) => {$(
@@ -247,7 +241,6 @@ describing! {
     __fxstatat64(version: c_int, folder: c_int, @path, @buffer, flags: c_int) = fxstatat64;
 }
 
-/// Wrappers of libc functions that describe open files.
 macro_rules! describing_open {
     ($($name:ident($($before:ident: $before_type:ty,)* @fd) = $real:ident;)*) => {$(
         #[doc = concat!("`", stringify!($name), "` of libc.")]

@@ -7,26 +7,23 @@ use crate::fabric;
 const CLASS: &[u8] = b"/sys/class/";
 const DEVICES: &[u8] = b"/dev/infiniband";
 
-/// A path of the fabric.
 pub(crate) enum Location {
-    /// `umadN`.
     Mad(u8),
-    /// `issmN`.
     IsSm(u8),
-    /// `uverbsN`.
     Verbs(u8),
     /// A file or folder of sysfs: its path below `/sys/class`, and its substitute.
-    Class { name: Vec<u8>, real: CString },
-    /// Another file of the folder of devices.
-    Other { real: CString },
+    Class {
+        name: Vec<u8>,
+        real: CString,
+    },
+    Other {
+        real: CString,
+    },
 }
 
-/// The folder that the server has made for this program's node; null before the first request.
 static ROOT: AtomicPtr<Vec<u8>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Prefix of the names of the server's folders.
 const FOLDER: &[u8] = b"/silvan-fabric-";
-/// State of the current folder: in the fabric, elsewhere or unknown.
 static CURRENT: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const ELSEWHERE: u8 = 1;
@@ -82,7 +79,6 @@ impl Location {
         }
     }
 
-    /// The minor number, if it is a device.
     pub fn minor(&self) -> Option<u32> {
         match self {
             Self::Mad(number) => Some(u32::from(*number)),
@@ -100,7 +96,6 @@ pub(crate) fn is_attached() -> bool {
 /// Returns the location of a program's path; `None` outside the fabric or without a fabric.
 ///
 /// # Safety
-///
 /// The path is null or ends with a zero.
 pub(crate) unsafe fn locate(path: *const c_char) -> Option<Location> {
     if path.is_null() {
@@ -118,12 +113,10 @@ pub(crate) unsafe fn locate(path: *const c_char) -> Option<Location> {
     }
 }
 
-/// Forgets what is known of the current folder, which a program has changed.
 pub(crate) fn mark_current_stale() {
     CURRENT.store(UNKNOWN, Ordering::Relaxed);
 }
 
-/// The program's name of the current folder, if it is the fabric's.
 pub(crate) fn current() -> Option<Vec<u8>> {
     if CURRENT.load(Ordering::Relaxed) == ELSEWHERE {
         return None;
@@ -159,7 +152,6 @@ fn below_current(path: &[u8]) -> Option<Location> {
 /// Returns the location of a path below an open folder.
 ///
 /// # Safety
-///
 /// The path is null or ends with a zero.
 pub(crate) unsafe fn at(folder: c_int, path: *const c_char) -> Option<Location> {
     // SAFETY: as above.

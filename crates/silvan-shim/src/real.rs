@@ -3,7 +3,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{DIR, FILE, mode_t, off_t, size_t, ssize_t};
 
-/// The next definition of a symbol after this library's.
 fn next(symbol: &CStr, cache: &AtomicPtr<c_void>) -> *mut c_void {
     let known = cache.load(Ordering::Relaxed);
     if !known.is_null() {

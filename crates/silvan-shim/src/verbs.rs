@@ -48,7 +48,6 @@ const ANSWER_HEADER: usize = 16;
 const ANSWER: usize = 16 << 10;
 pub(crate) const COMPLETION: usize = 48;
 const SEND_INLINE: u32 = 8;
-/// Size of `ib_uverbs_post_send` before its work requests.
 const POST: usize = 24;
 const SEND_REQUEST: usize = 56;
 const SCATTER: usize = 16;
@@ -57,19 +56,16 @@ struct Context {
     number: u8,
     command: Mutex<()>,
     notices: Arc<Notices>,
-    /// User handles of queue pairs and shared receive queues, by which asynchronous events name them.
     handles: Mutex<BTreeMap<(u32, u32), u64>>,
     channels: Mutex<BTreeMap<c_int, u32>>,
 }
 
 static CONTEXTS: RwLock<BTreeMap<c_int, Arc<Context>>> = RwLock::new(BTreeMap::new());
-/// Notices by the descriptor of a completion channel or of asynchronous events.
 static READERS: RwLock<BTreeMap<c_int, Reader>> = RwLock::new(BTreeMap::new());
 
 #[derive(Clone)]
 struct Reader {
     notices: Arc<Notices>,
-    /// `None` for asynchronous events.
     channel: Option<u32>,
 }
 
@@ -126,7 +122,6 @@ pub(crate) fn release(fd: c_int) {
 /// Reads events from a completion channel or asynchronous descriptor.
 ///
 /// # Safety
-///
 /// The buffer has room for `count` bytes.
 pub(crate) unsafe fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t {
     let Some(reader) = reader(fd) else {
@@ -158,7 +153,6 @@ pub(crate) unsafe fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssiz
 /// Executes a command that the program has written.
 ///
 /// # Safety
-///
 /// The buffer has `count` bytes, and the addresses in the command are those of a caller of `write()` on the device.
 pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
     let Some(context) = context(fd) else {
@@ -202,7 +196,6 @@ fn put_word(bytes: &mut [u8], at: usize, value: u32) {
 /// Writes a response where the command wants it.
 ///
 /// # Safety
-///
 /// The address is the program's for so many bytes.
 unsafe fn respond(command: &[u8], response: &[u8]) -> Result<(), c_int> {
     if response.is_empty() {
@@ -223,7 +216,6 @@ unsafe fn respond(command: &[u8], response: &[u8]) -> Result<(), c_int> {
 
 impl Context {
     /// # Safety
-    ///
     /// As [`write`].
     unsafe fn execute(&self, fd: c_int, command: &[u8]) -> Result<(), c_int> {
         let code = word(command, 0).ok_or(libc::EINVAL)?;
@@ -397,13 +389,11 @@ fn check(error: c_int) -> Result<(), c_int> {
 /// The data of work requests that the program may change once its call returns.
 ///
 /// # Safety
-///
 /// The addresses are those of a caller of `ibv_post_send()`.
 unsafe fn gather_inline(body: &[u8]) -> Option<Vec<u8>> {
     let requests = word(body, 12)? as usize;
     let size = word(body, 20)? as usize;
     if size < SEND_REQUEST {
-        // The server refuses it.
         return Some(Vec::new());
     }
     let mut data = Vec::new();

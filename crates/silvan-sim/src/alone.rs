@@ -11,7 +11,6 @@ use crate::programs::{ProgramState, program_state};
 
 const STEP: Span = Span::from_us(100);
 
-/// Completion times alone of jobs in `completed`; `observer` is called at every step and may end all.
 pub(crate) fn completions(
     engines: &dyn Engines,
     scenario: &Scenario,

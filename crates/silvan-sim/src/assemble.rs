@@ -60,7 +60,6 @@ pub(crate) fn assemble_alone(
     job: &JobPlan,
 ) -> Result<Box<dyn Simulation>, RunError> {
     let hosts = scenario.fabric().host_count();
-    // The seed draws nothing where there is no traffic.
     let traffic = Traffic::new(&TrafficSection::default(), &scenario.environment(0))?;
     let programs = Programs::new(vec![job.job(0)], messaging, payload(scenario), hosts);
     let load = Load::new(traffic, programs, vec![job.name.clone()], hosts);
@@ -86,7 +85,6 @@ fn threads(scenario: &Scenario) -> usize {
     }
 }
 
-/// At least one; an unknown load counts as idle.
 fn idle_processors() -> usize {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let load = std::fs::read_to_string("/proc/loadavg").ok();
@@ -144,7 +142,6 @@ pub fn build_load(
         false => Programs::new,
     };
     let hosts = scenario.fabric().host_count();
-    // The traffic refuses more classes than 16 bits can number.
     let first = traffic.classes().len() as u16;
     let jobs = plan.jobs(seed, first);
     let mut programs = start(jobs, plan.messaging, payload(scenario), hosts);

@@ -27,7 +27,6 @@ impl RunFaults {
         }
     }
 
-    /// Leaves out faults at `end` and later.
     pub fn until(mut self, end: Time) -> Self {
         self.end = end;
         self
@@ -77,7 +76,6 @@ impl RunFaults {
         peer.map(|peer| [port, peer]).into_iter().flatten()
     }
 
-    /// Cuts the cable in a port, or ends one of the faults that keep it cut.
     fn set_cable<S: Simulation + ?Sized>(
         &mut self,
         simulation: &mut S,
@@ -96,7 +94,6 @@ impl RunFaults {
         }
     }
 
-    /// The link goes down, and comes up with the new rate.
     fn limit_cable<S: Simulation + ?Sized>(
         &mut self,
         simulation: &mut S,

@@ -3,7 +3,6 @@ use silvan_model::{PacketHop, PacketKind};
 
 use crate::table::{Table, TableSchema};
 
-/// Returns a row per packet and port that it leaves; `ports` are the rows of the table `ports`.
 pub(super) fn table(hops: &[PacketHop], ports: &[PortId]) -> Table {
     let row = |port: PortId| {
         ports

@@ -23,7 +23,6 @@ struct Chain<'a> {
     config: &'a EngineConfig,
     stages: Vec<Stage>,
     propagation: u64,
-    /// Only the injection takes time.
     is_loopback: bool,
     sink_free: u64,
 }
@@ -46,7 +45,6 @@ pub(crate) fn completion(
     (delivered == flow.bytes()).then(|| Span::from_ps(done - flow.start().as_ps()))
 }
 
-/// Delivery of a message's last byte, in MTU packets without gaps.
 pub(crate) fn message(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -87,7 +85,6 @@ impl<'a> Chain<'a> {
         std::iter::once(start).chain(outputs).chain(ends).collect()
     }
 
-    /// Passes so many more packets, each of which adds `steps`.
     fn advance(&mut self, steps: &[u64], packets: u64) {
         for (stage, step) in self.stages.iter_mut().zip(&steps[1..]) {
             stage.free += step * packets;
@@ -160,7 +157,6 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Returns the host's next start and the delivery.
     fn pass(&mut self, start: u64, payload: u64) -> (u64, u64) {
         let wire = Bytes::from_bytes(payload + self.config.packet.header.as_u64());
         let time = |rate: Rate, bytes: Bytes| rate.span_for(bytes).as_ps();

@@ -46,7 +46,6 @@ pub(super) struct LatencySeries {
     from_ns: Vec<u64>,
     to_ns: Vec<u64>,
     packets: Vec<u64>,
-    /// Packets up to the last sample, and up to this one, by bucket of latencies.
     before: Vec<u64>,
     counts: Vec<u64>,
 }
@@ -71,7 +70,6 @@ impl LatencySeries {
         std::mem::swap(&mut self.counts, &mut self.before);
     }
 
-    /// Intervals after `start` join to those that end at `ends`.
     pub fn merge_pairs(&mut self, start: Time, ends: &[Time]) {
         let first = self.time_ps.partition_point(|time| *time <= start.as_ps());
         let mut merged: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();

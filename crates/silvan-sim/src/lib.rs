@@ -382,7 +382,7 @@ impl<'a> Run<'a> {
                 false => EndCheck::Periodic,
             };
             let ran = schedule.advance(self.engine.as_mut(), step.until, check);
-            // Later results of the engine do not count after the scheme's failure, errors included.
+            // After a failure of the scheme, no other error counts.
             self.check_callbacks()?;
             ran.map_err(|error| engine_error(error, self.scenario.fabric()))?;
             if step.sample {
@@ -477,7 +477,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Nothing was lost or made on the way.
     fn check_invariants(&self) -> Result<(), RunError> {
         let at = self.engine.now();
         let audited = self.engine.audit();
@@ -529,7 +528,6 @@ impl<'a> Run<'a> {
             .sum()
     }
 
-    /// `None` if the scheme acted.
     fn idle_scheme(&self) -> Option<String> {
         let scheme = self.scenario.scheme();
         if !scheme.acts() || self.engine.control_acted() {

@@ -3,7 +3,6 @@ use silvan_model::Simulation;
 
 use crate::table::{Table, TableSchema};
 
-/// Most rows of the table; later samples are left out.
 const MOST_ROWS: usize = 10_000_000;
 
 #[derive(Default)]
@@ -35,7 +34,6 @@ impl FlowLimits {
         }
     }
 
-    /// Drops the samples after `start` that are not at one of these instants.
     pub fn keep(&mut self, start: Time, instants: &[Time]) {
         let first = self.time_ps.partition_point(|time| *time <= start.as_ps());
         let is_kept = |time: &u64| instants.binary_search(&Time::from_ps(*time)).is_ok();
@@ -62,7 +60,6 @@ impl FlowLimits {
     }
 }
 
-/// Keeps the values before `first` and those of `rows`.
 fn pick<T: Copy>(column: &mut Vec<T>, first: usize, rows: &[usize]) {
     for (to, &row) in rows.iter().enumerate() {
         column[first + to] = column[row];

@@ -76,7 +76,6 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// Merges pairs from `first` on, an even number, at the later instant.
     pub fn merge_pairs(&mut self, first: usize) {
         let later = self.times[first..].iter().skip(1).step_by(2);
         let later: Vec<Time> = later.copied().collect();

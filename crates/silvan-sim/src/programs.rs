@@ -79,7 +79,6 @@ fn push_ends(table: &mut Table, ends: impl Iterator<Item = Option<Time>>) {
     table.push("end_ps", ends);
 }
 
-/// The tables of the programs at `now`, with their completion times alone where these are known.
 pub(crate) fn tables(
     programs: &Programs,
     plans: &[JobPlan],
@@ -226,7 +225,6 @@ fn jobs(
     table
 }
 
-/// Bandwidths of each job in GB/s, of the algorithm and of the bus, if it repeats one collective operation.
 fn bandwidths(
     programs: &Programs,
     plans: &[JobPlan],
@@ -267,7 +265,6 @@ fn rounds(programs: &Programs, ranks: &[RankRecord], job: usize) -> Vec<Span> {
         .collect()
 }
 
-/// Part of the ranks' time without computing.
 fn exposed_share(programs: &Programs, ranks: &[RankRecord], job: usize) -> Option<f64> {
     let start = programs.jobs().nth(job)?.start;
     let (mut all, mut compute) = (0, 0);

@@ -31,7 +31,6 @@ pub struct Schedule<C> {
     sweep_at: Time,
     ports: Vec<PortId>,
     applied: Vec<SettingChange>,
-    /// `None` if the owner brings faults about itself.
     faults: Option<RunFaults>,
 }
 
@@ -125,7 +124,6 @@ impl<C: Controller> Schedule<C> {
         Ok(&self.applied)
     }
 
-    /// Calls the controller with the counters of all switch ports, and applies its changes.
     fn sweep<S: Simulation + ?Sized>(&mut self, simulation: &mut S) -> Result<(), UnknownSetting> {
         let Some(controller) = &mut self.controller else {
             return Ok(());
@@ -142,7 +140,6 @@ impl<C: Controller> Schedule<C> {
         Ok(())
     }
 
-    /// Never without a controller, or with an interval of zero.
     fn plan_sweep(&mut self, now: Time) {
         let interval = self.controller.as_ref().map(Controller::interval);
         let interval = interval.filter(|interval: &Span| !interval.is_zero());

@@ -80,7 +80,6 @@ pub struct Session {
     scenario: Scenario,
     engine: Box<dyn Simulation>,
     schedule: Schedule<DcmsController>,
-    /// Events at the last check, and the time of the last new one.
     moved: (u64, Time),
 }
 

@@ -3,15 +3,13 @@ use silvan_core::{Span, Time};
 use silvan_scenario::{Sampling, Scenario, Spread};
 use silvan_workload::programs::Plan;
 
-/// Simulated time between observations times hosts, about 500,000 packet-hops or 50 ms of work; each checks for
-/// deadlocks.
+/// Simulated time between observations times hosts: about 500,000 packet-hops or 50 ms of work.
 const CHECK_HOST_TIME: Span = Span::from_ms(128);
 
 /// Totals of runs that end with programs count up to this check.
 const CHECK_PROGRAMS_HOST_TIME: Span = Span::from_ms(32);
 const CHECK_PROGRAMS: Span = Span::from_us(100);
 
-/// Actions at an instant, in order; those of the [`Schedule`](crate::Schedule) follow.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RunStep {
     pub until: Time,
@@ -19,7 +17,6 @@ pub(crate) struct RunStep {
     pub merge: bool,
     pub trees: bool,
     pub warm: bool,
-    /// Deadlocks and losses are looked for.
     pub may_end: bool,
 }
 
@@ -30,7 +27,6 @@ pub(crate) struct RunSteps {
     sample: Samples,
     trees: Option<Ticks>,
     check: Span,
-    /// Last step beyond a default sample; the next check is `check` later.
     checked: Time,
     ends_with_programs: bool,
     now: Option<Time>,
@@ -172,7 +168,6 @@ impl RunSteps {
         self.end
     }
 
-    /// The next step, at `due` at the latest; a step for a default sample alone moves no check and ends no run.
     pub fn next_step(&mut self, due: Time) -> Option<RunStep> {
         let others = match self.now {
             None => Time::ZERO,

@@ -66,7 +66,6 @@ pub struct Column {
     pub data: ColumnData,
 }
 
-/// The reference of tables is generated from it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TableSchema {
     pub name: &'static str,

@@ -56,7 +56,6 @@ impl Series {
         *before = delivered;
     }
 
-    /// Merges the samples from `first` on in pairs, whose number is even.
     pub fn merge_pairs(&mut self, first: usize) {
         let width = self.before.len();
         let rows = first * width;
@@ -65,7 +64,6 @@ impl Series {
         let kept = merge_rows(&mut self.delivered_bytes[rows..], width, Add::add);
         let rows = rows + kept;
         self.time_ps.truncate(rows);
-        // The rows of each sample are the same hosts or classes.
         self.whose.truncate(rows);
         self.delivered_bytes.truncate(rows);
     }
@@ -81,7 +79,6 @@ impl Series {
 
 pub(super) struct PortSeries {
     times: Vec<Time>,
-    /// By counter of the table; the ports of one sample after the other.
     counted: [Vec<u64>; PortCounters::SAMPLED],
     queued_bytes: Vec<u64>,
     now: Vec<PortReading>,
@@ -117,7 +114,6 @@ impl PortSeries {
         self.times.push(engine.now());
     }
 
-    /// Merges the samples from `first` on in pairs, whose number is even: counts add up, and queues are those of the later.
     pub fn merge_pairs(&mut self, first: usize) {
         let ports = self.before.len();
         let rows = first * ports;
@@ -152,7 +148,6 @@ impl PortSeries {
     }
 }
 
-/// Pairs of `width` rows; returns the rows before.
 fn merge_rows(column: &mut [u64], width: usize, merge: impl Fn(u64, u64) -> u64) -> usize {
     let kept = column.len() / 2;
     for row in 0..kept {

@@ -27,18 +27,15 @@ const FEW_READS: u64 = 4096;
 pub(super) struct TreeLog<'a> {
     scenario: &'a Scenario,
     threshold: Bytes,
-    /// Row of each port in the table `ports`; only cabled ones have one.
     rows: Vec<u32>,
     forests: ForestColumns,
     trees: TreeColumns,
     ports: PortColumns,
     hosts: HostColumns,
     lives: Vec<Life>,
-    /// Trees of the last sample by their roots, and by their branches.
     standing: BTreeMap<PortVl, u32>,
     branches: BTreeMap<PortVl, u32>,
     last: Option<Time>,
-    /// Packet-hops that make the next sample worth its reads.
     due_at_hops: u64,
 }
 
@@ -54,7 +51,6 @@ struct Life {
     peak_depth: u32,
     peak_queued: Bytes,
     peak_victims: u32,
-    /// Hosts that contributed when most did, in order.
     contributors: Vec<HostId>,
     split_from: Option<u32>,
     merged_into: Option<u32>,
@@ -107,7 +103,6 @@ impl Life {
 }
 
 impl<'a> TreeLog<'a> {
-    /// `ports` are the rows of the table `ports`.
     pub fn new(scenario: &'a Scenario, ports: &[PortId]) -> Option<Self> {
         let section = scenario.file().probe.trees.as_ref()?;
         let mut rows = vec![u32::MAX; scenario.fabric().ports.len()];

@@ -11,7 +11,6 @@ use silvan_mad::{Body, Class, LOG_BYTE, MAD_LEN, Mad, Method, Packet, Status};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
-/// Byte of the attribute in the requested classes.
 const DATA_AT: usize = 64;
 /// Part of its timeout that a returned request waits.
 const PAUSE_SHARE: u64 = 8;
@@ -224,7 +223,6 @@ struct NodeQueue {
 pub struct Client<T> {
     transport: T,
     read: MonotonicTime,
-    /// Number of backward jumps of the clock.
     jumps: u64,
     limits: Limits,
     pace: Pace,
@@ -238,7 +236,6 @@ struct Round<'a> {
     queries: &'a [Query],
     attempts: Vec<u32>,
     nodes: Vec<NodeQueue>,
-    /// Nodes of which a request may be sent, in the order of their turns.
     turns: VecDeque<usize>,
     in_flight: HashMap<u32, InFlight>,
     deadlines: BinaryHeap<Reverse<(MonotonicTime, u32)>>,
@@ -320,7 +317,6 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Adds silent destinations and removes those that have answered.
     fn remember(&self, silent: &mut BTreeSet<Lid>) {
         let is_missing = |outcome: &Option<RequestResult>| {
             matches!(outcome, None | Some(Err(Failure::Unanswered)))
@@ -340,7 +336,6 @@ impl<'a> Round<'a> {
         self.open -= 1;
     }
 
-    /// A node with a full window of unanswered requests gets no more in this round.
     fn give_up(&mut self, query: usize, most: usize) {
         self.finish(query, Err(Failure::Unanswered));
         let location = self.queries[query].node as usize;
@@ -386,7 +381,7 @@ impl<T: Transport> Client<T> {
             return None;
         };
         let now = self.now();
-        // A clock that went back holds nothing up.
+        // A clock that went back delays nothing.
         let ahead = Span::from_ps(span.as_ps().saturating_mul(self.limits.in_flight as u64));
         if self.turn > now.saturating_add(ahead) {
             self.turn = now.saturating_add(ahead);

@@ -169,7 +169,6 @@ pub fn discover<T: Transport>(client: &mut Client<T>) -> Result<Option<Subnet>, 
 }
 
 impl Discovery {
-    /// Returns a new switch's number.
     fn add(&mut self, info: &NodeInfo, path: Vec<u8>) -> Option<usize> {
         if self.switches.len() >= MOST_SWITCHES {
             self.is_complete = false;
@@ -196,7 +195,6 @@ impl Discovery {
         Some(number)
     }
 
-    /// Returns the cables of new switches.
     fn follow<T: Transport>(
         &mut self,
         client: &mut Client<T>,
@@ -284,7 +282,7 @@ impl Discovery {
         let location = usize::from(port.as_u8()).checked_sub(1);
         match location.and_then(|location| self.switches[from].ports.get_mut(location)) {
             Some(port) => port.peer = peer,
-            // A port that the switch has said it has not.
+            // The switch has said that it lacks the port.
             None => self.is_complete = false,
         }
     }
@@ -341,7 +339,6 @@ impl Discovery {
         Ok(probes)
     }
 
-    /// Takes what a switch has said of itself (`None`) or of a port.
     fn learn(
         &mut self,
         number: usize,

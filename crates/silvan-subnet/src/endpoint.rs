@@ -1,6 +1,4 @@
-//! Serves the metrics over HTTP by one thread, one request per connection, within [`EndpointLimits`].
-//!
-//! At a loopback address it answers only requests to loopback hosts, against DNS rebinding.
+//! Serves the metrics over HTTP; at a loopback address only for loopback hosts, against DNS rebinding.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -35,7 +33,6 @@ const PLAIN_METRICS_TYPE: HeaderValue =
 const TEXT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// Longest header of a request, in bytes.
 const LONGEST_HEADER: usize = 8 << 10;
-/// First and longest wait after a failed accept.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
@@ -165,7 +162,7 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been reported; it changes nothing here.
+            // A panic of the thread has been reported.
             let _ = thread.join();
         }
     }
@@ -204,7 +201,7 @@ impl Server {
                     // A request that is there already is answered before the next one comes.
                     tokio::task::yield_now().await;
                 }
-                // A client that has gone: it must not fill the log.
+                // A client that has gone must not fill the log.
                 Err(error) if is_of_client(&error) => {
                     self.page.connections().accept_errors.inc();
                 }
@@ -256,7 +253,7 @@ async fn serve(stream: TcpStream, limits: EndpointLimits, page: Arc<dyn Page>, i
         }
     };
     tokio::select! {
-        // A client that has sent garbage or has gone gets nothing more.
+        // A client that has sent garbage, or has gone, gets no answer.
         _ = connection => {}
         () = deadline => {}
     }

@@ -83,7 +83,6 @@ impl<W: Write> LineLog<W> {
             }
             Format::Json => {
                 let line = serde_json::to_string(&Line { time, level, event });
-                // Events are numbers and text with text keys.
                 line.unwrap_or_default() + "\n"
             }
         }

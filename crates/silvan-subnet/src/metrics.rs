@@ -66,7 +66,6 @@ pub fn plain_text(open_metrics: &str) -> String {
                 .and_then(|rest: &str| rest.split_once(' '))
         };
         if let Some((_, about)) = described("# HELP ") {
-            // The type follows, and with it the name.
             help = Some(about);
         } else if let Some((name, kind)) = described("# TYPE ") {
             let (suffix, kind) = match kind {

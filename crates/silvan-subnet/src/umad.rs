@@ -1,6 +1,4 @@
-//! The kernel's interface for management datagrams, through libibumad, opened when needed.
-//!
-//! Its symbols resolve as in other tools, so that the preload library umad2sim works here, too.
+//! The kernel's interface for management datagrams, through libibumad (or a preload library in its place).
 #![expect(
     unsafe_code,
     reason = "functions of a C library, see docs/decisions/0024-the-manager.md"
@@ -25,7 +23,6 @@ const HEADER_LEN: usize = 64;
 const STATUS_AT: usize = 4;
 const LID_AT: usize = 28;
 const WORDS: usize = (HEADER_LEN + MAD_LEN) / 8;
-/// A clock that jumps cannot lengthen it.
 const LONGEST_POLL_MS: u64 = 50;
 /// Q_Key of queue pair 1 (volume 1, section 3.5.3).
 const GENERAL_Q_KEY: c_int = 0x8001_0000_u32 as c_int;
@@ -92,8 +89,7 @@ impl UmadTransport {
         }
         // SAFETY: libibumad has no constructors with preconditions.
         let library = unsafe { Library::new(LIBRARY) }?;
-        // SAFETY: the types are those of the declarations in umad.h, whose ABI is fixed by the
-        // library's version 3.
+        // SAFETY: the types are those of the declarations in umad.h, whose ABI is fixed by the library's version 3.
         let (init, open_port, size, register, functions) = unsafe {
             (
                 library.get::<Init>(b"umad_init\0")?,
@@ -231,7 +227,6 @@ impl Transport for UmadTransport {
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError> {
         let class = Packet::new(outgoing.mad).class();
         let Some(location) = CLASSES.iter().position(|(known, _)| *known == class) else {
-            // No request has another class; it would not be answered.
             return Ok(());
         };
         let subnet_management = matches!(class, Class::SUBNET_DIRECTED | Class::SUBNET_LID);

@@ -35,7 +35,6 @@ impl<T> Key<T> {
         self.index
     }
 
-    /// Number of objects that had the slot, this one included.
     pub(crate) const fn generation(self) -> u32 {
         self.generation
     }

@@ -60,7 +60,6 @@ pub struct Verbs {
     pub(crate) srqs: Arena<SharedReceiveQueue>,
     pub(crate) qps: Arena<QueuePair>,
     pub(crate) ahs: Arena<AddressHandle>,
-    /// Queue pairs by number; no two of the fabric have the same one.
     pub(crate) numbers: BTreeMap<u32, QpKey>,
     pub(crate) last_number: u32,
     pub(crate) transfers: BTreeMap<TransferId, Transfer>,
@@ -166,8 +165,7 @@ impl Verbs {
         self.fail_overflowed();
     }
 
-    /// The last byte of `message` has arrived at the port of `device`; misdelivered messages and those of removed
-    /// senders are dropped.
+    /// The last byte of `message` has arrived at the port of `device`; wrong destinations are dropped.
     pub fn arrived(&mut self, now: Time, device: DeviceId, message: Message) {
         self.message_arrived(now, device, message);
         self.fail_overflowed();
@@ -210,8 +208,7 @@ impl Verbs {
         self.actions.pop_front()
     }
 
-    /// Takes up to `most` completions (`ib_uverbs_wc`, 48 bytes), which fill the queue until
-    /// [`consumed`](Self::consumed).
+    /// Takes up to `most` completions of 48 bytes, which fill the queue until [`consumed`](Self::consumed).
     pub fn take_completions(
         &mut self,
         context: ContextId,
@@ -236,8 +233,7 @@ impl Verbs {
         }
     }
 
-    /// Takes an event of a channel (`ib_uverbs_comp_event_desc`, 8 bytes); DESTROY_CQ reports taken events and drops
-    /// others.
+    /// Takes an event of a channel (8 bytes); DESTROY_CQ reports taken events and drops others.
     pub fn take_channel_event(
         &mut self,
         context: ContextId,
@@ -292,7 +288,6 @@ impl Verbs {
         }
     }
 
-    /// Reports an asynchronous event of a port to all contexts of its adapter.
     fn raise_of_port(&mut self, device: DeviceId, kind: EventType) {
         for (&context, owner) in &mut self.contexts {
             if owner.device == device && owner.is_ready {

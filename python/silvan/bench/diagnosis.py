@@ -15,7 +15,6 @@ from silvan.live.live_programs import attached
 from silvan.scratch import scratch_folder
 
 INCASTS = 4
-"""Receivers, each among the hosts of another part of the fabric."""
 
 SENDERS = 40
 

@@ -73,7 +73,6 @@ def all_clients_seconds(fabric: dict[str, object], clients: int) -> float:
         running = []
         for output in outputs:
             file = stack.enter_context(output.open("w"))
-            # A busy machine answers the last of them late.
             words = ["ibnetdiscover", "--list", "--timeout", "60000"]
             running.append(
                 stack.enter_context(attached(emulation, folder, words, stdout=file.fileno()))

@@ -39,19 +39,13 @@ PROGRAMS: Mapping[str, str] = {
 }
 
 MAD_SECONDS = 3.0
-"""Seconds."""
 
 LIVE_SECONDS = 10.0
-"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveBenchmark:
-    """A benchmark of the live fabric.
-
-    Without a goal, the aim is at most the time of ibsim. ``measure`` returns the value, and
-    ibsim's.
-    """
+    """A benchmark of the live fabric: ``measure`` returns the value, and ibsim's."""
 
     name: str
     what: str
@@ -168,9 +162,6 @@ def _ibsim(scenario: Scenario, sockname: str) -> Iterator[None]:
 
 
 class _BesideIbsim:
-    """Lets OpenSM bring up a fabric of silvan and a fabric of ibsim, in alternating order."""
-
-    # All generators have a host of this name.
     _FIRST_HOST = "host-0000"
 
     def __init__(self, fabric: Mapping[str, Any]) -> None:
@@ -201,9 +192,6 @@ class _BesideIbsim:
 
 
 class _Client:
-    """Client of umad2sim's protocol with many open requests."""
-
-    # Queues of the sockets are short; more would only wait.
     _ON_THE_WAY = 32
     _BATCH = 8
     _MAGIC = 0xDEADBEEF
@@ -244,7 +232,6 @@ class _Client:
     def answered_per_second(
         self, requests: Sequence[bytes], seconds: float, clock: Callable[[], float]
     ) -> float:
-        """Send the requests in turn, and count the answers per second of a clock."""
         send, receive = self._data.send, self._data.recv
         count = len(requests)
         sent = answered = 0
@@ -277,7 +264,6 @@ def datagrams_per_second(
     with Emulation(scenario, sockname=socket_name()) as emulation:
         tables = emulation.control("tables")["tables"]
         lids = {int(lid, 16) for lid in re.findall(r"^0x(\w+) \d+ : \(Channel", tables, re.M)}
-        # Let the data plane fill its queues.
         time.sleep(0.5)
         client = _Client(emulation.sockname)
         try:

@@ -21,7 +21,6 @@ from silvan.live.live_programs import attached, opensm
 from silvan.scratch import scratch_folder
 
 SWEEPS = 12
-"""The first sweep, which fills caches, does not count."""
 
 _MOST_SWEEPS = 100 * SWEEPS
 
@@ -45,10 +44,7 @@ require-sm = false
 
 
 def sweep_seconds(data: str, scenario: Scenario) -> float:
-    """Return the median seconds of a sweep of `silvan dcms` on an idle fabric.
-
-    ``64-bit`` includes PortCountersExtended.
-    """
+    """Return the median seconds of a sweep of `silvan dcms` on an idle fabric."""
     with (
         scratch_folder("bench") as folder,
         Emulation(scenario, sockname=socket_name(), paused=True) as emulation,
@@ -80,10 +76,7 @@ def sweep_seconds(data: str, scenario: Scenario) -> float:
 
 
 def tool_seconds(tool: str, scenario: Scenario) -> float:
-    """Return the seconds in which a common tool reads the counters of all switch ports.
-
-    ``ibqueryerrors`` is one process, ``perfquery`` one process per switch.
-    """
+    """Return the seconds in which a tool reads the counters of all switch ports."""
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder("bench"))
         emulation = stack.enter_context(Emulation(scenario, sockname=socket_name(), paused=True))

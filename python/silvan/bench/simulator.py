@@ -101,7 +101,6 @@ def measure(
     for number in range(1, repeats + 1):
         on_repeat(number)
         for count in threads:
-            # Other numbers may use as many threads.
             if number == 1 or count in summaries:
                 summary = _in_process(benchmark, count)
                 if summary["threads"] == count:

@@ -19,23 +19,11 @@ _LINKS: Mapping[str, Mapping[str, str]] = {
 
 
 def live_scenario(fabric: Mapping[str, Any], **tables: Mapping[str, Any]) -> Scenario:
-    """Describe a live fabric of links that ibsim can serve: 4x DDR, with packets of 2 KiB.
-
-    Examples
-    --------
-    >>> live_scenario({"generator": "single-switch"}).link_gbps
-    16.0
-    """
+    """Describe a live fabric of links that ibsim can serve: 4x DDR, with packets of 2 KiB."""
     return Scenario(fabric=dict(fabric), **_LINKS, **tables)
 
 
 def bench_scenario(name: str) -> Scenario:
-    """Read the scenario of a benchmark.
-
-    Examples
-    --------
-    >>> bench_scenario("uniform-50").name
-    'bench-uniform-50'
-    """
+    """Read the scenario of a benchmark."""
     text = resources.files("silvan.bench").joinpath("studies", f"{name}.toml").read_text("utf-8")
     return Scenario.from_toml(text, source=f"bench/{name}.toml")

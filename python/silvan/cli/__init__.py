@@ -16,7 +16,6 @@ from pathlib import Path
 
 _NOT_PRINTED = 2
 INTERRUPTED = 130
-# As a shell reports SIGPIPE.
 _UNREAD = 141
 
 
@@ -48,7 +47,6 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of stdout, such as `head`, has ended.
         _discard_stdout()
         return _UNREAD
     except OSError as error:
@@ -62,10 +60,7 @@ def _run(arguments: list[str]) -> int:
 
 @contextmanager
 def _ended_at_once() -> Iterator[None]:
-    """Let Ctrl-C end the process while modules are imported.
-
-    An exception during an import would leave a module half imported.
-    """
+    """Let Ctrl-C end the process during imports, which it would leave half done."""
 
     def end(_number: int, _frame: object) -> None:
         os._exit(INTERRUPTED)

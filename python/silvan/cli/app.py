@@ -175,7 +175,6 @@ def run_command(
         fail(f"{error.filename}: {reason}" if error.filename else reason, None)
         return Status.COULD_NOT_RUN
     except SystemExit as error:
-        # The argument parser ends the process when a pipe is closed.
         if isinstance(error.__context__, BrokenPipeError):
             raise error.__context__ from None
         raise
@@ -204,12 +203,10 @@ def run_command(
 
 
 def _message(error: Any) -> str:
-    """Return the text of a usage error; options like an unknown one are in its advice instead."""
     return str(error.message if hasattr(error, "possibilities") else error.format_message())
 
 
 def _usage_advice(error: Any, path: str) -> str:
-    """Suggest an option in place of an unknown one, or refer to the help."""
     context = getattr(error, "ctx", None)
     if hasattr(error, "possibilities") and context is not None:
         advice = suggestion(error.option_name, context.command)
@@ -221,8 +218,6 @@ def _usage_advice(error: Any, path: str) -> str:
 def _keeps(arguments: Sequence[str]) -> bool:
     """Tell whether a command that Ctrl-C has stopped has kept what was finished.
 
-    Examples
-    --------
     >>> _keeps(["sweep", "a.toml"]), _keeps(["run", "a.toml"]), _keeps(["run", "--out=b", "a.toml"])
     (True, False, True)
     """

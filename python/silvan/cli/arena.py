@@ -73,7 +73,6 @@ def compare_arena(
             arena = arena.only(_names(cases), kinds)
         elif kinds:
             arena = arena.on_links(kinds)
-        # Only for cases that take part: others need not have the keys.
         arena = arena.override(overrides)
         if seeds is not None:
             arena = _with_seeds(arena, seeds)
@@ -164,7 +163,6 @@ def _names(listed: str) -> list[str]:
 
 @contextmanager
 def _reported_when_stopped() -> Iterator[list[ArenaProgress]]:
-    """Print the last progress in the list when Ctrl-C ends an arena."""
     latest: list[ArenaProgress] = []
     try:
         yield latest
@@ -175,7 +173,6 @@ def _reported_when_stopped() -> Iterator[list[ArenaProgress]]:
 
 
 def _selection(words: Sequence[str]) -> str:
-    """Name the folder of a choice of options; empty for all."""
     name = "-".join(word.removeprefix("--") for word in words)
     plain = re.sub(r"[^\w.,=-]", "_", name)
     if plain == name and len(plain) <= _LONGEST_NAME:
@@ -209,7 +206,6 @@ def _put_left_out(result: ArenaResult) -> None:
 
 
 def _draw(result: ArenaResult, folder: Path) -> list[Path]:
-    """Draw a heat map for each kind of links, and delete outdated ones."""
     from silvan.comparing.arena.definition import LINKS
     from silvan.comparing.arena.figure import draw_arena
     from silvan.viewer.arena import link_title, losses

@@ -109,7 +109,8 @@ def compare(
         bool,
         typer.Option(
             "--plan",
-            help="Say how long the arena takes, by its reduced form and finished runs.",
+            help="Print how long the arena takes, estimated from its reduced form and finished "
+            "runs.",
         ),
     ] = False,
     scheduler: Scheduler = "local",
@@ -129,17 +130,17 @@ def compare(
 ) -> None:
     """Compare congestion-control schemes on a scenario.
 
-    The schemes are no control and all with published settings that suit the fabric, which the
-    guide's page "Schemes side by side" lists, and the scenario's own if it is in a Python file;
-    --schemes chooses some, and a scheme in a Python file.
-    Finished runs are kept under --out and not run again. Prints a table and draws it as dots. A
-    scheme whose run fails has no numbers; the exit status is then 1.
+    Runs the scenario without control, with every scheme that suits the fabric, and with its own
+    scheme if that is a Python file. The guide's page "Schemes side by side" lists schemes and
+    published settings. --schemes chooses schemes, and adds one in a Python file. Finished runs are
+    kept under --out and not run again. Prints a table and draws it as dots. A scheme whose run
+    fails has no numbers; the exit status is then 1.
 
     --arena runs all schemes in some twenty cases, on links with credits and on links with PFC. It
     uses published settings, and settings tuned on other seeds with an equal number of trials for
     each scheme. It prints the share of the best scheme that each scheme reaches in each case, and
-    writes a page with all numbers. Each choice of options has a separate folder. The same command
-    continues an arena that was stopped or killed.
+    writes a page with all numbers. Each choice of options has a separate folder. Repeat the command
+    to continue an arena that was stopped or killed.
     """
     names, added = chosen_schemes(schemes)
     if arena:
@@ -266,13 +267,11 @@ def _compare_scenario(
 
 
 def _ended_early(loaded: Scenario, ranking: Sequence[RankingRow]) -> bool:
-    """Return true if all traffic ended early; rates are then over the time up to the last end."""
     measured = [
         entry.numbers["delivered_bytes"] * 8e3 / entry.numbers["total_gbps"]
         for entry in ranking
         if not entry.failure and entry.numbers["total_gbps"] > 0
     ]
-    # Half a percent for rounding.
     whole_ps = (loaded.duration_ps - loaded.warm_up_ps) * 0.995
     return bool(measured) and all(time_ps < whole_ps for time_ps in measured)
 
@@ -313,5 +312,4 @@ def _cell(entry: RankingRow, measure: Measure) -> str:
     if math.isnan(value):
         return ""
     text = "never" if math.isinf(value) else f"{value:.{measure.digits}f}"
-    # On a separate line: the table has many columns.
     return text if math.isnan(deviation) else f"{text}\n±{deviation:.{measure.digits}f}"

@@ -10,9 +10,7 @@ import typer
 from silvan.cli.options import AsJson, SockName, user_id
 from silvan.cli.printer import put, put_json, put_table
 
-# Ports of a printed list; --json has all.
 _SHOWN = 12
-# Units by suffix of a quantity.
 _UNITS = {"s": "s", "gbps": "Gbit/s", "bytes": "bytes", "percent": "%"}
 
 ctl = typer.Typer(
@@ -22,7 +20,6 @@ ctl = typer.Typer(
 )
 
 
-# User of the fabric on the command line.
 _SERVER_USER: ContextVar[int | None] = ContextVar("server user", default=None)
 
 
@@ -98,7 +95,7 @@ def _state(flow: dict[str, Any]) -> str:
 
 @ctl.command()
 def flows(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
-    """List all senders of traffic, with bytes delivered and rate, and the state of programs."""
+    """List senders with bytes and rate, and programs with state."""
     from rich.table import Table
 
     answer = _control(sockname, "flows")
@@ -196,7 +193,7 @@ def degrade(
     ] = None,
     sockname: SockName = "sim",
 ) -> None:
-    """Let a cable carry less: the link comes up again at a lower width or speed."""
+    """Bring a link up again at a lower width or speed."""
     _tell(sockname, "degrade", port=port, width=width, speed=speed)
 
 
@@ -211,7 +208,7 @@ def symbol_errors(
     ],
     sockname: SockName = "sim",
 ) -> None:
-    """Let a port count symbol errors."""
+    """Make a port count symbol errors."""
     _tell(sockname, "symbol-errors", port=port, per_second=per_second)
 
 
@@ -228,7 +225,7 @@ def slow(
     ] = None,
     sockname: SockName = "sim",
 ) -> None:
-    """Let a host receive at most at this rate."""
+    """Limit the rate at which a host receives."""
     _tell(sockname, "slow", host=host, rate=rate)
 
 

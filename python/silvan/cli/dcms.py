@@ -51,8 +51,7 @@ def dcms(
         Path | None,
         typer.Option(
             metavar="LOG",
-            help="Sum up what was decided and what victims lost, from what --log json has written, "
-            "and exit.",
+            help="Summarise decisions, and what victims lost, from a log of --log json, and exit.",
             show_default=False,
         ),
     ] = None,
@@ -61,7 +60,7 @@ def dcms(
         bool | None,
         typer.Option(
             "--act/--dry-run",
-            help="Change Marking_Rates, or only report what would be changed (the default).",
+            help="Change Marking_Rates, or only report changes (the default).",
             show_default=False,
         ),
     ] = None,
@@ -71,10 +70,10 @@ def dcms(
     ] = False,
     restore: Annotated[
         bool,
-        typer.Option("--restore", help="Restore what an earlier run left changed, and exit."),
+        typer.Option("--restore", help="Restore changes that an earlier run left, and exit."),
     ] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Show what the running manager does, and exit.")
+        bool, typer.Option("--status", help="Show the state of the running manager, and exit.")
     ] = False,
     as_json: AsJson = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every sweep.")] = False,
@@ -82,8 +81,8 @@ def dcms(
         bool,
         typer.Option(
             "--live",
-            help="Serve a page that shows the subnet, its sweeps and what the manager does, and "
-            "print its address.",
+            help="Serve a page with the subnet, its sweeps and the manager's actions, and print "
+            "its address.",
         ),
     ] = False,
     bind: Bind = "127.0.0.1:0",
@@ -104,10 +103,10 @@ def dcms(
     """Manage the congestion of an InfiniBand subnet.
 
     This is the Dynamic Congestion Management System of mizero2017. It sweeps the switches' counters
-    and lowers the Marking_Rate of ports whose congestion slows others down. Whatever it has changed
-    is restored at the end, on SIGTERM and on Ctrl-C, and at the next start after a crash. SIGHUP
-    reloads the configuration. Logs go to standard error. The status is 1 if changes of this or an
-    earlier run are still to be restored.
+    and lowers the Marking_Rate of ports whose congestion slows others down. All changes are
+    restored at the end, on SIGTERM and Ctrl-C, and at the next start after a crash. SIGHUP reloads
+    the configuration. Logs go to standard error. The status is 1 if changes of this or an earlier
+    run are still to be restored.
     """
     from silvan import _silvan
     from silvan.errors import ManagerError
@@ -157,7 +156,6 @@ def dcms(
     except ManagerError as error:
         if not service.has_started:
             raise
-        # The journal has the changes of the manager.
         fail(str(error), error.hint)
         raise typer.Exit(1) from error
     if not is_clean:
@@ -358,10 +356,7 @@ def _put_address(address: str) -> None:
 
 
 class Service:
-    """A manager that signals end, or restart with the current configuration file.
-
-    Without ``can_reload``, SIGHUP ends it, too.
-    """
+    """A manager that signals end; with ``can_reload``, SIGHUP restarts it."""
 
     def __init__(
         self,
@@ -378,9 +373,7 @@ class Service:
         self._page = page
         self._can_reload = can_reload
         self._is_ending = self._is_reloading = False
-        # The configuration in effect.
         self._text = ""
-        # True if all changes of the last stopped manager are restored and its journal states that.
         self._is_clean = True
         self.has_started = False
 
@@ -431,7 +424,6 @@ class Service:
             )
 
     def _reloaded(self, manager: Manager) -> Manager | None:
-        """Replace a manager; ``None`` if the service ends meanwhile."""
         self._is_reloading = False
         new = self._checked()
         if new is None:
@@ -459,10 +451,7 @@ class Service:
         return text
 
     def _restarted(self, new: str | None) -> Manager | None:
-        """Start a manager with the new configuration, or the old one, until one succeeds.
-
-        ``None`` if the service ends meanwhile.
-        """
+        """Start a manager with the new configuration, or with the old one, until a manager runs."""
         logged = ""
         while not self._is_ending:
             if self._is_reloading:
@@ -489,7 +478,6 @@ class Service:
         return None
 
     def _require_folder(self, new: str) -> None:
-        """Refuse another state folder while the old one lists changes."""
         from silvan import _silvan
 
         if self._is_clean:

@@ -80,7 +80,8 @@ def diagnose(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Jobs by host: lines host,job, or what squeue or scontrol show job has printed.",
+            help="File of jobs by host: lines host,job, or the output of squeue or scontrol show "
+            "job.",
             show_default=False,
         ),
     ] = None,
@@ -96,8 +97,8 @@ def diagnose(
         Path | None,
         typer.Option(
             metavar="FILE.toml",
-            help="Write a scenario that behaves as the subnet does, and a record next to it: "
-            "silvan whatif tries changes on it.",
+            help="Write a scenario that behaves as the subnet does, and a record next to it, for "
+            "silvan whatif.",
             show_default=False,
         ),
     ] = None,
@@ -113,7 +114,7 @@ def diagnose(
         str,
         typer.Option(
             metavar="TIME",
-            help="With --watch or --ring: what the ring file keeps, such as 30 min.",
+            help="With --watch or --ring: time that the ring file keeps, such as 30 min.",
         ),
     ] = _KEEP,
     from_ring: Annotated[
@@ -121,7 +122,7 @@ def diagnose(
         typer.Option(
             "--from",
             metavar="RING",
-            help="Report on what a ring file has kept, instead of reading a subnet.",
+            help="Report on the sweeps of a ring file, instead of reading a subnet.",
             show_default=False,
         ),
     ] = None,
@@ -139,7 +140,7 @@ def diagnose(
         typer.Option(
             metavar="RING[@TIME]",
             help="Compare with the last sweep of a ring file, or with the last one at or before a "
-            "time: what has changed, in the order of what it explains.",
+            "time. Changes that explain most lost bandwidth come first.",
             show_default=False,
         ),
     ] = None,
@@ -147,7 +148,7 @@ def diagnose(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --live: show what silvan dcms decides and changes as events, from the log "
+            help="With --live: show decisions and changes of silvan dcms as events, from the log "
             "that --log json writes.",
             show_default=False,
         ),
@@ -166,7 +167,7 @@ def diagnose(
         ),
     ] = False,
     slurm: Annotated[
-        bool, typer.Option("--slurm", help="Ask squeue which jobs run on which hosts.")
+        bool, typer.Option("--slurm", help="Read from squeue which jobs run on which hosts.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -174,14 +175,13 @@ def diagnose(
 
     It reads topology, forwarding tables and, twice, the counters of all ports, and sets nothing.
     Without --topology and --from it reads a live subnet; ibdiagnet's db_csv as --before needs no
-    --topology. The status is 1 if there is congestion, 0 if there is none, and 2
-    if none was found but what is known of the ports does not say that there is none.
+    --topology. Exit status: 0 without congestion, 1 with congestion, 2 if too little is known of
+    the ports to exclude it.
     """
     from silvan.live.diagnosis import diagnose_files, diagnose_subnet, is_undecided
     from silvan.live.host_jobs import HostJobs
 
     if topology is None and before is not None and before.suffix == _DATABASE:
-        # The database has nodes, cables and counters.
         topology = before
     files = {"--routes": routes, "--before": before, "--after": after}
     _check(
@@ -356,7 +356,6 @@ def _stored(ring: Path, at: str | None) -> list[Moment]:
 
 @contextmanager
 def _of_silvan(*rings: Path | str | None) -> Iterator[None]:
-    """Refuse a sweep of a ring file whose digest is right, and which silvan has not written."""
     from silvan.errors import DiagnosisError, SilvanError, describe
     from silvan.live.dcms_state import NO_RECORD
 

@@ -197,10 +197,7 @@ def twin_table(twin: dict[str, Any]) -> Table:
 
 @dataclass
 class RootSummary:
-    """A root over the span of a ring file.
-
-    Times are nanoseconds since 1970; contributors and victims are sums in Gbit/s.
-    """
+    """A root over the span of a ring file: times in nanoseconds since 1970, sums in Gbit/s."""
 
     root: str
     first_ns: int

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from silvan.live.emulation import Emulation
 
 _EVERYBODY = "any"
-# Remark on more lost simulated time than this fraction.
 _SLOW = 0.05
 
 TimeScale = Annotated[
@@ -77,7 +76,7 @@ Faults = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.toml",
-        help="Faults at instants of simulated time.",
+        help="File of faults at instants of simulated time.",
         show_default=False,
     ),
 ]
@@ -111,14 +110,13 @@ Mount = Annotated[
     bool,
     typer.Option(
         "--mount",
-        help="Mount the fabric's files of sysfs over /sys/class for the command, too, for programs "
-        "without libc, such as those of Go.",
+        help="Also mount the fabric's sysfs files over /sys/class, for programs without libc, such "
+        "as Go programs.",
     ),
 ]
 
 
 def _user_ids(users: list[str] | None) -> tuple[list[int], bool]:
-    """Return ids of users, and true if everybody may attach."""
     ids = []
     for user in users or []:
         if user == _EVERYBODY:
@@ -136,7 +134,6 @@ class _SpeedRemarks:
     told: bool = False
 
     def look(self, status: Mapping[str, Any]) -> None:
-        """Compare an answer to ``status`` with the last one."""
         lost = status["given_up_s"] - self.given_up_s
         aimed = (status["uptime_s"] - self.uptime_s) * status["time_scale"]
         # Time given up with a command, such as a new time scale, is no sign of slowness.
@@ -182,14 +179,12 @@ def _serve(emulation: Emulation) -> None:
             _pass_on_notices(emulation)
             if time.monotonic() - looked >= 1:
                 looked = time.monotonic()
-                # An unknown speed is no reason to end the fabric.
                 with suppress(EmulationError):
                     remarks.look(emulation.control("status"))
 
 
 @contextmanager
 def _managed(emulation: Emulation, *, wanted: bool) -> Iterator[None]:
-    """Let OpenSM manage the fabric during the block if ``wanted``."""
     if not wanted:
         yield
         return
@@ -231,7 +226,6 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
                 command,
                 env=environment,
                 stdin=None,
-                # SIGTERM, so that a shell or a test runner can end in order.
                 signal_of_parent=signal.SIGTERM,
             ) as process,
         ):
@@ -269,7 +263,7 @@ def emulate(
         list[str] | None,
         typer.Argument(
             metavar="[-- COMMAND ...]",
-            help="Run this command attached to the fabric, and end with it.",
+            help="Command to run in the fabric, which ends with the command.",
             show_default=False,
         ),
     ] = None,
@@ -300,12 +294,12 @@ def emulate(
 ) -> None:
     """Run a scenario in real time for real InfiniBand tools.
 
-    A shell is opened, or the command run, in which the tools see the fabric, and the fabric ends
-    with the shell or the command. With --serve it stays, and prints how to attach tools from
-    elsewhere. OpenSM, infiniband-diags and other programs are attached by a preload library that
-    shows them /dev/infiniband and /sys/class/infiniband. Tools that query a subnet manager
-    (saquery, sminfo, ibqueryerrors, options such as -G) need --opensm; a shell has it where OpenSM
-    is installed, unless --no-opensm or --blank is given.
+    Opens a shell, or runs the command: tools that it starts see the fabric. The fabric ends with
+    the shell or the command. With --serve it stays, and silvan prints how to attach tools from
+    elsewhere. A preload library attaches OpenSM, infiniband-diags and other programs, and shows
+    them /dev/infiniband and /sys/class/infiniband. Tools that query a subnet manager (saquery,
+    sminfo, ibqueryerrors, options such as -G) need --opensm. A shell starts OpenSM if it is
+    installed, unless --no-opensm or --blank is given.
     """
     from silvan import mounted
     from silvan.execution.run_threads import fewer_threads, requested_threads
@@ -364,7 +358,6 @@ def emulate(
 def _scenario_path(
     scenario: Path | None, command: list[str] | None, name: str | None
 ) -> tuple[Path, list[str]]:
-    """With an example, all words are the command."""
     from silvan.example_files import example
 
     words = command or []

@@ -22,7 +22,7 @@ def example(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="The example to copy; by default, all are listed.",
+            help="Example to copy; without a name, all are listed.",
             autocompletion=_names,
         ),
     ] = None,

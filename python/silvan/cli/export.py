@@ -77,7 +77,6 @@ def export(
 
 
 def _programs(folder: Path, format_: str, assignments: list[str]) -> str:
-    """Print the programs of a result."""
     from silvan.results.result import Result
 
     if assignments:

@@ -40,10 +40,10 @@ def exporter(
     """Serve metrics of a subnet for Prometheus, at /metrics.
 
     It reads topology, forwarding tables and, at every interval, the counters of all ports, and sets
-    nothing. Metrics are served from the second sweep on. A sweep that fails after the first one is
-    reported, and tried again, at growing intervals; metrics of ports are not served until one
-    succeeds, nor where the last one ended more than three intervals ago. A port that has failed is
-    opened again. SIGTERM and Ctrl-C end it.
+    nothing. Metrics are served from the second sweep on. Later sweeps that fail are reported, and
+    repeated at growing intervals. Metrics of ports are missing until a sweep succeeds, and when the
+    last success ended more than three intervals ago. A failed adapter port is opened again. SIGTERM
+    and Ctrl-C end the exporter.
     """
     from silvan.cli.sweep_failures import SweepFailures
     from silvan.errors import DiagnosisError, EmulationError

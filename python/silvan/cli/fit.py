@@ -62,9 +62,9 @@ def fit(
 ) -> None:
     """Fit unknown parameters to measured numbers.
 
-    The search sees only the targets that are not held out. Held-out targets, and other placements,
-    judge its result. The table of parameters states which of them the numbers do not determine. No
-    result becomes a default. The same command continues a fit that was stopped or killed.
+    The search uses only targets that are not held out. Held-out targets, and other placements,
+    judge its result. The table of parameters states which parameters the numbers do not determine.
+    No result becomes a default. Repeat the command to continue a fit that was stopped or killed.
     """
     from silvan.comparing.tuning.fit import fit as do_fit
     from silvan.comparing.tuning.problem import read_problem
@@ -121,7 +121,6 @@ def _parameters(result: FitResult) -> Table:
 
 
 def _front_title(result: FitResult) -> str:
-    """Return the title, separate because the table is often narrower."""
     count = len(result.front)
     part = f"; the first {_MOST_FRONT} of {count}" if count > _MOST_FRONT else ""
     return f"Pareto front: root-mean-square errors in tolerances, by group{part}"

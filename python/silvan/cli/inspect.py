@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario
 
 _CONTROL = re.compile(r"(?:# )?\[control\.([\w-]+)")
-"""Header of a scheme's table, possibly commented out."""
 
 
 def validate(
@@ -107,7 +106,6 @@ def show(
 
 
 def _in_force(loaded: Scenario) -> str:
-    """Omit defaults of schemes that are not in force, which depend on the fabric only in force."""
     scheme = loaded.control.scheme
     used = {*scheme_tables(scheme), *(() if scheme == "none" else ("feedback",))}
     known = {name for one in scheme_names() for name in scheme_tables(one)}

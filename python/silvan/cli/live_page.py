@@ -12,7 +12,6 @@ from silvan.errors import SilvanError
 from silvan.live.moments import Moment
 
 _END_S = 2.0
-"""Seconds in which open pages receive the end of the command."""
 
 if TYPE_CHECKING:
     from silvan.viewer.dcms_log import EventSource

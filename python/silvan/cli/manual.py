@@ -106,6 +106,5 @@ def _dashed(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape backslashes, hyphens of options, and dots at the start."""
     protected = text.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq")
     return rf"\&{protected}" if protected.startswith((".", r"\(aq")) else protected

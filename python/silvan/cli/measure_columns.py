@@ -97,8 +97,6 @@ def add_measures(table: Table, measures: Iterable[Measure]) -> None:
 def cell(rows: Sequence[Mapping[str, float | None]], measure: Measure) -> str:
     """Write a measure of one run, or its mean ± standard deviation over several.
 
-    Examples
-    --------
     >>> from silvan.results.measures import MEASURES
     >>> total, tail = MEASURES["total_gbps"], MEASURES["fct_p99_us"]
     >>> cell([{"total_gbps": 12.0}], total), cell([{"total_gbps": 1.0}, {"total_gbps": 3.0}], total)

@@ -9,10 +9,8 @@ from typing import Any
 _MOST_KEYS = 3
 
 _SIMILAR = 0.75
-"""Least similarity of an option to a scenario key; words of options differ less."""
 
 _NEARLY_EQUAL = 0.9
-"""Similarity of near equals, such as a plural."""
 
 
 def suggestion(option: str, command: Any) -> str | None:
@@ -36,8 +34,6 @@ def _means_key(word: str, key: str, option: str) -> bool:
 def similar_keys(word: str) -> list[str]:
     """List scenario keys whose last part is similar to a word, if they are few.
 
-    Examples
-    --------
     >>> similar_keys("durations"), similar_keys("xyz")
     (['run.duration'], [])
     """
@@ -61,7 +57,6 @@ def similar_keys(word: str) -> list[str]:
 def _keys(
     root: Mapping[str, Any], schema: Mapping[str, Any], path: str, passed: tuple[str, ...]
 ) -> Iterator[str]:
-    """Walk the tables of a schema; recursive definitions are entered once."""
     reference = schema.get("$ref", "")
     if reference:
         name = reference.rpartition("/")[2]

@@ -35,8 +35,8 @@ Scheme = Annotated[
     typer.Option(
         "--scheme",
         metavar="NAME|FILE.py[:FUNCTION]",
-        help="The congestion-control scheme, in place of the scenario's: its name, such as dcqcn, "
-        "or a Python file; FUNCTION makes the scheme, by default scheme.",
+        help="Congestion-control scheme in place of the scenario's: a name, such as dcqcn, or a "
+        "Python file, whose FUNCTION (default: scheme) makes the scheme.",
         show_default=False,
     ),
 ]
@@ -113,7 +113,7 @@ LinkPercent = Annotated[
         metavar="PERCENT",
         min=0.001,
         max=100,
-        help="Most of a management link's data rate that requests may take, in percent.",
+        help="Largest share of a management link's data rate for requests, in percent.",
     ),
 ]
 AdapterName = Annotated[
@@ -176,7 +176,6 @@ def load(
 
 
 _LONG_S = 10.0
-"""Seconds that are worth a line before they are over."""
 
 
 def require_size(
@@ -223,8 +222,6 @@ def wall_time(option: str, text: str) -> float:
 def is_scheme_file(scheme: str) -> bool:
     """Tell a Python file from the name of a scheme.
 
-    Examples
-    --------
     >>> is_scheme_file("ecn+lipd"), is_scheme_file("mine.py:make"), is_scheme_file("./mine")
     (False, True, True)
     """
@@ -235,8 +232,6 @@ def is_scheme_file(scheme: str) -> bool:
 def chosen_schemes(listed: str | None) -> tuple[list[str], str | None]:
     """Split the value of ``--schemes`` into names and a Python file; no names means all.
 
-    Examples
-    --------
     >>> chosen_schemes(None), chosen_schemes("ib-cc, mine.py")
     (([], None), (['ib-cc'], 'mine.py'))
     >>> chosen_schemes("all,mine.py"), chosen_schemes("mine.py")
@@ -256,10 +251,7 @@ def chosen_schemes(listed: str | None) -> tuple[list[str], str | None]:
 def scheme_keys(
     scheme: str | None, given: Mapping[str, TomlValue], option: str = "--scheme"
 ) -> dict[str, TomlValue]:
-    """Return the keys of a scheme by its name, or in a Python file.
-
-    Of a file, they include the carrier of feedback unless ``given`` has one.
-    """
+    """Return the keys of a scheme; those of a file name the carrier unless ``given`` does."""
     from silvan.errors import ScenarioError
     from silvan.inputs.input_files import CONFIGURATION_BYTES, read_text
     from silvan.inputs.scenario import Scenario

@@ -147,7 +147,6 @@ def trace_report(result: Result, traced: Traced) -> dict[str, Any]:
 
 
 def _traced_packets(result: Result, traced: Traced) -> dict[int, list[Hop]]:
-    """By number in the flow."""
     from silvan.results.packet_trace import packets_of_flow
 
     if result.tables["packet_hops"].num_rows >= MOST_HOPS:

@@ -49,7 +49,6 @@ class Width(StrEnum):
     PAGE = "page"
 
 
-# Tables of each figure; one is enough.
 _TABLES = {
     Figure.RECEIVE_RATES: ("host_series",),
     Figure.QUEUES: ("port_series", "forest"),
@@ -66,9 +65,10 @@ def plot(
         list[str],
         typer.Argument(
             metavar="RESULT ... [FIGURE ...]",
-            help="Folders of finished runs, such as out of silvan run --out out: up to six runs, "
-            "which figures overlay. Then receive-rates, queues, utilisation, latency-cdf, fct-cdf, "
-            "slowdown-by-size or trees; by default all that the runs have samples for.",
+            help="Folders of up to six finished runs, such as out of silvan run --out out; figures "
+            "overlay them. Then figures: receive-rates, queues, utilisation, latency-cdf, "
+            "fct-cdf, slowdown-by-size or trees; by default all for which the runs have "
+            "samples.",
             show_default=False,
         ),
     ],
@@ -121,7 +121,6 @@ def plot(
         if all(any(_rows(result, one) for one in tables) for result in results)
     ]
     if Figure.TREES in chosen:
-        # A result without trees is an error before any file is written.
         for result in results:
             _ = result.forest
     if len(results) > 1 and (instants or animate):
@@ -183,7 +182,6 @@ def _read(folders: Sequence[Path]) -> list[Result]:
 
 
 def _origin(results: Sequence[Result]) -> Origin:
-    """All scenarios and versions of the results."""
     from silvan.folders import Origin
 
     origins = list(dict.fromkeys(result.origin for result in results))

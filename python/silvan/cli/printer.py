@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from silvan.execution.simulation import Progress
     from silvan.execution.workers import OnProgress
 
-# Wide enough for every table here; a pipe has no width.
 _PIPE_WIDTH = 150
 # A real fabric may have hundreds of links whose ends differ.
 _WARNINGS = 5
@@ -59,7 +58,6 @@ def put_widest(whole: Table, parts: Sequence[Table]) -> None:
     from rich.measure import Measurement
 
     console = Console()
-    # Wider than any table, to measure the table.
     options = console.options.update(width=100_000)
     width = Measurement.get(console, options, whole).maximum
     if not sys.stdout.isatty():

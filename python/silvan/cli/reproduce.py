@@ -55,7 +55,8 @@ def reproduce(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="Fewer points, short runs, one seed: a preview, not a reproduction."
+            "--quick",
+            help="Run fewer points, shorter, with one seed: a preview, not a reproduction.",
         ),
     ] = False,
     bundle: Annotated[
@@ -70,9 +71,9 @@ def reproduce(
 ) -> None:
     """Reproduce the experiments of a paper.
 
-    Prints the paper's numbers next to those measured, draws the figures and writes a report. A
+    Prints the paper's numbers next to measured numbers, draws the figures and writes a report. A
     difference is data, not an error: the exit status is 0. Finished runs are kept under --out and
-    not run again, so Ctrl-C costs only those that were in progress.
+    not run again, so Ctrl-C loses only runs in progress.
     """
     from silvan.extras import require_extra
     from silvan.folders import require_writable
@@ -166,7 +167,6 @@ def _put_plan(plan: ReproductionPlan, root: Path, *, as_json: bool) -> None:
 
 
 def _carry_out(plan: ReproductionPlan, root: Path, figures: Path) -> list[Outcome]:
-    """Do unfinished runs and evaluate each experiment; the first error is raised at the end."""
     from silvan.reproduce.execution import Evaluated, Evaluating, Failed, carry_out
 
     labels = [one.label for one in plan.runs]

@@ -84,7 +84,8 @@ def run(
         int | None,
         typer.Option(
             min=1,
-            help="Number of runs, with consecutive seeds; by default the sweep's, or one.",
+            help="Number of runs, with consecutive seeds; by default that of the table [sweep], or "
+            "one.",
             show_default=False,
         ),
     ] = None,
@@ -145,8 +146,8 @@ def run(
 ) -> None:
     """Simulate a scenario, several seeds in parallel.
 
-    Prints what was delivered. With --out it keeps every finished run, also when Ctrl-C stops the
-    others. A scenario that varies keys is for silvan sweep.
+    Prints the delivered traffic. --out keeps every finished run, also if Ctrl-C stops the others.
+    For a scenario that varies keys, use silvan sweep.
     """
     from silvan._silvan import latency_percentile_resolution
     from silvan.execution.processes import cores
@@ -237,7 +238,6 @@ def run(
 
 
 def _leaps(scenario: Scenario, summaries: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return a line on leaps, or on the reason for none if requested."""
     reasons = {summary["no_leaps"] for summary in summaries} - {None}
     if reasons and scenario.to_dict()["run"].get("fast-forward") == "on":
         return f"note: run.fast-forward has no effect: {'; '.join(sorted(reasons))}"
@@ -447,8 +447,6 @@ def _size_table(report: Mapping[str, Any]) -> Table | None:
 def _sizes(row: Mapping[str, Any]) -> str:
     """Name a range of sizes.
 
-    Examples
-    --------
     >>> _sizes({"from_bytes": None, "to_bytes": None}), _sizes({"from_bytes": 10, "to_bytes": 99})
     ('all', '10 to 98')
     """
@@ -483,7 +481,6 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
         table.add_column(heading, justify="right")
     for heading in ("completion, µs", "slowdown", "iteration, µs", "exposed"):
         table.add_column(heading, justify="right")
-    # In the units of nccl-tests.
     collective = any(program["busbw_gb_per_s"] is not None for program in programs)
     for heading in ("algbw, GB/s", "busbw, GB/s") if collective else ():
         table.add_column(heading, justify="right")
@@ -535,15 +532,12 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]], chosen: Sequence[Mea
         return table
 
     rows = [report["measures"] for report in reports]
-    # The number of finished flows says more.
     return measure_table(rows, chosen, make, omitted=["flows_finished"])
 
 
 def _speed(millions: float) -> str:
     """Write a simulation speed with one decimal place, a low one with one digit.
 
-    Examples
-    --------
     >>> _speed(12.34), _speed(0.024), _speed(0)
     ('12.3', '0.02', '0')
     """
@@ -599,10 +593,7 @@ def _tree_table(report: Mapping[str, Any]) -> Table | None:
 
 
 def some_flows(result: Result, most: int) -> dict[str, Any]:
-    """Sum up the flows of a run, and list up to ``most``: unfinished ones, then the slowest.
-
-    Classes with a table of sizes are not listed; ``listable`` counts all others.
-    """
+    """Sum up the flows of a run, and list up to ``most``: unfinished flows, then the slowest."""
     import pyarrow.compute as pc
 
     flows = result.flows

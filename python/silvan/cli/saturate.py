@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from silvan.results.measures import Measure
 
 _CURVE = 8
-"""Minimum number of loads below saturation in a figure."""
 
 
 def saturate(
@@ -53,7 +52,7 @@ def saturate(
     ] = None,
     tolerance: Annotated[
         float,
-        typer.Option(min=1e-6, max=0.5, help="Share of what is offered that may be missing."),
+        typer.Option(min=1e-6, max=0.5, help="Share of the offered load that may be missing."),
     ] = 0.02,
     resolution: Annotated[
         float, typer.Option(min=1e-4, max=0.5, help="Largest uncertainty of the load.")
@@ -86,9 +85,9 @@ def saturate(
 ) -> None:
     """Find the load at which a fabric saturates, by bisection.
 
-    A load is delivered in full if the hosts receive, between the warm-up and the end of a run,
-    what arrives at its sources then. The loads of the scenario are replaced. --grid compares
-    schemes, routings or values of any other key, in one table and one figure.
+    A load is delivered in full if hosts receive, between warm-up and end of the run, all that
+    arrives at sources. The search replaces the scenario's loads. --grid compares schemes, routings
+    or values of any other key, in one table and one figure.
     """
     from silvan.inputs.toml_text import parse_value
     from silvan.planning.saturation import saturate as search
@@ -168,7 +167,6 @@ def _print(name: str, found: Saturation, chosen: Sequence[Measure]) -> None:
             )
         return table
 
-    # Payload and load repeat the rates.
     table = measure_table([point.measures for point in found.points], chosen, make, omitted=RATES)
     put_table(table)
     if found.above is None:

@@ -36,8 +36,8 @@ TimeLimit = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION",
-        help="Time on the wall clock after which no further trials begin, such as '10 min'. The "
-        "same command continues later.",
+        help="Time on the wall clock after which no further trials begin, such as '10 min'. Repeat "
+        "the command to continue.",
         show_default=False,
     ),
 ]
@@ -52,10 +52,7 @@ Scheduler = Annotated[
 
 
 def begin_on(scheduler: str) -> None:
-    """Print that the command waits for a scheduler.
-
-    A lost scheduler or worker is reported in one line, in place of Dask's log.
-    """
+    """Print that the command waits for a scheduler, in place of Dask's log."""
     logging.disable()
     if "://" in scheduler:
         from silvan.sweeping.cluster import ANSWER_S
@@ -78,7 +75,7 @@ Batch = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Trials drawn before the results of any of them are known: more keep more workers "
-        "busy. Another number is another search.",
+        help="Trials drawn together, before any of their results is known; more keep more workers "
+        "busy. A changed number starts another search.",
     ),
 ]

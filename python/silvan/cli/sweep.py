@@ -66,7 +66,8 @@ def sweep(
         int | None,
         typer.Option(
             min=1,
-            help="Consecutive seeds of each combination; by default the sweep's, or one.",
+            help="Consecutive seeds of each combination; by default those of the table [sweep], or "
+            "one.",
             show_default=False,
         ),
     ] = None,
@@ -120,9 +121,9 @@ def sweep(
 ) -> None:
     """Simulate a scenario at every point of a grid, in parallel.
 
-    The grid is that of --grid and of the scenario's own table [sweep]. Every finished point is kept
-    at once and never run again: the same command goes on with a sweep that was stopped or killed. A
-    point that fails stops no other; the exit status is then 1.
+    The grid comes from --grid and the scenario's table [sweep]. Every finished point is kept at
+    once and never run again: repeat the command to continue a sweep that was stopped or killed. If
+    a point fails, the others continue; the exit status is then 1.
     """
     from silvan.execution.estimate import require_count
     from silvan.sweeping.plan import parse_grid, seed_count
@@ -186,7 +187,6 @@ def sweep(
 
 @contextmanager
 def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
-    """Show size and progress of a sweep, and the remaining time."""
     if not sys.stderr.isatty():
         yield _remarks(size)
         return
@@ -207,7 +207,6 @@ def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
         TextColumn("left:"),
-        # The pace of half an hour: single points differ too much.
         TimeRemainingColumn(),
         console=Console(stderr=True),
         speed_estimate_period=1800,
@@ -219,7 +218,6 @@ def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
         ended = state.done + state.failed
         words = [f"{state.kept} from before"] * bool(state.kept)
         words += [f"{state.failed} failed"] * bool(state.failed)
-        # Points from before took no time now.
         bar.update(
             task, total=state.total - state.kept, completed=ended, description=", ".join(words)
         )

@@ -15,10 +15,7 @@ _LONGEST_S = 60.0
 
 
 class SweepFailures:
-    """Failed sweeps in a row.
-
-    The time to the next try doubles, up to a minute or the interval, if longer.
-    """
+    """Failed sweeps in a row; the time to the next try doubles, up to a minute or the interval."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
@@ -29,7 +26,6 @@ class SweepFailures:
         """Report a failed sweep; return the seconds from its start to the next."""
         now = time.time_ns()
         most = max(_LONGEST_S, self._interval_s)
-        # The power stays small enough for a float.
         wait_s = min(most, self._interval_s * 2.0 ** min(self._count, 32))
         if self._count == 0:
             self._since_ns = now

@@ -15,13 +15,11 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _KINDS = (signal.SIGTERM, signal.SIGHUP)
-"""Signals of users, services and closed terminals that end a command."""
 
 
 @contextmanager
 def _handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        # Only the main thread may set handlers.
         yield
         return
     # nohup ignores SIGHUP.
@@ -47,10 +45,7 @@ def ended_in_order(command: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP as Ctrl-C, so that sockets and child processes end in order.
-
-    Only the first counts: another would interrupt the end.
-    """
+    """Treat SIGTERM and SIGHUP as the first Ctrl-C, so that sockets and children end in order."""
     is_ending = False
 
     def interrupt(_signal: int, frame: FrameType | None) -> None:

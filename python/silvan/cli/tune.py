@@ -102,10 +102,10 @@ def tune(
     """Search for settings of congestion control.
 
     The scheme is control.scheme, or ib-cc if that is none. Each trial is simulated with several
-    seeds. The settings found are then judged with seeds that the search has not used. If they are
-    better there than the scenario's own, and than none, silvan writes them to tuned.toml in the
-    output folder, and settings of ib-cc to opensm.conf, too. The same command continues a search
-    that was stopped or killed.
+    seeds. The found settings are then judged with seeds that the search has not used. If they are
+    better there than the scenario's own and than no control, silvan writes them to tuned.toml in
+    the output folder, and settings of ib-cc also to opensm.conf. Repeat the command to continue a
+    search that was stopped or killed.
     """
     from silvan.comparing.tuning.runs import STUDY
     from silvan.comparing.tuning.tune import OBJECTIVE, Objective
@@ -119,7 +119,6 @@ def tune(
     folder = out or Path("out") / f"tune-{scenario.name}"
     if pick is not None and not (folder / STUDY).exists():
         raise typer.BadParameter(f"there is no search in {folder}", param_hint="--pick")
-    # Runs without control, and of three settings on the held-out seeds.
     runs = (trials + 1) * seeds + 3 * held_out_seeds
     size = require_size([(scenario, runs)], is_wanted=yes or timeout is not None, workers=workers)
     if size is not None:
@@ -152,7 +151,6 @@ def tune(
 
 
 def _read(path: Path, set_: list[str] | None) -> Scenario:
-    """Read a fabric; without traffic it gets one random hotspot."""
     from silvan.inputs.toml_text import parse_assignments
     from silvan.planning.changes import read_fabric
     from silvan.planning.whatif import with_hotspots

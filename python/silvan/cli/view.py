@@ -23,7 +23,6 @@ SOCKNAME = "sim"
 BIND = "127.0.0.1:0"
 
 MOST_RUNS = 12
-"""Each run adds its data to the page."""
 
 
 def view(
@@ -118,7 +117,6 @@ def view(
 
 
 def _require_own_files(page: Path | None, trace: Path | None) -> None:
-    """Refuse to replace other files than pages and traces of silvan."""
     if page is not None:
         from silvan.viewer.page import PAGE_START
 
@@ -161,7 +159,6 @@ def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: boo
 
 
 def _size(path: Path) -> int | None:
-    """``None`` for pipes and devices."""
     return path.stat().st_size if path.is_file() else None
 
 
@@ -172,7 +169,6 @@ def _own_file(name: str) -> Path:
 def _write_page(runs: list[Result], path: Path) -> Path:
     from silvan.viewer import write_page
 
-    # Runs of one scenario lack the same data.
     lacking = Counter(
         f"{one.scenario.name}: {missing}" for one in runs for missing in _missing(one)
     )
@@ -201,10 +197,8 @@ def _report(folders: list[Path]) -> Report | None:
         return sweep_report(folder)
     if (folder / COMPARISON).is_file():
         return comparison_report(folder / COMPARISON)
-    # The whole comes before parts, whose names have the prefix of --only.
     found = sorted(folder.glob(REPRODUCTIONS), key=lambda path: (len(path.name), path.name))
     if not found and not (folder / RUN).is_file():
-        # Folders of silvan reproduce and silvan compare have one for each paper or comparison.
         found = [*folder.glob(f"*/{REPRODUCTIONS}"), *folder.glob(f"*/{COMPARISON}")]
         if len({path.parent for path in found}) > 1:
             names = ", ".join(sorted({path.parent.name for path in found}))

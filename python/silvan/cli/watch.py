@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
-# Sweeps in the line of trees over time.
 _COURSE = 60
 _LEVELS = " ▁▂▃▄▅▆▇█"
 
@@ -57,10 +56,7 @@ def watch_subnet(
     link_percent: float,
     clock: FabricClock | None,
 ) -> None:
-    """Sweep a subnet until Ctrl-C; failed sweeps after the first are repeated.
-
-    Device, port, tick, link and clock as in :class:`silvan.live.diagnosis.SubnetWatcher`.
-    """
+    """Sweep a subnet until Ctrl-C; failed sweeps after the first are repeated."""
     keep_ns, interval_s = keep_span_ns(options.keep), span_ps("interval", options.interval) / 1e12
     if options.address is not None:
         from silvan.extras import require_extra
@@ -85,7 +81,6 @@ def watch_subnet(
 
 
 def _moments(watcher: SubnetWatcher, interval_s: float) -> Iterator[Moment]:
-    """Sweep at regular times, less often while sweeps fail."""
     is_first = True
     failures = SweepFailures(interval_s)
     while True:
@@ -117,7 +112,6 @@ def keep_span_ns(text: str) -> int:
 
 @contextmanager
 def _shown(options: WatchOptions, addresses: list[str]) -> Iterator[Show]:
-    """Draw a page on a terminal, else print lines."""
     if options.as_json:
         yield lambda moment: _put_json(moment)
         return
@@ -162,7 +156,6 @@ def _put_line(text: str) -> None:
 
 @contextmanager
 def _served(options: WatchOptions, addresses: list[str]) -> Iterator[Show]:
-    """In a separate thread, from the first moment on."""
     if options.address is None:
         yield lambda _moment: None
         return

@@ -73,7 +73,7 @@ def what_if(
         str | None,
         typer.Option(
             metavar="LEAF",
-            help="Add rows for the fabric with another leaf that has hosts and cables as this one.",
+            help="Add rows for the fabric with a copy of this leaf, its hosts and its cables.",
             show_default=False,
         ),
     ] = None,
@@ -91,7 +91,7 @@ def what_if(
         typer.Option(
             min=1,
             metavar="N",
-            help="Random permutations that effective bisection is averaged over.",
+            help="Random permutations that the effective bisection bandwidth is averaged over.",
         ),
     ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the permutations and the load.")] = 1,
@@ -104,19 +104,19 @@ def what_if(
         typer.Option(
             min=1,
             metavar="N",
-            help="Of a twin: runs of each change. 3 by default.",
+            help="For a twin: runs of each change, by default 3.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Of a twin: folder for a figure.", show_default=False),
+        typer.Option(metavar="DIR", help="For a twin: folder for a figure.", show_default=False),
     ] = None,
     write: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Of a twin: file for the best change, in the form in which it is applied.",
+            help="For a twin: file for the best change, in the form that applies it.",
             show_default=False,
         ),
     ] = None,
@@ -134,11 +134,11 @@ def what_if(
     OpenSM routes the fabric by each engine. Each row of the table states if the routes connect all
     hosts without loops and deadlocks, how evenly they use the cables, their effective bisection
     bandwidth, and the rates next to a hotspot in a short simulation. If OpenSM refuses, a line
-    states why.
+    states the reason.
 
-    Of a twin, changes are tried side by side, and ranked by what the victims of congestion regain
-    and the contributors lose: congestion control, routing engines, throttled and moved flows, moved
-    jobs, cables and switches repaired or taken out.
+    For a twin, silvan simulates changes, and ranks them by the rate that victims regain less the
+    rate that contributors lose. Changes are congestion control, routing engines, throttled and
+    moved flows, moved jobs, cables and switches repaired or taken out.
     """
     record = _record(fabric)
     if record is not None:
@@ -262,7 +262,6 @@ def _read(
         try:
             base = with_hotspots(base, hotspots or 1)
         except ScenarioError as error:
-            # The user did not write the tables of this load.
             raise ScenarioError(error.message, "--hotspot", hint=error.hint) from None
     try:
         own = read_fabric(path, {**given, **ANY_ROUTES})

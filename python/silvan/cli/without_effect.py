@@ -71,7 +71,6 @@ def _late_flows(scenario: Scenario) -> Iterator[str]:
 
 
 def _starts_ps(entry: dict[str, Any]) -> Iterator[int]:
-    """Read starts of a list that has been checked."""
     lines = [line for line in entry["list"].lstrip("\ufeff").splitlines() if line.strip()]
     if entry["format"] == "ns-3":
         for line in lines[1 : 1 + int(lines[0])]:

@@ -1,7 +1,4 @@
-"""The schemes that are compared, and their cost.
-
-Schemes with published settings take part by default, others by name.
-"""
+"""The schemes that are compared, and their cost."""
 
 from __future__ import annotations
 
@@ -45,11 +42,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Schemes that a scenario suits, no control first.
-
-    ``unsuited`` are reasons by name, ``on_links`` names that the kind of links excludes,
-    ``by_hand`` advice on variants whose settings no rule gives.
-    """
+    """Schemes that a scenario suits, no control first, and reasons against the others."""
 
     every: tuple[Baseline, ...]
     unsuited: Mapping[str, str]
@@ -110,7 +103,6 @@ def _require_own_name(name: str, names: Collection[str]) -> None:
 def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Baseline]:
     """Find baselines by name, also those that do not take part by default."""
     known = {one.name: one for one in fits.every}
-    # A Python file takes part by its file name.
     summaries = dict(schemes())
     others = {
         name: summaries.get(name, fits.by_hand.get(name, ""))
@@ -123,7 +115,6 @@ def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Base
                 f"scheme {name!r} takes no part on links with PFC: {fits.unsuited[name]}",
                 'leave it out, or set link.flow-control to "credits"',
             )
-        # A registered scheme takes part with the scenario's settings.
         if name in fits.unsuited and name not in others:
             raise SilvanError(
                 f"scheme {name!r} takes no part: {fits.unsuited[name]}", "leave it out"
@@ -153,7 +144,6 @@ def _not_reported(carrier: str) -> Cost:
 
 
 def _require_rate(gbps: float, cable_rates_bits_per_s: Sequence[int]) -> None:
-    """Refuse to compute settings for missing cables."""
     rates = [rate / 1e9 for rate in cable_rates_bits_per_s]
     if rates and gbps not in rates:
         listed = ", ".join(f"{rate:g}" for rate in rates)

@@ -25,13 +25,11 @@ if TYPE_CHECKING:
     from silvan.results.result import Result
 
 LOOKS = 100
-"""Samples of the trees, and intervals of the series, per run."""
 
 _CLEARED_SHARE = 0.1
 """Congestion is cleared at this part of the most Port VLs in trees without control."""
 
 _SMOOTH = 5
-"""Samples of the trees that are averaged."""
 
 Numbers = Mapping[str, float]
 
@@ -163,7 +161,6 @@ def _required(outcome: Sampled | SimulationError) -> Sampled:
 def _finish(
     root: Path, runs: Sequence[tuple[Scenario, int]], on_progress: OnProgress | None
 ) -> list[Sampled | SimulationError]:
-    """Run all at once or, after a failure, the rest one after the other."""
     from silvan.execution.cache import cached_runs
 
     outcomes: dict[int, Sampled | SimulationError] = {}
@@ -213,10 +210,7 @@ def _row(
 def choose(
     scenario: Scenario, schemes: Sequence[str], added: Mapping[str, TomlValue] | None = None
 ) -> list[Baseline]:
-    """Find the named baselines, and no control.
-
-    The added scheme in a Python file, or the scenario's own, always takes part.
-    """
+    """Find the named baselines, no control, and the scheme in a Python file."""
     has_python = bool(added) or scenario.has_python_scheme
     return choose_among(scenario, fitting(scenario, added), schemes, has_python=has_python)
 
@@ -253,10 +247,7 @@ def compared(rows: Sequence[Mapping[str, Any]]) -> list[Measure]:
 
 
 def courses(result: Result) -> dict[tuple[str, str], tuple[FloatArray, FloatArray]]:
-    """Return courses by name and unit: times in milliseconds, and values.
-
-    They are mean receive rates of hotspots and of others, and Port VLs in trees.
-    """
+    """Return receive rates and Port VLs in trees over time (ms), by name and unit."""
     times_ps, sums = delivered(result)
     ends = times_ps.astype(np.float64)
     rates = sums.astype(np.float64) * 8e3 / np.diff(ends, prepend=0.0)[:, None]
@@ -287,7 +278,6 @@ def with_probes(scenario: Scenario) -> Scenario:
     if "gpcnet" in keys["traffic"] or keys["traffic"].get("program"):
         # Programs end long before the duration: the scenario states the interval.
         interval = keys["probe"].get("interval", interval)
-        # Ends of programs are compared with other schemes.
         kept["probe.slowdown"] = False
     kept |= {"probe.interval": interval, "probe.trees": {"interval": interval}}
     return scenario.override(kept)
@@ -322,7 +312,6 @@ class Sampled:
         return found
 
     def _cleared_ms(self, most: float) -> float:
-        """Time from which on the trees have few Port VLs; infinite if never."""
         width = min(_SMOOTH, len(self.tree_ports))
         smooth = np.convolve(self.tree_ports, np.ones(width) / width, mode="valid")
         failing = np.flatnonzero(smooth > most)

@@ -91,13 +91,11 @@ def _panel(
     top = max(finite, default=1.0) or 1.0
     pick = max if measure.better == "more" else min
     best = pick(finite, default=math.nan)
-    # Linear from 0 in every panel, so that distances are comparable.
     bars = zip(values, deviations, strict=True)
     ends = [value + bar for value, bar in bars if math.isfinite(value) and math.isfinite(bar)]
     right = axis_end = max([1.55 * top, *(1.05 * end for end in ends)])
     axes.set_xlim(-0.05 * top, right)
     if any(map(math.isinf, values)):
-        # Infinite values have a place right of the axis.
         right *= _BEYOND
         axes.set_xlim(-0.05 * top, right)
         axes.axvspan(axis_end, right, color=_BAND, zorder=0)
@@ -122,7 +120,6 @@ def _panel(
         drawn.add(colour)
         if math.isfinite(deviation):
             axes.errorbar(value, place, xerr=deviation, color=colour, linewidth=1.2)
-        # Next to the dot, or above its bar.
         has_bar = math.isfinite(deviation) and deviation > 0
         axes.annotate(
             label(value, measure.digits),
@@ -146,8 +143,6 @@ def _panel(
 def label(value: float, digits: int) -> str:
     """Write a value with so many decimal places, or more where these would all be 0.
 
-    Examples
-    --------
     >>> label(12.345, 1), label(0.0, 4), label(0.00001234, 4)
     ('12.3', '0', '1.2e-05')
     """

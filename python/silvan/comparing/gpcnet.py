@@ -9,7 +9,6 @@ from silvan.execution.workers import Job, OnProgress, run_jobs
 from silvan.inputs.scenario import Scenario
 from silvan.results.gpcnet import PARTS, Part, Report, report, section_of
 
-# Time of congestors alone, if the scenario gives them none to settle.
 _ALONE_MS: Final = 1.0
 
 

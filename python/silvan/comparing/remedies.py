@@ -26,7 +26,6 @@ from silvan.scratch import scratch_folder
 AS_IS = "as it is"
 
 SEEDS = 3
-"""Runs of each change, with different seeds."""
 
 _FAIR = 0.95
 _TUNED = (
@@ -43,11 +42,7 @@ _FALLBACK_ENGINE = "minhop"
 
 @dataclass(frozen=True)
 class Change:
-    """A change to try.
-
-    ``make`` changes a twin, or raises an error; ``apply`` writes the change in the form in which an
-    operator applies it.
-    """
+    """A change that a twin can try (``make``), and how an operator applies it (``apply``)."""
 
     kind: str
     name: str
@@ -57,11 +52,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A change and its effect over several seeds.
-
-    Rates are payload of the victims' and contributors' flows, gains and losses are against the
-    unchanged twin, spreads are standard deviations. ``refused`` is the reason for no result.
-    """
+    """A change and its effect on payload rates; ``refused`` is why none is known."""
 
     kind: str
     name: str
@@ -142,10 +133,7 @@ def changes(
     failures: Sequence[str] = (),
     files: GuidFiles = NO_FILES,
 ) -> list[Change]:
-    """List the changes that suit a twin.
-
-    ``failures`` are switches and ports to take out, besides the cables of roots.
-    """
+    """List the changes that suit a twin; ``failures`` are switches and ports to take out."""
     found = list(_control_changes(twin))
     if has_opensm():
         found += [_rerouted(twin, engine, files) for engine in engines]
@@ -306,7 +294,6 @@ def _demand(flow: Mapping[str, Any]) -> float:
 
 
 def _through(twin: CongestedTwin, root: str) -> list[int]:
-    """Return the places of the contributors' flows to the receiver at a root, or through it."""
     receivers = dict(zip(twin.record["roots"], twin.record["receivers"], strict=True))
     receiver = receivers[root]
     places = twin.places("contributor")

@@ -19,10 +19,7 @@ from silvan.results.result import Result
 
 @cache
 def build_id() -> str:
-    """Name the installed simulator: its version and a digest of its machine code.
-
-    The version alone would accept results of an older build between releases.
-    """
+    """Name the installed simulator by version and digest: builds of one version may differ."""
     code = Path(_silvan.__file__).read_bytes()
     return f"{_silvan.version()}-{hashlib.sha256(code).hexdigest()[:12]}"
 

@@ -1,8 +1,4 @@
-"""Ends detached processes of a command, whose parent has ended or that call setsid(2).
-
-:class:`Descendants` adopts all orphans, in a process that starts nothing else. :func:`marked` finds
-those with a mark in the environment, in a program such as pytest.
-"""
+"""Ends detached processes of a command, whose parent has ended or that call setsid(2)."""
 
 from __future__ import annotations
 
@@ -22,10 +18,7 @@ _VARIABLE = "SILVAN_STARTED_BY"
 
 
 class Descendants:
-    """Adopts orphans of this process's commands, and ends them with the block.
-
-    Earlier children are left alone. Without prctl(2) nothing is adopted.
-    """
+    """Adopts orphans of this process's commands, and ends them with the block."""
 
     def __init__(self) -> None:
         self.ended = 0
@@ -74,7 +67,6 @@ def _processes() -> list[int]:
 
 
 def _stat(pid: int | str) -> list[str] | None:
-    """Return the fields of /proc/PID/stat from the state on; ``None`` without such a process."""
     try:
         # The name before them may have any characters.
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -90,7 +82,6 @@ def mark(number: int) -> str:
 
 
 def _namespace() -> str:
-    """Name the space of process ids: elsewhere an id is another process."""
     try:
         return str(Path("/proc/self/ns/pid").stat().st_ino)
     except OSError:
@@ -127,7 +118,6 @@ def _marks(pid: int) -> list[str]:
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
-        # The process has ended, or belongs to another user.
         return []
     start = f"{_VARIABLE}=".encode()
     for variable in environment.split(b"\0"):

@@ -14,15 +14,10 @@ from silvan.inputs.wording import duration
 from silvan.interruptible import interruptible
 
 HOPS_PER_S = 10e6
-"""Packet-hops per second of a core: the middle of the guide's page "Benchmarks"."""
 RUN_S = 0.02
-"""Seconds to build and report a small run."""
 REPORT_BYTES = 6e3
-"""Memory per finished run."""
 MOST_RUNS = 10_000
-"""Runs that start without confirmation."""
 MOST_S = 24 * 3600.0
-"""Seconds that start without confirmation."""
 
 _HINT = "--yes starts it all the same; choose fewer hosts, samples, flows or seeds"
 
@@ -61,8 +56,6 @@ def estimate(scenario: Scenario, runs: int = 1) -> Estimate:
     Packet-hops are what the sources send, as far as the receivers take it, over routes of mean
     length; memory is that of ports, hosts, tables, flows and samples.
 
-    Examples
-    --------
     >>> import silvan
     >>> from silvan.execution.estimate import estimate
     >>> scenario = silvan.Scenario(
@@ -96,7 +89,6 @@ def memory_available() -> float:
         fields = dict(line.split(":", 1) for line in lines)
         return float(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
-        # Systems other than Linux state the total memory.
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
@@ -125,8 +117,6 @@ def require_count(runs: int, *, is_wanted: bool) -> None:
 def _short(number: float, unit: str = "") -> str:
     """Write a number with three digits and a prefix.
 
-    Examples
-    --------
     >>> _short(950), _short(1234567), _short(5.2e12, "B")
     ('950', '1.23 M', '5.2 TB')
     """

@@ -1,8 +1,4 @@
-"""Worker processes: they get calls, are watched, and are replaced when they die.
-
-Each worker is a fresh interpreter behind a socket: it shares no state, and if it is killed, one
-call is lost. It ends soon after its caller.
-"""
+"""Worker processes: each is a fresh interpreter behind a socket that ends soon after its caller."""
 
 from __future__ import annotations
 
@@ -24,15 +20,12 @@ from silvan.execution.simulation import Progress
 from silvan.schemes.foreign_code import END_NOW
 
 _PATIENCE_S = 10.0
-"""Seconds for a worker to finish writing a result."""
 
 _GRACE_S = 0.5
-"""Seconds between the signals that end a worker in code of a scheme file."""
 
 _STANDARD_ERROR = 2
 
 _LONGEST_WAIT_S = 86_400.0
-"""System calls count milliseconds in 32 bits."""
 
 
 def cores() -> int:
@@ -120,15 +113,11 @@ class Pool:
         return not self._busy
 
     def submit(self, key: int, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call a function of this package in a worker; arguments are pickled.
-
-        Its last argument takes reports of progress, and raises an exception when it must stop.
-        """
+        """Call a function of this package in a worker; its last argument takes progress."""
         assert self.has_room
         worker = self._idle.pop() if self._idle else _Worker()
         self._busy[worker.connection] = worker
         worker.key = key
-        # A dead worker is noticed by wait().
         with suppress(BrokenPipeError, ConnectionResetError):
             worker.connection.send((function, arguments))
 
@@ -205,11 +194,7 @@ class _Worker:
 
 
 class _Interrupts:
-    """Remembers Ctrl-C.
-
-    Compiled modules may clear its exception while they are imported or look attributes up; it is
-    raised again here.
-    """
+    """Remembers Ctrl-C, because compiled modules may clear its exception."""
 
     def __init__(self) -> None:
         self._pressed = False

@@ -9,17 +9,13 @@ from html import escape
 from typing import Any
 
 Update = Callable[[float, str], object]
-"""Called with the finished part, from 0 to 1, and a few words."""
 
 _NOTEBOOK_SHELL = "ZMQInteractiveShell"
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Update]:
-    """Show a progress bar during the block.
-
-    In a notebook it is an HTML element, on a terminal a line on standard error.
-    """
+    """Show a progress bar during the block, in a notebook or on standard error."""
     if _in_notebook():
         yield _notebook_bar(label)
     elif sys.stderr.isatty():
@@ -30,7 +26,6 @@ def progress_bar(label: str) -> Iterator[Update]:
 
 
 def _in_notebook() -> bool:
-    # A module that has not been imported does not run this program.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return type(shell).__name__ == _NOTEBOOK_SHELL

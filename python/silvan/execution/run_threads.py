@@ -15,7 +15,6 @@ MOST_THREADS = 65535
 ON_ONE_THREAD = "the page on the engine in silvan's documentation lists the runs that use one"
 
 HOSTS_PER_THREAD = 128
-"""Hosts per useful thread: with fewer, threads wait for each other."""
 
 _MOST_PARTS = "a fabric has at most a part for each switch, and four for each processor"
 
@@ -50,8 +49,6 @@ def fewer_threads(wanted: int, used: int, why: str | None = None) -> str | None:
 
     With ``"auto"`` silvan chooses the number, so that no number is too small.
 
-    Examples
-    --------
     >>> fewer_threads(4, 1, "the live fabric runs on one")
     '1 of 4 threads used: the live fabric runs on one'
     >>> fewer_threads(4, 4), fewer_threads(0, 1)
@@ -68,8 +65,6 @@ def threads_of_last(left: int, total: int, processors: int) -> int:
 
     Most runs use one. The runs that remain after each processor has had equally many share all.
 
-    Examples
-    --------
     >>> [threads_of_last(left, 20, 8) for left in (20, 5, 4, 1)]
     [1, 1, 2, 2]
     >>> threads_of_last(1, 16, 8), threads_of_last(3, 3, 8)

@@ -16,8 +16,6 @@ from silvan.schemes.scheme_file import scheme_of
 def is_in_python(name: object) -> bool:
     """Tell whether a value of ``control.scheme`` is a scheme in Python, that of a plug-in too.
 
-    Examples
-    --------
     >>> is_in_python("python"), is_in_python("ib-cc"), is_in_python(None)
     (True, False, False)
     """
@@ -25,10 +23,7 @@ def is_in_python(name: object) -> bool:
 
 
 def require_scheme(scenario: Scenario, seed: int, limit_s: float | None = None) -> None:
-    """Check that the scheme of a scenario can be built, if it is in a Python file.
-
-    The file runs in a worker process. After ``limit_s`` seconds there is no error.
-    """
+    """Check in a worker process that a scheme in Python can be built; a timeout is no error."""
     scheme = scenario._native.python_scheme()
     if scheme is None:
         return

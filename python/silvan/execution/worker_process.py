@@ -18,7 +18,6 @@ from silvan.folders import WRITING
 from silvan.schemes.foreign_code import ignore_end_now
 
 _GRACE_S = 0.25
-"""Seconds for a call to stop after the caller has ended."""
 
 
 class _Stopped(Exception):
@@ -74,10 +73,7 @@ def serve(connection: Connection) -> None:
 
 
 def _end_soon() -> None:
-    """End the process: compiled code may never return from a call.
-
-    A file that is being written is finished first.
-    """
+    """End the process after the file that is being written: compiled code may never return."""
     time.sleep(_GRACE_S)
     WRITING.acquire()
     os._exit(1)
@@ -90,7 +86,6 @@ def _refuse(error: Exception, report: object) -> None:
 
 
 def _sendable(error: Exception) -> Exception:
-    """Return an exception that can be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

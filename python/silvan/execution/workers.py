@@ -1,7 +1,4 @@
-"""Several runs at once, one process per core.
-
-Ctrl-C reaches only the caller, which stops the workers; finished runs are kept.
-"""
+"""Several runs at once, one process per core. Finished runs survive Ctrl-C."""
 
 from __future__ import annotations
 
@@ -23,16 +20,11 @@ if TYPE_CHECKING:
     from silvan.results.result import Result
 
 OnProgress = Callable[[int, Progress], object]
-"""Called with the index of a job and its progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to do.
-
-    ``threads`` 0 means as many as suit it. Of several runs each uses one thread, and the last few
-    up to their own limit.
-    """
+    """A run to do; ``threads`` 0 means as many as suit it."""
 
     scenario: Scenario
     seed: int
@@ -51,11 +43,7 @@ def run_jobs(
     workers: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Generator[tuple[int, Result], None, None]:
-    """Run jobs in parallel, and yield index and result of each as it finishes.
-
-    By default one process per core. A single run needs no other process, unless its scheme is in
-    Python, whose endless loops end only with the process.
-    """
+    """Run jobs in parallel, one process per core by default; yield index and result of each."""
     processors = min(workers or cores(), cores())
     count = min(workers or cores(), len(jobs))
     if count <= 1 and not any(job.scenario.has_python_scheme for job in jobs):

@@ -34,9 +34,7 @@ TREE_COLOURS = (
     "#999933",
 )
 OTHER_TREES = "#555555"
-# Present only before, only afterwards, and at both instants.
 CHANGE_COLOURS = {"before": "#CC79A7", "after": "#009E73", "both": "#A6A6A6"}
-# Up to so many hosts, their cables are drawn.
 _FEW_HOSTS = 64
 _NAME_SIZE = 7.5
 _CABLE = "#B8B8B8"
@@ -79,7 +77,6 @@ class Drawing:
         few = len(layout.senders) <= _FEW_HOSTS
         inner = np.flatnonzero((~layout.is_uplink & ~layout.is_last) | few)
         width, alpha = (0.8, 0.6) if few else (0.35, 0.28)
-        # Cables of different switches show through each other.
         for start in np.unique(self._ends[inner, 0], axis=0):
             group = inner[(self._ends[inner, 0] == start).all(axis=1)]
             symbol(axes, curves(self._ends[group]), _CABLE, width, alpha=alpha, zorder=1)
@@ -121,7 +118,6 @@ class Drawing:
             return CHANGE_COLOURS[place[one in which[0], one in which[1]]]
 
         colours = {row: colour(ports, row) for row in ports[0] | ports[1]}
-        # Changed parts are drawn above unchanged parts.
         for zorder, snapshot in ((4, after), (3.5, before)):
             self._branches(axes, snapshot, colours, zorder=zorder)
             self._hotspots(axes, snapshot, colours)
@@ -141,7 +137,6 @@ class Drawing:
         }
 
         def order(place: int) -> tuple[bool, float, str, int]:
-            # Thick lines over thin ones, changes over unchanged parts.
             colour, behind, tree = looks[place]
             return colour != CHANGE_COLOURS["both"], behind, colour, tree
 
@@ -198,7 +193,6 @@ class Drawing:
         return roots
 
     def _numbers(self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str]) -> list[Any]:
-        """Only where there is room."""
         rows, roots = snapshot.port_rows(), self._roots(snapshot)
         trees = dict(zip(rows.tolist(), snapshot.ports["tree"].tolist(), strict=True))
         ends = {int(row): self.layout.lines[row][1] for row in roots}
@@ -211,7 +205,6 @@ class Drawing:
         ]
 
     def _name_switches(self, axes: Axes) -> None:
-        """Only where there is room."""
         layout = self.layout
         beside = {"va": "center", "ha": "left", "xytext": (0.28 * self._column(axes), 0)}
         for name, place in zip(layout.switch_names, layout.switches, strict=True):
@@ -221,7 +214,6 @@ class Drawing:
     def _has_room(
         self, axes: Axes, name: str, place: tuple[float, float], others: Sequence[Any]
     ) -> bool:
-        """Return true if a name is shorter than the distance to its neighbour."""
         ways = [abs(x - place[0]) for x, y in others if y == place[1] and x != place[0]]
         points = min(ways, default=math.inf) * self._unit(axes)
         return points > 0.65 * _NAME_SIZE * len(name) + 0.5 * self._column(axes)
@@ -243,14 +235,12 @@ class Drawing:
         return min(28, self._unit(axes))
 
     def _unit(self, axes: Axes) -> float:
-        """Width of a unit of the layout, in points."""
         figure = axes.get_figure(root=True)
         assert figure is not None
         inches = axes.get_position().width * figure.get_size_inches()[0]
         return float(72 * inches / (self.layout.width + 1))
 
     def _dot(self, axes: Axes, share: float) -> float:
-        """Area of a marker with this share of a column, in square points."""
         return (share * self._column(axes)) ** 2
 
 
@@ -426,14 +416,11 @@ def _name_levels(axes: Axes, layout: Layout) -> None:
 
 
 _LINE = 12.0
-"""In points."""
 
 
 def _apart(sizes: Mapping[float, float]) -> dict[float, float]:
     """Move labels apart until none touches its neighbour: heights by centre.
 
-    Examples
-    --------
     >>> _apart({0.0: 2.0, 1.0: 2.0, 5.0: 2.0, -4.0: 2.0})
     {0.0: 0.0, 1.0: 2.0, 5.0: 5.0, -4.0: -4.0}
     """

@@ -19,7 +19,6 @@ _LAST_FRAME_MS = 1600
 _SIZE_IN = (11.0, 5.7)
 _DPI = 90
 _NEARLY_WHITE = 248
-# Every third pixel of each third row represents the colours of a frame.
 _SAMPLED = 3
 
 
@@ -50,7 +49,6 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
         canvas = figure.canvas
         assert isinstance(canvas, FigureCanvasAgg)
         canvas.draw()  # type: ignore[no-untyped-call]
-        # Constant parts are drawn once.
         empty = canvas.copy_from_bbox(figure.bbox)  # type: ignore[no-untyped-call]
         heading = axes.set_title("", fontsize=11)
         for index in indexes:
@@ -75,7 +73,6 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
 
 
 def _common_palette(frames: Sequence[Image.Image]) -> Image.Image:
-    """One palette for all frames, that of the richest, prevents flickering."""
     width, height = (-(-pixels // _SAMPLED) for pixels in frames[0].size)
     samples = [frame.resize((width, height), Image.Resampling.NEAREST) for frame in frames]
     richest = max(samples, key=lambda one: len(one.getcolors(width * height) or ()))
@@ -85,7 +82,6 @@ def _common_palette(frames: Sequence[Image.Image]) -> Image.Image:
 
 
 def _whiten(image: Image.Image) -> None:
-    """Whiten a nearly white background that quantisation has dimmed."""
     colours = np.array(image.getpalette(), dtype=np.uint8).reshape(-1, 3)
     colours[(colours >= _NEARLY_WHITE).all(axis=1)] = 255
     image.putpalette(colours.ravel().tolist())

@@ -21,11 +21,7 @@ _MEASURES = (
 
 
 def forest_series(forests: Forests) -> dict[str, FloatArray]:
-    """Compute the curves of the figure by sample.
-
-    They are ``time_ms``, ``trees``, their Port VLs of switches (``ports``), hosts with victims
-    (``victims_percent``), and ``waiting_mib`` on the wire.
-    """
+    """Compute the curves of the figure by sample: ports and victims in trees, waiting MiB."""
     table = forests.result.tables["forest"]
 
     def column(name: str) -> FloatArray:
@@ -49,10 +45,7 @@ def draw_over_time(
     page: style.Page = style.SCREEN,
     colours: Sequence[str] = style.CURVES,
 ) -> Sequence[Path]:
-    """Draw number and size of trees against time.
-
-    The labels ``"off"`` and ``"on"`` stand for congestion control.
-    """
+    """Draw number and size of trees against time."""
     series = {label: forest_series(forests) for label, forests in runs.items()}
     curves = dict(zip(series, colours, strict=False)) | style.CC_COLOURS
     with page.figure(7.2, 6.6, title) as figure:

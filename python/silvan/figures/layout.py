@@ -1,9 +1,4 @@
-"""Places of the parts of a fabric in an unfolded drawing.
-
-Packets travel downwards: senders on top, switches up to the highest in the middle, switches down,
-receivers at the bottom. Each output port has one place, and a tree stands on its root, as in
-figures 2 to 4 of gran2012.
-"""
+"""Places of hosts, switches and output ports in a drawing where packets travel downwards."""
 
 from __future__ import annotations
 
@@ -17,8 +12,6 @@ from silvan.results.result import Result
 
 Point = tuple[float, float]
 
-# Few hosts of a switch are in one row, else in three columns. Distances are in widths of a leaf
-# switch.
 _ONE_ROW = 8
 _HOST_COLUMNS = 3
 _HOST_STEP = 0.26
@@ -27,11 +20,7 @@ _BLOCK_WIDTH = 0.78
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Places of hosts, switches and output ports.
-
-    Switches passed on the way up and down have two places. Names, lines (both ends of the cable),
-    ``is_uplink`` (a host's port) and ``is_last`` (faces a host) are by row of ``ports``.
-    """
+    """Places of hosts, switches (up and down) and output ports; lines are the ends of cables."""
 
     senders: npt.NDArray[np.float64]
     receivers: npt.NDArray[np.float64]

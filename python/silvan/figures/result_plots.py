@@ -43,13 +43,10 @@ _DASHES = ("-", "--", ":", "-.")
 """Strokes of a run's parts if each run has a colour."""
 
 _LETTER = 0.52 / 72
-"""Mean width of a letter in inches per point."""
 
 _HANDLE = 6
-"""Width of a legend's entry without text, in letters."""
 
 _PARTS_OF_RUN = 2
-"""Default parts per run if there are several runs."""
 
 
 def plot(results: Sequence[Result], labels: Sequence[str] = ()) -> ResultPlots:
@@ -165,12 +162,10 @@ class ResultPlots:
 
     def _figure(self, width_in: float, height_in: float) -> AbstractContextManager[Figure]:
         names = dict.fromkeys(result.scenario.name for result in self._results)
-        # Labels of the curves hold the names that differ.
         title = next(iter(names)) if len(names) == 1 else ""
         return self._page.figure(width_in, height_in, title)
 
     def _parts(self, most: int) -> int:
-        """``most`` is for a single run."""
         return most if len(self._results) == 1 else min(most, _PARTS_OF_RUN)
 
     def _look(self, run: int, part: int, name: str, parts: int, colour: str = "") -> dict[str, Any]:
@@ -250,7 +245,6 @@ class ResultPlots:
                     )
         if sampled and ports is None:
             every = [_peaks(result) for result in self._results]
-            # Ports that all fabrics have; the sort is stable.
             peaks = {
                 name: max(one[name] for one in every)
                 for name in every[0]
@@ -456,7 +450,6 @@ class ResultPlots:
 
 
 def _groups(result: Result) -> list[tuple[str, npt.NDArray[np.intp], str]]:
-    """Return name, columns and colour of hotspots and of other receivers."""
     return [
         (f"{name} (mean)", np.flatnonzero(members), colour)
         for name, members, colour in (
@@ -484,10 +477,7 @@ def _host(result: Result, name: str) -> int:
 def _flows(
     result: Result,
 ) -> tuple[npt.NDArray[np.str_], FloatArray, FloatArray, FloatArray]:
-    """Return class, completion time in ps, slowdown and size of flows after the warm-up.
-
-    Unfinished flows are infinite.
-    """
+    """Return class, completion time (ps, infinite if unfinished), slowdown and size of flows."""
     table = result.flows
     table = table.filter(table["measured"])
     if not table.num_rows:
@@ -504,7 +494,6 @@ def _flows(
 
 
 def _by_size(sizes: FloatArray, groups: int) -> list[npt.NDArray[np.intp]]:
-    """Flows of one size are in one group."""
     order = np.argsort(sizes, kind="stable")
     starts = np.searchsorted(sizes[order], sizes[order][np.arange(groups) * len(order) // groups])
     return np.split(order, np.unique(starts)[1:])
@@ -534,7 +523,6 @@ def _port_names(result: Result) -> list[str]:
 
 
 def _peaks(result: Result) -> dict[str, int]:
-    """In bytes."""
     series, names = result.tables["port_series"], _port_names(result)
     queued = series["queued_bytes"].to_numpy()
     peaks = np.zeros(len(names), dtype=queued.dtype)
@@ -577,7 +565,6 @@ def _curve(axes: Axes, times_ms: FloatArray, values: FloatArray, look: dict[str,
 
 
 def _ends(axes: Axes) -> tuple[float, float]:
-    """Return the times of the last sample, and of the last nonzero one."""
     curves = [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in axes.lines]
     ends = (times[-1] for times, _ in curves if len(times))
     lasts = (times[values != 0].max(initial=0) for times, values in curves)
@@ -606,5 +593,4 @@ def _legend(axes: Axes, runs: int = 1) -> None:
         size = mpl.rcParams["font.size"] * _LETTER
         entry_in = size * (max(map(len, labels)) + _HANDLE)
         fitting = max(1, int(figure.get_figwidth() / entry_in))
-        # A column for each run, with its parts below each other.
         style.legend_below(axes, columns=min(runs if runs > 1 else 3, fitting, len(labels)))

@@ -53,10 +53,7 @@ def strokes(
     zorder: float,
     alpha: float | None = None,
 ) -> PathCollection:
-    """Draw paths with round ends; widths are in points, higher ``zorder`` is above.
-
-    A crossing of a path with itself is not drawn twice.
-    """
+    """Draw paths with round ends; widths are in points, higher ``zorder`` is above."""
     drawn = PathCollection(
         list(paths),
         facecolors="none",
@@ -75,10 +72,7 @@ def strokes(
 def symbol(
     axes: Axes, path: Path, colour: str, width: float, *, zorder: float, alpha: float | None = None
 ) -> None:
-    """Draw a path that is in many panels of one size, once in an SVG.
-
-    Neither place nor limits of the axes may change.
-    """
+    """Draw a path that is in many panels of one size, once in an SVG; panels must stay in place."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     points = 72 * axes.get_position().size * figure.get_size_inches()
@@ -90,7 +84,6 @@ def symbol(
         [0],
         linestyle="none",
         marker=MarkerStyle(scaled, capstyle="round"),
-        # A marker's size is twice its reach.
         markersize=2 * float(np.abs(scaled.vertices).max()),
         markerfacecolor="none",
         markeredgecolor=colour,

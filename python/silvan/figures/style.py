@@ -31,12 +31,10 @@ if TYPE_CHECKING:
 # "control".
 CC_COLOURS = {"off": "#D55E00", "on": "#0072B2"}
 CC_LABELS = {"off": "CC off", "on": "CC on"}
-# Curves distinguished by a quantity: further colours of the palette.
 SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#E69F00")
 VIOLET = "#7A35D8"
 REFERENCE = "#000000"
 INK = "#333333"
-# Colours of many curves, also on the page of a report.
 CURVES = (CC_COLOURS["on"], CC_COLOURS["off"], *SHADES[1:3], VIOLET, REFERENCE)
 FAINT = "#8C8C8C"
 
@@ -78,7 +76,6 @@ _NARROW: dict[Any, Any] = {
     "legend.fontsize": 7,
     "lines.linewidth": 1.2,
 }
-"""For the width of a paper's column."""
 
 WIDTHS_IN: Mapping[str, float | None] = {"screen": None, "column": 3.5, "page": 7.16}
 """Widths in inches: column and page of IEEE's papers."""
@@ -89,23 +86,17 @@ _PNG = {"compress_level": 3}
 # A thousandth of a point is finer than any screen or printer.
 _PLACE = re.compile(rb'\b(?:d|x|y)="[^"]*"')
 _PART = re.compile(rb"<(use|path)\b([^>]*)/>")
-# Points of a curve that have names in an SVG, and maximum distance of the pointer.
 _MOST_NAMED = 300
 _NAMED_RADIUS = 4
-# Definitions at the start of a group.
 _DEFINITIONS = re.compile(rb"\s*<defs>.*?</defs>", re.DOTALL)
 _TOO_FINE = re.compile(rb"(?<=\.\d\d\d)\d+")
 
 
 Numbers: TypeAlias = tuple[Sequence[str], Sequence[Sequence[object]]]
-"""Data of a figure: columns with units, and rows."""
 
 
 class NotebookFigure(Figure):
-    """A figure that notebooks show without a window system of matplotlib.
-
-    Names are for parts of artists, places in axes, and curves without a legend.
-    """
+    """A figure that notebooks show without a window system of matplotlib."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -153,10 +144,7 @@ SCREEN = Page()
 def styled(
     width_in: float, height_in: float, title: str = "", *, is_narrow: bool = False
 ) -> Iterator[Figure]:
-    """Make a figure in the project's style.
-
-    The style applies inside the block, so save the figure there.
-    """
+    """Make a figure in the project's style, which applies inside the block: save it there."""
     with mpl.rc_context(_SETTINGS | (_NARROW if is_narrow else {})):
         figure = NotebookFigure(figsize=(width_in, height_in), layout="constrained")
         FigureCanvasAgg(figure)
@@ -169,8 +157,6 @@ def styled(
 def run_colours(is_controlled: Sequence[bool]) -> list[str]:
     """Choose colours of runs: vermilion without control if other runs have control.
 
-    Examples
-    --------
     >>> run_colours([False, True]) == [CC_COLOURS["off"], CC_COLOURS["on"]]
     True
     """
@@ -283,7 +269,6 @@ def _drawn(figure: Figure, name: str) -> bytes:
 
 
 def _name_lines(figure: NotebookFigure) -> bytes:
-    """Name curves, bars and marks, and return invisible marks with names."""
     for axes in figure.axes:
         if not axes.get_visible() or not axes.axison:
             continue
@@ -320,7 +305,6 @@ def _name_curve(axes: Axes, curve: Artist, name: str) -> None:
         places = np.asarray(curve.get_xydata(), np.float64).reshape(-1, 2)
         in_data = curve.get_transform().contains_branch_seperately(axes.transData)
         if not all(in_data):
-            # A line across the axes, at one value.
             which: Literal["x", "y"] = "y" if in_data[1] else "x"
             value = _axis_value(axes, which, places[0][int(which == "y")])
             name_parts(curve, [f"{name}\n{value}"])
@@ -357,14 +341,12 @@ def _axis_value(axes: Axes, which: Literal["x", "y"], value: float) -> str:
 
 
 def _axis_name(axes: Axes, which: Literal["x", "y"]) -> str:
-    """Panels may share the last one's axis name."""
     shared = axes.get_shared_x_axes() if which == "x" else axes.get_shared_y_axes()
     names = (getattr(one, f"get_{which}label")() for one in (axes, *shared.get_siblings(axes)))
     return next((name.replace("\n", " ") for name in names if name), "")
 
 
 def _hidden_mark(axes: Axes, x: float, y: float, name: str, height: float) -> bytes:
-    """Empty for a place outside the axes."""
     place = axes.transData.transform((x, y))
     if not axes.bbox.padded(1).contains(*place):
         return b""
@@ -383,7 +365,6 @@ def _file(figure: Figure, **how: Any) -> bytes:
 
 
 def _named(drawing: bytes, named_parts: Sequence[Sequence[str]]) -> bytes:
-    """Put names into an SVG, as titles in the groups with these ids."""
     for place, names in enumerate(named_parts):
         before, opening, after = drawing.partition(f'<g id="named-{place}">'.encode())
         rest = iter(names)
@@ -415,6 +396,5 @@ def save_csv(header: Sequence[str], rows: Sequence[Sequence[object]], path: Path
 
 
 def _cell(value: object) -> str:
-    """Missing values leave their cell empty."""
     is_missing = value is None or (isinstance(value, float) and math.isnan(value))
     return "" if is_missing else str(value)

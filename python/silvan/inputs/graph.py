@@ -12,17 +12,13 @@ _SWITCH = ("ports", "lid", "guid")
 _HOST = ("lid", "guid", "port-guid", "adapter-port", "router")
 _CABLE = ("speed", "width", "rate", "length", "latency")
 _SIMILAR = 0.75
-"""For misspelt attributes."""
 
 MOST_PORTS = 254
 """IBA specification, volume 1, chapter 18."""
 
 
 def fabric_lists(graph: Any) -> dict[str, TomlInput]:
-    """Return the lists ``switch``, ``host`` and ``cable`` of ``fabric`` for a networkx graph.
-
-    Cables take the ports of a switch in the order of the graph's edges.
-    """
+    """Return ``switch``, ``host`` and ``cable`` of ``fabric``; ports follow the edges."""
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "degree", "is_directed")):
         raise ScenarioError(
             f"{shown(repr(graph))} is not a graph of networkx", hint="give a networkx.Graph"
@@ -108,10 +104,7 @@ def from_lists(fabric: dict[str, Any]) -> Any:
 
 
 def _of(values: Any, keys: tuple[str, ...], place: str) -> dict[str, TomlInput]:
-    """Select attributes that are keys of a scenario, with underscores for hyphens.
-
-    Other attributes have no effect, unless they are similar to a key.
-    """
+    """Select attributes that are keys of a scenario, and refuse similar ones."""
     names = {name: key for key in keys for name in (key, key.replace("-", "_"))}
     for name in values:
         near = get_close_matches(str(name), names, n=1, cutoff=_SIMILAR)

@@ -10,14 +10,11 @@ from pathlib import Path
 from silvan.errors import ScenarioError, shown
 
 SCENARIO_BYTES = 64 << 20
-"""In bytes."""
 
 CONFIGURATION_BYTES = 1 << 20
-"""Configurations of the congestion manager, and faults."""
 
 
 TRACE_BYTES = 256 << 20
-"""For plug-ins."""
 
 
 def read_bytes(path: str | Path, limit: int, what: str, hint: str) -> bytes:
@@ -50,10 +47,7 @@ def read_bytes(path: str | Path, limit: int, what: str, hint: str) -> bytes:
 
 
 def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
-    """Read a file as :func:`read_bytes` does, with line ends as in Unix.
-
-    The text is UTF-8, or UTF-16 with a byte order mark, as PowerShell's redirection writes it.
-    """
+    """Read a file as :func:`read_bytes` does: UTF-8, or UTF-16 with a byte order mark."""
     data = read_bytes(path, limit, what, hint)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = data.decode("utf-16", "replace")

@@ -27,12 +27,10 @@ COLLECTIVES = (
 )
 
 MOST_RANKS = 1 << 20
-"""As many as a scenario may have."""
 
 LARGEST_TAG = (1 << 32) - 1
 
 LONGEST_S = 20 * 3600
-"""Longest computation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,6 @@ class Rank:
     number: int
     size: int
     _lines: list[str] = field(default_factory=list)
-    # Labels that the next operation waits for.
     _after: list[str] = field(default_factory=list)
     _count: int = 0
 

@@ -160,7 +160,6 @@ def _known_keys(path: str) -> frozenset[str]:
 def _shapes(
     tables: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], keyword: str
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield schemas with a keyword among referenced and combined ones."""
     for one in tables:
         if keyword in one:
             yield one

@@ -31,10 +31,8 @@ from silvan.interruptible import interruptible
 if TYPE_CHECKING:
     from silvan.plugins.expansion import PluggedIn
 
-# Start of a comment about a plug-in in a scenario's text.
 _PLUG_IN = "# plug-in: "
 
-# Prefix of errors on a value in the sweep's table.
 _IN_SWEEP = re.compile(r"^sweep\.vary\.(?:.*?\.\d+: )?")
 
 # A node in the output of ibnetdiscover, also with lost tabs.
@@ -344,7 +342,6 @@ class Scenario:
             raise ScenarioError(message, "grid", hint=hint, key=error.key) from None
 
     def _hint_of(self, grid: Mapping[str, Any], message: str) -> str | None:
-        """Return the hint for an unknown key that is set, not varied: it names the full key."""
         for key in grid:
             if message == f"{key}: unknown key":
                 try:
@@ -418,7 +415,6 @@ class Scenario:
         return self._table
 
     def _effective(self, path: str) -> str | None:
-        """None if buffers differ."""
         in_hosts = {"scenario.switch.buffer": False, "scenario.host.receive-buffer": True}
         if path not in in_hosts:
             return None

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario
 
 MOST_NODES = 300
-"""For a drawing."""
 
 _NODE = re.compile(r'^(Switch|Hca)\s+\d+\s+"(.*)"$')
 _CABLE = re.compile(r'^\[\d+\]\s+"(.*)"\[\d+\]')
@@ -70,7 +69,6 @@ def _fabric_figure(scenario: Scenario) -> str:
         f' {places[peer][1]:g}" stroke="{FAINT}" stroke-width="0.6"/>'
         for one in places
         for peer in neighbours[one]
-        # Both ends name the cable.
         if peer in places and one < peer
     )
     size = max(1.5, min(4.0, WIDTH / 3 / max(map(len, rows), default=1)))

@@ -28,7 +28,6 @@ TomlInput: TypeAlias = (
     "str | int | float | bool | os.PathLike[str] | SupportsToList | Sequence[object]"
     " | Mapping[str, object]"
 )
-"""Contents of lists and tables are checked at run time."""
 
 _DEEPEST = 64
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -43,8 +42,6 @@ class WholeTable(dict[str, TomlValue]):
 def literal(value: object) -> str:
     """Write a value as a TOML literal on one line; NumPy's numbers and arrays are allowed.
 
-    Examples
-    --------
     >>> literal({"size": "64 KiB", "speedup": 1.5})
     '{size = "64 KiB", speedup = 1.5}'
     """
@@ -124,8 +121,6 @@ def _no_key(key: object) -> ScenarioError:
 def dotted(path: str, key: object) -> str:
     """Write the dotted key of a key within a table.
 
-    Examples
-    --------
     >>> dotted("sweep.vary", "host.sink-rate")
     'sweep.vary."host.sink-rate"'
     """
@@ -135,8 +130,6 @@ def dotted(path: str, key: object) -> str:
 def flatten(tables: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Walk nested tables as dotted keys and their values.
 
-    Examples
-    --------
     >>> list(flatten({"host": {"sink-rate": "13.6 Gbit/s"}, "run.seed": 2}))
     [('host.sink-rate', '13.6 Gbit/s'), ('run.seed', 2)]
     """
@@ -158,8 +151,6 @@ def _flatten(tables: Mapping[str, object], depth: int) -> Iterator[tuple[str, ob
 def literals(tables: Mapping[str, object]) -> list[tuple[str, str]]:
     """Write nested tables as dotted keys and TOML literals.
 
-    Examples
-    --------
     >>> literals({"host": {"sink-rate": "13.6 Gbit/s"}, "run.seed": 2})
     [('host.sink-rate', '"13.6 Gbit/s"'), ('run.seed', '2')]
     """
@@ -181,8 +172,6 @@ def parse_assignments(words: Sequence[str]) -> dict[str, TomlValue]:
 
     Values are TOML literals, or text without quotes. An inline table replaces the table.
 
-    Examples
-    --------
     >>> parse_assignments(["run.duration=1 ms", "control.ib-cc.switch.threshold=0"])
     {'run.duration': '1 ms', 'control.ib-cc.switch.threshold': 0}
     """
@@ -203,8 +192,6 @@ def parse_assignments(words: Sequence[str]) -> dict[str, TomlValue]:
 def parse_value(text: str) -> TomlValue:
     """Read one value: any TOML literal, and text where it is none.
 
-    Examples
-    --------
     >>> parse_value("1 ms"), parse_value("0.5"), parse_value('"0.5"')
     ('1 ms', 0.5, '0.5')
     """

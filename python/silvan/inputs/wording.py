@@ -8,8 +8,6 @@ import math
 def significant(value: float | str) -> str:
     """Write a number with four significant digits; text stays as it is.
 
-    Examples
-    --------
     >>> significant(13.3456), significant("off"), significant(float("nan"))
     ('13.35', 'off', '-')
     """
@@ -21,8 +19,6 @@ def significant(value: float | str) -> str:
 def counted(count: int, noun: str, plural: str = "") -> str:
     """Write a number with its noun.
 
-    Examples
-    --------
     >>> counted(1, "host"), counted(2, "switch", "switches"), counted(1000, "host")
     ('1 host', '2 switches', '1,000 hosts')
     """
@@ -32,8 +28,6 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 def duration(seconds: float) -> str:
     """Write a time span.
 
-    Examples
-    --------
     >>> duration(0.456), duration(42), duration(90), duration(7300), duration(float("nan"))
     ('0.46 s', '42 s', '2 min', '2 h 2 min', '-')
     """

@@ -1,9 +1,4 @@
-"""Two moments of a subnet compared: its changes, in the order of explained growth.
-
-Growth of congestion trees is bandwidth that ports lose by waiting for a root. It is divided by
-rates among contributors with a change: a slower root cable, a route moved onto the root, or a
-higher rate of the host.
-"""
+"""Two moments of a subnet compared: changes, in the order of the tree growth that they explain."""
 
 from __future__ import annotations
 
@@ -63,11 +58,7 @@ class Change:
 def compare_moments(
     old: Moment, new: Moment, jobs: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, Any]:
-    """Compare two moments of a subnet.
-
-    Returns ``changes`` in the order of explained growth, ``trees`` that have changed,
-    ``unexplained_gbps``, and ``not_compared``.
-    """
+    """Compare two moments of a subnet: changes, trees, growth without cause, missing data."""
     return _Comparison(old, new, jobs or {}).result()
 
 
@@ -229,7 +220,6 @@ class _Comparison:
         return "host sends more", host, f"{host}: from {before:.3g} to {now:.3g} Gbit/s"
 
     def _trees(self) -> list[dict[str, Any]]:
-        """Compare the trees, and divide their growth among the changes."""
         old = {tree["root"]: tree for tree in self._old.moment.report["trees"]}
         new = {tree["root"]: tree for tree in self._new.moment.report["trees"]}
         found = []
@@ -288,7 +278,6 @@ class _Comparison:
         return next(moved, behind[0] if behind else source)
 
     def _moved(self, source: str, target: str, root: str) -> list[Key]:
-        """Find why the route of a contributor now leads through the root."""
         before, now = self._old.path(source, target), self._new.path(source, target)
         if not before or root in before or root not in now:
             return []

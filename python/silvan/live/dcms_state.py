@@ -71,12 +71,7 @@ def damaged_status(folder: Path) -> ManagerError:
 
 @dataclass(slots=True)
 class LowPort:
-    """Decisions about a port.
-
-    ``lowered`` counts would-be changes of a dry run, too. ``lost_bytes`` of victims are known for
-    ``known_s`` of ``low_s``; ``unknown`` counts missing losses, because the manager was killed or
-    the Marking_Rate is still low.
-    """
+    """Decisions about a port; ``lost_bytes`` of victims are known for ``known_s`` of ``low_s``."""
 
     port: str
     far_end: str = ""
@@ -145,7 +140,6 @@ def _take(ports: dict[str, LowPort], event: dict[str, Any], time_s: float) -> No
     victim = port_name(event["victim"]) if event["reason"] == "victim-found" else None
     if event["action"] == "lower":
         one = ports.setdefault(name, LowPort(name, event["port"].get("far-end") or ""))
-        # If lines of the log are missing, the end may be among them.
         _end(one, time_s)
         one.lowered += 1
         one.since = time_s
@@ -159,7 +153,6 @@ def _take(ports: dict[str, LowPort], event: dict[str, Any], time_s: float) -> No
 
 
 def _end(one: LowPort, time_s: float, lost_bytes: float | None = None) -> None:
-    """End the time of a low Marking_Rate, with the victims' loss if known."""
     if one.since is None:
         return
     low_s = max(0.0, time_s - one.since)

@@ -21,7 +21,6 @@ Ticks = str | Sequence[str] | None
 LINK_PERCENT = 1.0
 """Maximum part of a management link for requests, in percent."""
 
-# Readings of a sweep are some milliseconds apart.
 _MOST_WAIT = 1.05
 _MANY_UNKNOWN = 0.1
 
@@ -58,10 +57,7 @@ class SubnetWatcher:
         self._subnet: Subnet | None = None
 
     def serve(self, listen: str, interval_s: float) -> str:
-        """Serve metrics of each sweep for Prometheus; return address and port.
-
-        Sweeps that are three intervals and 10 s old are not served.
-        """
+        """Serve metrics of each sweep for Prometheus; return address and port."""
         return self._watch.serve(listen, interval_s)
 
     def note_failure(self) -> None:
@@ -69,10 +65,7 @@ class SubnetWatcher:
         self._watch.note_failure()
 
     def sweep(self) -> Moment | None:
-        """Read all counters.
-
-        None for the first sweep, and after a change of the subnet.
-        """
+        """Read all counters; None for the first sweep, and after a change of the subnet."""
         interruptible(self._watch.prepare)
         began = self._times()
         interruptible(self._watch.sweep)
@@ -89,20 +82,17 @@ class SubnetWatcher:
         return Moment(self._subnet, json.loads(report), loads, at_ns)
 
     def _times(self) -> tuple[float, float]:
-        """In seconds, of the fabric and of this machine."""
         if self._clock is None:
             return 0.0, 0.0
         before, fabric, after = time.monotonic(), self._clock.seconds(), time.monotonic()
         return fabric, (before + after) / 2
 
     def _scale(self, began: tuple[float, float], ended: tuple[float, float]) -> float:
-        """Return simulated seconds per second since the last sweep, 1 of a real subnet."""
         middle = (began[0] + ended[0]) / 2, (began[1] + ended[1]) / 2
         before, self._read = self._read, middle
         if self._clock is None or before is None:
             return 1.0
         if middle[0] < before[0]:
-            # Another fabric has the name now.
             return 1.0
         if middle[0] == before[0]:
             raise EmulationError(
@@ -143,11 +133,7 @@ def diagnose_files(
     interval: str = "1 s",
     tick: Ticks = None,
 ) -> tuple[Moment, list[str]]:
-    """Diagnose a subnet from files of the common tools.
-
-    They are outputs of ``ibnetdiscover``, ``perfquery`` or ``ibqueryerrors``, and ``dump_lfts``, or
-    ibdiagnet's ``.db_csv``. Also returns doubts about the files.
-    """
+    """Diagnose a subnet from files of ibnetdiscover, perfquery and others; also return doubts."""
     from silvan import _silvan
 
     paths = {"topology": topology, "routes": routes, "before": before, "after": after}
@@ -182,17 +168,13 @@ def diagnose_files(
 
 
 def is_undecided(report: Report) -> bool:
-    """Return true if a report does not exclude congestion.
-
-    Ports wait without a known cause while others are unknown, or more than a tenth is unknown.
-    """
+    """Return true if a report does not exclude congestion: too many ports are unknown."""
     unknown = report["unknown_ports"]
     waiting = bool(report["unexplained"]) and unknown > 0
     return not report["trees"] and (waiting or unknown > report["ports"] * _MANY_UNKNOWN)
 
 
 def _doubts(report: Report) -> list[str]:
-    """List objections to the time between the files, or to their order."""
     doubts = []
     waits = max((one["wait"] or 0 for one in report["losses"]), default=0)
     if waits > _MOST_WAIT:

@@ -33,10 +33,8 @@ _CREDENTIALS = struct.Struct("iII")
 """SO_PEERCRED: process, user and group."""
 
 _PATIENCE_S = 120
-"""Seconds without a byte of an answer."""
 
 _LONGEST_ANSWER = 4 << 30
-"""The tables of the largest fabrics have most."""
 
 _OF_PORTS = "name a cabled port as NODE:PORT, or a host; iblinkinfo lists the ports"
 _OF_FLOWS = "silvan ctl flows lists the flows"
@@ -66,22 +64,17 @@ _LIBRARIES = (
 def preload_library() -> Path:
     """Give the file of the library that attaches programs to a live fabric.
 
-    It is written into a folder for temporary files, where a program that has it loaded does not
-    depend on this process.
-
-    Returns
-    -------
-    Path
-        The library's file.
+    It is in a folder for temporary files, where a program that has it loaded does not depend on
+    this process.
 
     Raises
     ------
     UnsupportedSystemError
         This is not Linux.
     EmulationError
-        If the folder is another user's.
+        The folder is another user's.
     OSError
-        If the file cannot be written.
+        The file cannot be written.
     """
     from silvan import _silvan
 
@@ -111,18 +104,7 @@ def is_attached() -> bool:
 
 
 def umad2sim_library() -> Path:
-    """Find the preload library of ibsim.
-
-    Returns
-    -------
-    Path
-        The library's file.
-
-    Raises
-    ------
-    EmulationError
-        If it is not installed.
-    """
+    """Find the preload library of ibsim, or raise :class:`EmulationError`."""
     for pattern in _LIBRARIES:
         for path in sorted(Path("/").glob(pattern.lstrip("/"))):
             return path
@@ -269,13 +251,7 @@ class Emulation:
         return control(self.sockname, do, **arguments)
 
     def stop(self) -> None:
-        """End the emulation.
-
-        Raises
-        ------
-        EmulationError
-            If it had ended by itself because of a failure.
-        """
+        """End the emulation; raise :class:`EmulationError` if a failure had ended it."""
         self._inner.stop()
 
     def __enter__(self) -> Self:
@@ -449,7 +425,6 @@ def _refused(sockname: str) -> EmulationError:
 
 
 def _check_server(stream: socket.socket, sockname: str, expected: int | None) -> None:
-    """Check the user of the listening process."""
     credentials = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _process, user, _group = _CREDENTIALS.unpack(credentials)
     trusted = {os.getuid(), 0} if expected is None else {expected}

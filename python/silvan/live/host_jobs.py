@@ -49,7 +49,6 @@ def read_jobs(path: Path) -> dict[str, list[str]]:
 
 
 def _of_scontrol(text: str) -> list[tuple[str, str]]:
-    """Find running jobs and their hosts in the output of ``scontrol show job``."""
     found = []
     for record in re.split(r"^(?=JobId=)", text, flags=re.MULTILINE):
         # Names and paths may hold anything: only the first of each key counts.
@@ -62,7 +61,6 @@ def _of_scontrol(text: str) -> list[tuple[str, str]]:
 
 
 def _of_squeue(text: str) -> list[tuple[str, str]] | None:
-    """``None`` without the default heading of ``squeue``."""
     heading, *lines = text.splitlines() or [""]
     columns = heading.split()
     if columns[:1] != ["JOBID"] or columns[-4:] != ["ST", "TIME", "NODES", "NODELIST(REASON)"]:
@@ -94,8 +92,6 @@ def slurm_jobs() -> dict[str, list[str]]:
 def expand_hosts(text: str) -> list[str]:
     """Expand a list of hosts as Slurm writes it.
 
-    Examples
-    --------
     >>> from silvan.live.host_jobs import expand_hosts
     >>> expand_hosts("gpu[08-10,12],login")
     ['gpu08', 'gpu09', 'gpu10', 'gpu12', 'login']
@@ -132,10 +128,7 @@ def _numbers(ranges: str, text: str) -> list[str]:
 
 
 def add_jobs(report: Report, jobs: Mapping[str, list[str]]) -> None:
-    """Add the jobs of contributors and victims to a report.
-
-    A host is found by its name or its first word, as in ``node-1 HCA-1``.
-    """
+    """Add the jobs of contributors and victims to a report, by host name or its first word."""
     for tree in report["trees"]:
         for one in [*tree["contributors"], *tree["victims"]]:
             named = (jobs[key] for key in _names(one["host"]) if key in jobs)

@@ -15,7 +15,6 @@ from silvan.errors import EmulationError
 from silvan.live.emulation import Emulation
 
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-"""The user's path, and the folders of Debian's tools."""
 
 INSTALL = "apt-get install opensm infiniband-diags"
 
@@ -32,21 +31,9 @@ OPENSM_GRACE_S = 0.5
 
 
 def environment(emulation: Emulation, folder: Path, host: str | None = None) -> dict[str, str]:
-    """Give the environment of a program that sees a fabric as hardware.
+    """Give all environment variables of a program that sees a fabric as hardware.
 
-    Parameters
-    ----------
-    emulation : Emulation
-        The fabric.
-    folder : Path
-        For OpenSM's files.
-    host : str, optional
-        The host or switch to attach it to.
-
-    Returns
-    -------
-    dict
-        All variables, those of this process included.
+    ``host`` is the host or switch to attach it to; ``folder`` is for OpenSM's files.
     """
     return os.environ | emulation.attach(host) | opensm_variables(folder)
 
@@ -68,37 +55,12 @@ def attached(
     is_waited_for: bool = False,
     grace_s: float = GRACE_S,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Let a program run at a host until the block ends.
+    """Let a program run at a host until the block ends; yield the process.
 
-    Parameters
-    ----------
-    emulation : Emulation
-        The fabric.
-    folder : Path
-        The program's current folder, for what it leaves behind.
-    words : sequence of str
-        The program and its arguments.
-    host : str, optional
-        The host to attach it to.
-    stdout : int
-        Standard output of the program.
-    stderr : int
-        Standard error of the program; a pipe by default.
-    is_waited_for : bool
-        True if the thread that enters the block leaves it, too. Only then, or if it is the main
-        thread, the kernel ends the program with this process.
-    grace_s : float
-        Seconds between SIGTERM and SIGKILL after the block.
-
-    Yields
-    ------
-    Popen
-        The process.
-
-    Raises
-    ------
-    EmulationError
-        If the program is not installed.
+    ``folder`` is its current folder. ``is_waited_for`` states that the thread that enters the block
+    leaves it, too. Only then, or in the main thread, the kernel ends the program with this process.
+    ``grace_s`` are seconds between SIGTERM and SIGKILL. An :class:`EmulationError` names a program
+    that is not installed.
     """
     if shutil.which(words[0], path=PATH) is None:
         raise EmulationError(f"{words[0]} is not installed", INSTALL)
@@ -117,15 +79,7 @@ def attached(
 
 
 def opensm_words(folder: Path, *options: str) -> list[str]:
-    """Give the words that start OpenSM with a log of limited size.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the log: see :func:`opensm_log`.
-    *options : str
-        Further options.
-    """
+    """Give the words that start OpenSM with a log of limited size in a folder."""
     # This level of debugging flushes every line.
     words = ["opensm", "--debug", "2", "--log_limit", str(_LOG_MB)]
     return [*words, "--log_file", str(opensm_log(folder)), *options]
@@ -137,13 +91,7 @@ def opensm_log(folder: Path) -> Path:
 
 
 class LogLines:
-    """Reads the lines that are added to a log, which its program may begin again.
-
-    Parameters
-    ----------
-    path : Path
-        The log.
-    """
+    """Reads the lines that are added to a log, which its program may begin again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -170,24 +118,8 @@ def opensm(
 ) -> Iterator[subprocess.Popen[str]]:
     """Let OpenSM manage the fabric until the block ends; the block starts when the subnet is up.
 
-    Parameters
-    ----------
-    emulation : Emulation
-        The fabric.
-    folder : Path
-        For OpenSM's log and files.
-    host : str, optional
-        Host of the program.
-
-    Yields
-    ------
-    subprocess.Popen
-        The running OpenSM.
-
-    Raises
-    ------
-    EmulationError
-        If OpenSM is not installed, ends, or does not bring up the fabric within ten minutes.
+    Yields the process. ``folder`` is for its log and files. An :class:`EmulationError` says that it
+    is not installed, has ended, or has not brought up the fabric within ten minutes.
     """
     lines = LogLines(opensm_log(folder))
     is_up, last = False, ""
@@ -196,7 +128,6 @@ def opensm(
         folder,
         opensm_words(folder),
         host=host,
-        # The log has the same lines.
         stderr=subprocess.DEVNULL,
         grace_s=OPENSM_GRACE_S,
     ) as process:
@@ -222,13 +153,7 @@ def has_opensm() -> bool:
 
 
 def wait_for(condition: Callable[[], object], complaint: str, seconds: float = 60) -> None:
-    """Wait until a condition holds.
-
-    Raises
-    ------
-    EmulationError
-        With this complaint, if it does not hold after so many seconds.
-    """
+    """Wait until a condition holds; else raise :class:`EmulationError` with the complaint."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

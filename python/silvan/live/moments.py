@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 Report = dict[str, Any]
-"""A diagnosis, as ``silvan diagnose --json`` prints it."""
 
 LOADS = ("load", "wait", "congested")
 """Loads of a port: parts of its link's rate and of the time."""

@@ -45,10 +45,8 @@ WITH_COMPUTE_NODES = ("ftree", "sssp", "dfsssp")
 _SECONDS = 3600
 
 _numbers = itertools.count()
-"""Several fabrics may be routed at once."""
 
 _LOG_OPTIONS = {"file": ("-D", "0x07")}
-"""Makes OpenSM log its actual routing."""
 
 _NO_FILE = "LFTs file name is not given; using default routing algorithm"
 
@@ -104,11 +102,7 @@ def opensm_tables(
     grid: Mapping[str, Any] | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> str:
-    """Let OpenSM route a fabric as :func:`route` does, unchecked.
-
-    ``grid`` is the table ``fabric`` of the mesh or torus before failures, for torus-2QoS. ``check``
-    is called repeatedly, and may raise an exception to stop OpenSM.
-    """
+    """Let OpenSM route a fabric as :func:`route` does, unchecked; ``check`` may stop it."""
     bare = scenario.override({"fabric.routing": "none"})
     with (
         scratch_folder("route") as folder,
@@ -171,8 +165,6 @@ def opensm_tables(
 
 @dataclass(slots=True)
 class _Routed:
-    """Routing of a fabric by OpenSM's log: last engine, first error."""
-
     engine: str = "none"
     reason: str = ""
     has_no_file: bool = False
@@ -216,7 +208,6 @@ def with_tables(
 
 
 def _absolute(option: str) -> str:
-    """OpenSM has another current folder."""
     name, equals, value = option.rpartition("=")
     if value.startswith("-") or not Path(value).is_file():
         return option
@@ -277,6 +268,5 @@ def _query_paths(emulation: Emulation, sources: str, check: Callable[[], None]) 
         return paths()["unanswered"] == 0
 
     wait_for(is_over, complaint, _SECONDS)
-    # Without a subnet manager no program waits for answers.
     if paths()["answered"] - before != questions:
         raise EmulationError(complaint)

@@ -22,14 +22,13 @@ from silvan.errors import DiagnosisError
 from silvan.live.moments import Moment, Subnet
 
 RING_BYTES = 256 << 20
-"""In a full file, the oldest moments are removed early."""
+"""Largest size of a ring file; a full one loses its oldest moments early."""
 
 _PAGE_BYTES = 4096
 # "slvn" as a number distinguishes ring files from other databases.
 _APPLICATION = 0x736C766E
 _VERSION = 2
 _PATIENCE_S = 10.0
-# Part of the moments that a full file loses.
 _PART = 20
 _LATEST_NS = 2**63 - 1
 _NO_RING = "name a file that silvan diagnose --watch has written"
@@ -66,7 +65,7 @@ def _row_digest(*values: int | str | bytes) -> bytes:
 
 
 def _inflated(data: bytes) -> bytes:
-    """Decompress at most :data:`RING_BYTES`: a few bytes can claim a thousand times as many."""
+    """Decompress at most :data:`RING_BYTES`, because a few bytes can become gigabytes."""
     stream = zlib.decompressobj()
     inflated = stream.decompress(data, RING_BYTES)
     if not stream.eof:
@@ -121,15 +120,11 @@ class RingFile:
         if self._file.execute("pragma quick_check(1)").fetchone() != ("ok",):
             raise self._damaged()
         if writable:
-            # The time of the next moment depends on it.
             newest = self._file.execute("select * from moments order by at_ns desc limit 1")
             self._require_moment(newest.fetchone())
 
     def add(self, moment: Moment, keep_ns: int) -> None:
-        """Add a moment, and remove older ones than ``keep_ns``.
-
-        If the clock was set back, the moment follows directly after the last one.
-        """
+        """Add a moment, after the last one if the clock was set back, and remove old ones."""
         with self._errors():
             while True:
                 try:
@@ -162,7 +157,6 @@ class RingFile:
             )
 
     def _drop_oldest(self) -> bool:
-        """Return ``False`` if there is nothing to remove."""
         with self._transaction():
             count = self._one("select count(*) from moments")
             self._file.execute(
@@ -218,7 +212,6 @@ class RingFile:
 
     @contextmanager
     def _decoded(self, at_ns: int) -> Iterator[None]:
-        """Refuse bytes that are not compressed JSON in UTF-8."""
         try:
             yield
         except (zlib.error, ValueError, TypeError, RecursionError):
@@ -269,6 +262,5 @@ class RingFile:
             yield
         except sqlite3.Error as error:
             code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-            # The lowest byte of an extended code is its kind.
             reason, hint = _REASONS.get(code & 0xFF, (str(error), _NO_RING))
             raise DiagnosisError(f"{self._path}: {reason}", hint) from error

@@ -16,7 +16,6 @@ from silvan.inputs.scenario import Scenario
 from silvan.inputs.toml_text import TomlInput, TomlValue
 
 _GUIDS = 0x0253_5600_0000_0100
-"""First made-up GUID; others follow in steps of 256."""
 
 End = tuple[str, int]
 
@@ -119,7 +118,6 @@ class FabricLists:
         used = {place for cable in self.cables for place in cable.ends}
         nodes = {name: dict(node) for name, node in self.nodes.items()}
         leaf = _unused("new-leaf", nodes)
-        # The new nodes get free LIDs later.
         nodes[leaf] = {"ports": nodes[model]["ports"], "guid": _free_guid(nodes)}
         cables = list(self.cables)
         for cable in self.cables:

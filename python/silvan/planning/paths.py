@@ -62,10 +62,7 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """Rates of random pairs of hosts, relative to their cables.
-
-    ``mean`` is the effective bisection bandwidth, ``lowest`` that of the worst permutation.
-    """
+    """Rates of random pairs of hosts, relative to their cables: effective bisection, and worst."""
 
     mean: float
     lowest: float
@@ -159,7 +156,6 @@ class Paths:
 
     @cached_property
     def _pairs(self) -> IntArray:
-        """Other hosts than the destination, by switch and destination."""
         count = len(self.switches)
         cabled = self._leaf[self._leaf >= 0]
         at_switch = np.bincount(cabled, minlength=count)[:, None]
@@ -245,7 +241,6 @@ class Paths:
 
 
 def _levels(tables: str) -> set[int]:
-    """Level 0 is not written."""
     levels = {0}
     for line in tables.splitlines():
         if found := _LEVELS.search(line):

@@ -15,7 +15,6 @@ from silvan.results.receive_rates import measured_ps
 _LEAST_LOAD = 1 / 256
 
 _MESSAGES = 10
-"""Messages in flight that the tolerance must cover, besides one for each busy sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +183,6 @@ def saturate(
 
 
 def _is_possible(at: Callable[[float], Scenario], load: float) -> bool:
-    """Arriving flows cannot saturate."""
     try:
         at(load)
     except ScenarioError:

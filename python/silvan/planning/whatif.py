@@ -28,7 +28,6 @@ from silvan.planning.paths import Paths
 from silvan.scratch import scratch_folder
 
 ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "lash", "sssp", "dfsssp", "nue")
-"""Engines of OpenSM without a file."""
 
 _GRIDS = ("mesh", "torus")
 
@@ -36,7 +35,6 @@ ALL_ENGINES = (*ENGINES, "torus-2QoS")
 """Also torus-2QoS, whose file silvan writes for generated meshes and tori."""
 
 PERMUTATIONS = 1000
-"""For effective bisection."""
 
 ANY_ROUTES: Mapping[str, TomlValue] = {
     "fabric.allow-credit-loops": True,
@@ -45,7 +43,6 @@ ANY_ROUTES: Mapping[str, TomlValue] = {
 """Allows routes that can deadlock or do not connect all hosts."""
 
 _PATIENCE_S = 1.0
-"""Seconds that Ctrl-C waits for jobs in other threads."""
 
 AS_IS = "as is"
 
@@ -60,13 +57,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfRow:
-    """A fabric under one routing engine.
-
-    ``refused`` and ``not_simulated`` are reasons for missing values. Pairs are ordered pairs of
-    hosts whose path does not arrive, or never ends. ``balance`` is the most paths on a cable
-    between switches over the mean. Bisection is relative to full bisection, over permutations and
-    of the worst.
-    """
+    """A fabric under one routing engine; ``refused`` and ``not_simulated`` are reasons."""
 
     fabric: str
     engine: str
@@ -94,11 +85,7 @@ class WhatIfRow:
 
 
 def with_hotspots(scenario: Scenario, hosts: Sequence[str] | int) -> Scenario:
-    """Replace the load of a scenario by that of a storage hotspot.
-
-    80 % of the hosts send to the hotspots as fast as they can, the others to random hosts: the
-    victims.
-    """
+    """Replace the load by hotspots: 80 % of the hosts send to them, the others at random."""
     hotspots: TomlInput = hosts if isinstance(hosts, int) else list(hosts)
     tables = stated(scenario)
     for key in ("sweep", "programs"):
@@ -110,10 +97,7 @@ def with_hotspots(scenario: Scenario, hosts: Sequence[str] | int) -> Scenario:
 def variants(
     scenario: Scenario, failures: Sequence[str] = (), *, new_leaf: str | None = None
 ) -> list[Variant]:
-    """List the fabric as it is, and once for each change: a failure, or a copy of a leaf.
-
-    The empty text as ``new_leaf`` means the last leaf.
-    """
+    """List the fabric as it is, and once for each failure or copy of a leaf."""
     lists = FabricLists.of(scenario)
     found = [Variant(AS_IS, scenario)]
     for what in failures:
@@ -149,11 +133,7 @@ def what_if(
     permutations: int = PERMUTATIONS,
     seed: int = 1,
 ) -> list[WhatIfRow]:
-    """Route fabrics by several engines of OpenSM, and judge the routes.
-
-    Of a mesh or torus the first fabric is the generated one. ``own`` is the first fabric with other
-    routes, for comparison.
-    """
+    """Route fabrics by several engines of OpenSM, and judge the routes."""
     if not has_opensm():
         raise EmulationError("opensm is not installed", INSTALL)
     grid = fabrics[0].scenario.to_dict()["fabric"]
@@ -183,7 +163,6 @@ def what_if(
     try:
         return interruptible(lambda: _results(futures, stop))
     finally:
-        # Ctrl-C has come, or a job has failed: jobs end at their next check.
         stop.set()
         for future in futures:
             future.cancel()

@@ -1,9 +1,4 @@
-"""The step from a scenario with plug-ins to one of built-in elements.
-
-If the compiled reader refuses a text, plug-in tables are replaced by the built-in elements that the
-plug-ins make. Replacements follow the other overrides, so that other lines keep their place in
-errors.
-"""
+"""The step from a scenario with plug-ins to one of built-in elements, with places of errors."""
 
 from __future__ import annotations
 
@@ -42,12 +37,9 @@ from silvan.plugins.kinds import (
 from silvan.schemes.scheme_file import needed_carrier
 
 Overrides: TypeAlias = Sequence[tuple[str, str]]
-"""Dotted keys and TOML literals."""
 
 Reader: TypeAlias = Callable[[str, str | None, list[tuple[str, str]]], _silvan.Scenario]
-"""Arguments: text, name of its source, and overrides."""
 
-# Places of names of plug-ins, and of their keys.
 _PLACES = re.compile(
     r"(control|fabric|traffic)\.[^.]+|traffic\.program\.\d+\.[^.]+|sweep\.vary\..+"
 )
@@ -55,11 +47,9 @@ _AXIS = re.compile(r"""sweep\.vary\.("(?:[^"\\]|\\.)*"|[^.]+)(?:\.\d+)?""")
 
 _LISTS = ("switch", "host", "cable")
 _TABLES = ("tables", "linear-tables", "routing-file")
-# Keys of routes in [fabric].
 _ROUTES = (*_TABLES, "path-sl", "sl-to-vl", "path-choice")
 _NO_ROUTE = 0xFF
 
-# Start of the compiled reader's hint on an unknown name.
 _ALL_KNOWN = "known here: "
 _COMMAND = "silvan plug-ins lists those of installed packages"
 
@@ -89,11 +79,7 @@ class _Patch:
 
 @dataclass(frozen=True, slots=True)
 class PluggedIn:
-    """The parts of a scenario that plug-ins made.
-
-    ``axes`` are keys of the sweep that only this module can set. ``own_entries`` are numbers of
-    traffic entries without plug-ins.
-    """
+    """The parts of a scenario that plug-ins made; ``axes`` are keys that only this module sets."""
 
     written: Written
     axes: Mapping[str, list[Any]]
@@ -118,10 +104,7 @@ class PluggedIn:
 def expand(
     written: Written, refused: ScenarioError, read: Reader
 ) -> tuple[_silvan.Scenario, PluggedIn]:
-    """Read a scenario that the compiled reader has refused, with its plug-ins.
-
-    Raises the compiled reader's error if the scenario names none.
-    """
+    """Read a scenario with plug-ins that the compiled reader has refused; else raise its error."""
     if refused.key is None or not _PLACES.fullmatch(refused.key):
         raise refused
     text, source, overrides = written.text, written.source, list(written.overrides)
@@ -149,7 +132,6 @@ class _Name:
 
 
 def _names(tables: Mapping[str, Any]) -> Iterator[_Name]:
-    """Includes built-in names."""
     control, fabric, traffic = (_table(tables, one) for one in ("control", "fabric", "traffic"))
     for kind, table, place, key in (
         (SCHEME, control, "control", "scheme"),
@@ -191,7 +173,6 @@ def _programs(traffic: Mapping[str, Any]) -> Iterator[tuple[int | str, Mapping[s
 
 
 def _with_suggestions(error: ScenarioError, names: Iterable[_Name]) -> ScenarioError:
-    """Add installed plug-ins, or the command that lists them, to a hint."""
     for one in names:
         if one.key != error.key:
             continue
@@ -213,8 +194,6 @@ class _Use:
 
 
 class _Expansion:
-    """A scenario while its plug-ins are replaced, with tables by section, and plug-ins by key."""
-
     def __init__(
         self,
         written: Written,
@@ -238,7 +217,6 @@ class _Expansion:
         self._view: tuple[Fabric, dict[str, int]] | None = None
 
     def read(self) -> tuple[_silvan.Scenario, PluggedIn]:
-        """Replace all plug-ins, and read what results."""
         self._expand_control()
         self._expand_fabric()
         self._expand_traffic()
@@ -279,7 +257,6 @@ class _Expansion:
         self.core["control"] = control
 
     def _module(self, use: _Use, plug_in: PlugInObject) -> str:
-        """With a comment on its origin."""
         function = plug_in.function
         module = inspect.getmodule(function)
         hint = "make the function by def, in a module whose text is installed"
@@ -385,7 +362,6 @@ class _Expansion:
         return rows
 
     def _fabric(self) -> tuple[Fabric, dict[str, int]]:
-        """Build the fabric without routes, and return it with the LIDs of the hosts."""
         if self._view is None:
             table = self.core.get("fabric", _table(self._tables, "fabric"))
             without = {key: value for key, value in table.items() if key not in _ROUTES}
@@ -411,7 +387,6 @@ class _Expansion:
         kinds = [name for name in traffic if self._use(TRAFFIC, name, "")]
         programs = self._expand_programs(traffic)
         patch: dict[str, Any] = {}
-        # Entries of plug-ins follow those of the scenario.
         entries = {name: traffic.pop(name) for name in kinds}
         for name, listed in entries.items():
             if not isinstance(listed, list):
@@ -501,7 +476,6 @@ class _Expansion:
             raise self._placed(key, str(error), error.hint) from None
 
     def _read_core(self) -> tuple[_silvan.Scenario, dict[str, list[Any]]]:
-        """Read built-in elements, without keys of the sweep that the compiled reader refuses."""
         written = self._written
         sections = [(name, literal(table)) for name, table in self.core.items()]
         vary = _table(_table(self._tables, "sweep"), "vary")
@@ -535,7 +509,6 @@ class _Expansion:
                     raise self._placed(key, error.message, error.hint) from None
 
     def _explained(self, error: ScenarioError, sections: Iterable[str]) -> ScenarioError:
-        """Locate an error in a replaced section, or blame a plug-in."""
         if error.key is None:
             return error
         use = self._maker(error.key)

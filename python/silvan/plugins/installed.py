@@ -76,11 +76,7 @@ def installed(kind: Kind) -> Mapping[str, PlugIn]:
 
 
 def every() -> Iterator[dict[str, Any]]:
-    """Describe each installed plug-in in plain values, by kind and name.
-
-    ``keys`` has the defaults by name; None has no default. An unusable plug-in has ``error`` and
-    ``hint`` instead.
-    """
+    """Describe each installed plug-in by kind and name: default keys, or error and hint."""
     for kind in KINDS:
         found, misnamed = _installed(kind, tuple(sys.path))
         for one in found.values():
@@ -106,7 +102,6 @@ def _described(plug_in: PlugIn) -> dict[str, Any]:
     try:
         keys = default_keys(found.keys)
         literal({key: value for key, value in keys.items() if value is not None})
-    # The package's code computes the defaults.
     except (Exception, SystemExit) as error:
         hint = f"correct the keys of {plug_in.entry.value}, or uninstall {plug_in.package}"
         return {"error": f"{plug_in.title}: {describe(error)}", "hint": hint}
@@ -117,7 +112,6 @@ def _described(plug_in: PlugIn) -> dict[str, Any]:
 def _installed(
     kind: Kind, path: Sequence[str]
 ) -> tuple[Mapping[str, PlugIn], Sequence[tuple[PlugIn, str, str]]]:
-    """Find the plug-ins of a kind by name, and errors and hints of impossible names."""
     # Packages are those of the import path, which may change.
     del path
     found: dict[str, PlugIn] = {}

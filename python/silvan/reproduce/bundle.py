@@ -55,11 +55,7 @@ The same build of silvan, {build}, draws the figures from the runs of this archi
 def write_bundle(
     outcomes: Sequence[Outcome], folder: Path, files: Sequence[Path], words: Sequence[str]
 ) -> Path:
-    """Write the archive of a reproduction beside its folder.
-
-    Equal contents make equal archives: files are sorted, without times and owners. The manifest
-    names the archive; ``words`` are the command without ``--out`` and ``--bundle``.
-    """
+    """Write the archive of a reproduction beside its folder; equal contents make equal archives."""
     paper = folder.name
     costs = sorted(all_costs(outcomes), key=lambda one: one.key)
     contents: dict[str, bytes | Path] = {f"{paper}/{path.name}": path for path in files}

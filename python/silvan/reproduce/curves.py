@@ -15,7 +15,6 @@ from silvan.results.receive_rates import FloatArray
 Row = Mapping[str, float | str]
 
 _MOST_POINTS = 100
-"""Points of a curve over time."""
 
 SPREAD = "_sd"
 """Suffix of a column with the standard deviation of another."""
@@ -23,10 +22,7 @@ SPREAD = "_sd"
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """A measured point: the mean over the seeds, and its sample standard deviation.
-
-    ``cases`` are labels of the cases of its runs.
-    """
+    """A measured point: the mean over the seeds, and its sample standard deviation."""
 
     x: float
     y: float
@@ -70,11 +66,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A column of points that is drawn as a curve.
-
-    ``label`` and ``cases`` name the curve and the cases of a row; ``paper`` returns the paper's
-    points.
-    """
+    """A column of points that is drawn as a curve, with labels and the paper's points."""
 
     column: str
     chart: str
@@ -87,8 +79,6 @@ class Line:
 def curves(table: PointTable, x: str, axis: str, lines: Sequence[Line]) -> list[Curve]:
     """Make the curves of a table of points; points without a finite number are omitted.
 
-    Examples
-    --------
     >>> table = PointTable(("p", "rate", "rate_sd"), ((0, 0.5, 0.1), (10, 1.0, "")))
     >>> line = Line("rate", "Rate", "Gbit/s", lambda row: "CC on", lambda row: [f"p = {row['p']}"])
     >>> (curve,) = curves(table, "p", "p (%)", [line])
@@ -122,8 +112,6 @@ def over_time(
 ) -> Curve:
     """Make a curve over the time of a run. Beyond 100 values, neighbours are averaged.
 
-    Examples
-    --------
     >>> curve = over_time("Trees", "", "CC on", np.arange(200.0), np.arange(200.0), [])
     >>> [(one.x, one.y) for one in curve.points[:2]], len(curve.points)
     ([(1.0, 0.5), (3.0, 2.5)], 100)
@@ -147,8 +135,6 @@ def by_name(
 ) -> Curve:
     """Make the points of a chart over names.
 
-    Examples
-    --------
     >>> curve = by_name("Rates", "Gbit/s", "CC on", {"a": ([1, 3], []), "b": ([], [])}, {"b": 5})
     >>> [(one.x, one.y) for one in curve.points], curve.paper, curve.names
     ([(0.0, 2.0)], ((1.0, 5.0),), ('a', 'b'))

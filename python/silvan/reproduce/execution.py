@@ -58,15 +58,11 @@ Step: TypeAlias = RunDone | Evaluating | Evaluated | Failed
 def carry_out(
     plan: ReproductionPlan, root: Path, figures: Path, on_progress: OnProgress | None = None
 ) -> Generator[Step, None, None]:
-    """Do all runs of a plan, and evaluate each experiment as soon as its runs are finished.
-
-    Finished runs in ``root`` are not repeated. An experiment that fails stops no others.
-    """
+    """Do all runs of a plan; evaluate each experiment as soon as its runs are finished."""
     agenda = _Agenda(plan)
     with Pool(min(cores(), len(plan.runs) + len(plan.needs))) as pool:
         while agenda.is_open or not pool.is_idle:
             while agenda.is_open and pool.has_room:
-                # Experiments first: early figures can be looked at during the rest.
                 if agenda.ready:
                     name = agenda.ready.popleft()
                     needed = plan.finished(name, root)
@@ -93,8 +89,6 @@ def carry_out(
 
 
 class _Agenda:
-    """Work that is not started yet."""
-
     def __init__(self, plan: ReproductionPlan) -> None:
         self._names = list(plan.needs)
         self._count = len(plan.runs)
@@ -154,7 +148,6 @@ def _evaluation(experiment: str, event: Event) -> Evaluated | Failed:
 
 
 def _finish(job: Job, progress: Callable[[Progress], object]) -> bool:
-    """Return true if the run was done now."""
     assert job.folder is not None
     if finished_result(job.folder) is not None:
         return False

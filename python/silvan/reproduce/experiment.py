@@ -33,10 +33,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A quantity, measured in every run, in the paper's window and in the steady state.
-
-    ``note`` is the rule that made one number of several points.
-    """
+    """A quantity in the paper's window and in the steady state of every run."""
 
     id: str
     values: tuple[float, ...]
@@ -74,8 +71,6 @@ class PointTable:
 
         A column ``x_sd`` is part of ``x``; steady-state columns are omitted.
 
-        Examples
-        --------
         >>> PointTable(("p", "x", "x_sd"), ((0, 0.5, 0.125), (10, 1.0, ""))).in_words()
         (['p', 'x'], [['0', '0.5 ± 0.12'], ['10', '1']])
         """

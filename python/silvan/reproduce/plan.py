@@ -38,10 +38,7 @@ class FinishedRun:
 
 @dataclass(frozen=True, slots=True)
 class ReproductionPlan:
-    """All runs of some experiments, the longest first, so that no core idles long at the end.
-
-    ``needs`` are indexes into ``runs`` by experiment and case.
-    """
+    """All runs of some experiments, the longest first; ``needs`` are indexes into ``runs``."""
 
     paper: str
     quick: bool

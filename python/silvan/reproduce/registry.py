@@ -22,17 +22,12 @@ from silvan.reproduce.targets import Target, Unmeasured
 
 GROUP = "silvan.papers"
 
-# Prefix of experiments without a paper's numbers.
 _BEYOND = "beyond."
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper that can be reproduced.
-
-    ``fit`` states the parameters for ``silvan fit``. ``unmeasured`` are numbers that no simulation
-    gives.
-    """
+    """A paper that can be reproduced; ``fit`` has the parameters for ``silvan fit``."""
 
     name: str
     studies: Traversable
@@ -43,13 +38,7 @@ class Paper:
 
 
 def papers() -> tuple[str, ...]:
-    """List the papers that can be reproduced.
-
-    Examples
-    --------
-    >>> "gran2012" in papers()
-    True
-    """
+    """List the papers that can be reproduced."""
     return tuple(sorted(_installed()))
 
 
@@ -69,11 +58,7 @@ def find_paper(name: str) -> Paper:
 
 
 def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
-    """Find the experiments of a paper.
-
-    The prefix may reach into targets, as in ``table2.hot``. Experiments beyond the paper are found
-    by a prefix only.
-    """
+    """Find a paper's experiments by prefix; those beyond the paper only by prefix."""
     every = find_paper(paper).experiments
     # An id in full means that experiment alone: fig6 is not fig6_7.
     exact = [one for one in every if one.id == prefix]
@@ -89,13 +74,7 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
 
 
 def study(paper: str, name: str) -> Scenario:
-    """Read one study of a paper.
-
-    Examples
-    --------
-    >>> study("gran2012", "table2").name
-    'gran2012-table2'
-    """
+    """Read one study of a paper."""
     text = find_paper(paper).studies.joinpath(f"{name}.toml").read_text("utf-8")
     return Scenario.from_toml(text, source=f"{paper}/{name}.toml")
 
@@ -103,8 +82,6 @@ def study(paper: str, name: str) -> Scenario:
 def stated_value(paper: str, target: str) -> float:
     """Return the number that a paper states.
 
-    Examples
-    --------
     >>> stated_value("gran2012", "fig5a.p0.on")
     4.75
     """

@@ -57,10 +57,7 @@ class RunCost:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of one experiment: statements, points, curves, figures, and runs by case.
-
-    Some runs may belong to other experiments, too.
-    """
+    """Outcome of one experiment; some runs may belong to other experiments, too."""
 
     id: str
     title: str
@@ -104,8 +101,6 @@ def evaluate(
 def stem(name: str, only: str) -> str:
     """Name a file of a reproduction; a part never replaces the whole.
 
-    Examples
-    --------
     >>> stem("report", ""), stem("report", "fig9")
     ('report', 'report-fig9')
     """

@@ -11,7 +11,6 @@ import numpy as np
 from silvan.reproduce.experiment import ClauseResult, Verdict
 
 Curve = Mapping[int, float]
-"""A value per point, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +35,6 @@ def judge(target: str, clauses: Sequence[Clause]) -> Verdict:
 def rises(values: Sequence[float]) -> bool:
     """Tell whether each value is above the one before.
 
-    Examples
-    --------
     >>> rises([1.0, 2.0, 4.0]), rises([1.0, 1.0])
     (True, False)
     """
@@ -47,8 +44,6 @@ def rises(values: Sequence[float]) -> bool:
 def peak(curve: Curve) -> int:
     """Find the point at which a curve is highest; of several, the first.
 
-    Examples
-    --------
     >>> peak({0: 1.0, 50: 3.0, 100: 2.0})
     50
     """
@@ -58,8 +53,6 @@ def peak(curve: Curve) -> int:
 def trend(curve: Curve) -> float:
     """Fit a straight line by least squares, and give its slope per unit of the points.
 
-    Examples
-    --------
     >>> round(trend({10: 3.0, 20: 2.5, 30: 2.0}), 6)
     -0.05
     """
@@ -72,8 +65,6 @@ def trend(curve: Curve) -> float:
 def words(curve: Curve, digits: int = 2) -> str:
     """Write a curve's values in a row.
 
-    Examples
-    --------
     >>> words({0: 1.0, 10: 2.345})
     '1.00, 2.35'
     """

@@ -9,11 +9,7 @@ from importlib.resources.abc import Traversable
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A number, or the shape of a curve, that a paper states.
-
-    Ids join experiment, case and quantity. ``tol`` is a relative difference. ``calibrate`` if free
-    parameters were fitted to it.
-    """
+    """A number, or the shape of a curve, that a paper states; ``tol`` is relative."""
 
     id: str
     what: str = ""

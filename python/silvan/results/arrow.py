@@ -15,7 +15,6 @@ or ``"str"``, offsets and UTF-8 bytes.
 """
 
 Columns = Mapping[str, Values]
-"""Columns by name, of one length."""
 
 _TYPES = {
     "u8": pa.uint8(),
@@ -36,7 +35,6 @@ def table_from_columns(columns: Columns) -> pa.Table:
 
 
 def _metadata(name: str) -> dict[str, str] | None:
-    """Resolution of inexact columns."""
     if not name.startswith("latency_p"):
         return None
     return {"relative_resolution": str(latency_percentile_resolution())}

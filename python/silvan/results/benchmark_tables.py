@@ -28,8 +28,6 @@ class BenchmarkFormat(StrEnum):
 
 
 class _Operation(NamedTuple):
-    """Names of a kind of program in both benchmarks."""
-
     nccl: str | None
     osu: str
     reduces: bool = False
@@ -54,8 +52,6 @@ _OPERATIONS = {
 
 
 class _Measured(NamedTuple):
-    """A program that has measured rounds of a collective operation."""
-
     name: str
     kind: str
     ranks: int
@@ -66,7 +62,6 @@ class _Measured(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Size of the operation, as nccl-tests has it."""
         return self.bytes * (self.ranks if _OPERATIONS[self.kind].is_message else 1)
 
 
@@ -88,7 +83,6 @@ def export_programs(result: Result, name: str) -> str:
 
 
 def _measured(result: Result) -> Iterator[_Measured]:
-    """List the programs with measured rounds."""
     rows = result.tables.get("programs")
     given = {one["name"]: one for one in result.scenario.to_dict()["traffic"].get("program", ())}
     for row in rows.to_pylist() if rows is not None else ():
@@ -106,19 +100,16 @@ def _measured(result: Result) -> Iterator[_Measured]:
 
 
 def _bytes(program: Mapping[str, Any]) -> int:
-    """Return the bytes of a program's operation."""
     return 0 if program["kind"] == "barrier" else Quantity(program["bytes"]).bytes
 
 
 def _comment(programs: list[_Measured]) -> str:
-    """Name the programs of a table."""
     ranks = sorted({one.ranks for one in programs})
     names = ", ".join(one.name for one in programs)
     return f"# Programs: {names}; ranks: {', '.join(map(str, ranks))}"
 
 
 def _nccl_tests(kind: str, programs: list[_Measured]) -> Iterator[str]:
-    """Print a table as nccl-tests does; both places have the same values."""
     operation = _OPERATIONS[kind]
     if operation.nccl is None:
         return
@@ -147,14 +138,12 @@ def _nccl_tests(kind: str, programs: list[_Measured]) -> Iterator[str]:
 
 
 def _nccl_time(time_us: float) -> str:
-    """Write a time in 7 characters, as nccl-tests does."""
     if time_us >= 10_000:
         return f"{time_us:7.0f}"
     return f"{time_us:7.1f}" if time_us >= 100 else f"{time_us:7.2f}"
 
 
 def _osu(kind: str, programs: list[_Measured]) -> Iterator[str]:
-    """Print the table of latencies, and that of bandwidths between two ranks."""
     operation = _OPERATIONS[kind]
     title = f"# OSU MPI {operation.osu} Latency Test"
     if kind == "barrier":
@@ -178,6 +167,5 @@ def _osu(kind: str, programs: list[_Measured]) -> Iterator[str]:
 def _osu_table(
     title: str, programs: list[_Measured], heading: str, rows: Iterator[tuple[int, float]]
 ) -> str:
-    """Print a table of sizes and values."""
     lines = [f"{size:<10}{value:18.2f}" for size, value in rows]
     return "\n".join([title, _comment(programs), "# Datatype: MPI_CHAR.", heading, *lines, ""])

@@ -21,7 +21,6 @@ from silvan.results.result import Result
 
 _MAGIC = 0xA1B23C4D
 FILE_START = struct.pack(">I", _MAGIC)
-"""First bytes of a capture file."""
 
 _LINK_TYPE = 197
 _LONGEST = 16 + (1 << 14)
@@ -66,7 +65,6 @@ def packets_of(result: Result, port: str) -> pa.Table:
 
 
 def _row_of(result: Result, port: str) -> int:
-    """Names of hosts come first, numbers by value."""
     nodes: list[str] = result.ports["node"].to_pylist()
     numbers: list[int] = result.ports["port"].to_pylist()
     if port in result.hosts["name"].to_pylist() and port in nodes:
@@ -126,7 +124,6 @@ def _packet(hop: Mapping[str, Any], lids: list[int], opcode: int, sequence: int)
 
 
 def _record(time_ps: int, packet: bytes) -> bytes:
-    """Headers of pcap and ERF, and the packet."""
     seconds, rest_ps = divmod(time_ps, _PS_PER_S)
     nanoseconds = rest_ps // 1000
     length = _ERF_LEN + len(packet)

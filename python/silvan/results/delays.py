@@ -10,7 +10,6 @@ from silvan.errors import SilvanError, checked_argument
 from silvan.results.result import Result
 
 OTHER = "other traffic"
-"""Hosts without a rank."""
 
 
 def delays(result: Result) -> pa.Table:

@@ -1,8 +1,4 @@
-"""Completion times of flows as ns-3's ``fct.txt``, for scripts of HPCC's artifact.
-
-A line per finished flow: sender and receiver as hexadecimal addresses, ports, bytes, and start,
-completion time and ideal completion time in nanoseconds.
-"""
+"""Completion times of flows as ns-3's ``fct.txt``, for scripts of HPCC's artifact."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ from silvan.results.result import Result
 _FIRST_ADDRESS = 0x0B000001
 """11.0.0.1 of node 0; the node's number is in the two bytes in the middle."""
 _FIRST_PORT = 10_000
-"""Of the first flow of a host."""
 _DESTINATION_PORT = 100
 """Scripts of HPCC's artifact measure flows to this port."""
 
@@ -52,8 +47,6 @@ def write_fct(result: Result, path: Path) -> int:
 def _address(node: int) -> int:
     """Give the address of a node, as HPCC's artifact numbers them.
 
-    Examples
-    --------
     >>> f"{_address(0):08x}", f"{_address(257):08x}"
     ('0b000001', '0b010101')
     """
@@ -63,8 +56,6 @@ def _address(node: int) -> int:
 def _nanoseconds(picoseconds: int) -> int:
     """Round picoseconds to nanoseconds, a half upwards.
 
-    Examples
-    --------
     >>> _nanoseconds(1_499), _nanoseconds(1_500)
     (1, 2)
     """

@@ -15,7 +15,6 @@ from silvan.results.receive_rates import PS_PER_MS
 from silvan.results.result import Result
 
 Columns = Mapping[str, npt.NDArray[np.generic]]
-"""Columns by name, of one length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +107,7 @@ class Forests:
         return {name: _columns(self.result.tables[name]) for name in names}
 
     def at(self, index: int) -> Snapshot:
-        """Give one sample.
-
-        Parameters
-        ----------
-        index : int
-            Its place among all looks; negative ones count from the last.
-
-        Returns
-        -------
-        Snapshot
-            The forest then.
-        """
+        """Give one sample by its index; negative indexes count from the last sample."""
         time_ps = self.times_ps[index]
 
         def rows(name: str) -> Columns:
@@ -140,23 +128,17 @@ class Forests:
         return _columns(self.result.tables["tree_lifetimes"])
 
     def lineages(self) -> list[int]:
-        """List the lineages of trees, those that held most Port VLs for longest first.
-
-        A lineage is a tree with all that have moved from it.
-        """
+        """List the lineages of trees (a tree and all that moved from it), largest first."""
         lineage = self.lifetimes["lineage"].astype(np.int64)
         held = np.bincount(lineage[self._columns["tree_ports"]["tree"].astype(np.int64)])
         return [int(one) for one in np.argsort(-held, kind="stable") if held[one] > 0]
 
 
 def tree_lives(result: Result) -> list[dict[str, Any]]:
-    """List the lives of all congestion trees of a run, the largest tree first.
+    """List the rows of ``tree_lifetimes``, the largest tree first.
 
-    Returns
-    -------
-    list of dict
-        The rows of the table ``tree_lifetimes``, with the root as ``"node:port"``, and None where
-        there is no tree that this one moved from, split from or merged into.
+    Roots are ``"node:port"``. None stands for no tree that this tree moved from, split from or
+    merged into.
     """
     ports = result.ports.select(["node", "port"]).to_pylist()
     lives = []

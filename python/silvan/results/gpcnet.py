@@ -25,7 +25,6 @@ _MIB = float(1 << 20)
 _OUTSTANDING = 8
 # Tests of times; others measure rates.
 _TIMES: Final = frozenset({"rr-latency", "rr-get-latency", "allreduce"})
-# Tests without rings: all ranks of a slice together, once per iteration.
 _WITHOUT_RINGS: Final = frozenset({"allreduce", "alltoall"})
 
 Part = Literal["isolated", "congestors", "congested"]
@@ -71,11 +70,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Measurements of all parts of the benchmark, by label of the test.
-
-    Congestors are mean rates in MiB/s/rank. ``hosts`` are the numbers that measure and that
-    congest.
-    """
+    """Measurements of all parts of the benchmark; congestors in MiB/s/rank."""
 
     tests: Sequence[Test]
     isolated: Mapping[str, Statistics]

@@ -21,25 +21,10 @@ _PS_PER_S = 1e12
 class Numbers:
     """The benchmark's report.
 
-    Attributes
-    ----------
-    min_pingpong_latency, avg_pingpong_latency, max_pingpong_latency : float
-        Over all ordered pairs of ranks, in milliseconds.
-    natural_ring_latency, random_ring_latency : float
-        In milliseconds.
-    min_pingpong_bw, avg_pingpong_bw, max_pingpong_bw : float
-        Over all ordered pairs of ranks, in MB/s.
-    natural_ring_bw, random_ring_bw : float
-        In MB/s per rank and direction.
-    ptrans : float
-        Matrix over the time of its messages and of `ptrans-compute`, in GB/s.
-    random_access : float
-        Updates over the time of their messages and of `access-compute`, in billions a second.
-    fft : float
-        Operations over the time of the messages and of `fft-compute`, in Gflop/s.
-    hpl : float
-        Operations over the time of the messages and of `hpl-compute`, in Gflop/s; without HPL
-        not a number.
+    Latencies are in milliseconds, bandwidths in MB/s (of rings: per rank and direction), ``ptrans``
+    in GB/s, ``random_access`` in billions of updates per second, ``fft`` and ``hpl`` in Gflop/s.
+    The last four relate the work to the time of messages and computation; ``hpl`` is not a number
+    without HPL.
     """
 
     min_pingpong_latency: float
@@ -60,8 +45,6 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """Measurements of one label, in seconds."""
-
     rank: FloatArray
     index: FloatArray
     seconds: FloatArray
@@ -77,7 +60,6 @@ def _marks(table: pa.Table, label: str) -> _Marks:
 
 
 def _ping_pongs(table: pa.Table, kind: str, ranks: int) -> FloatArray:
-    """Shortest time of one message between each pair, in seconds."""
     marks = _marks(table, f"ping-pong-{kind}")
     pairs = marks.index % ranks**2
     times = marks.seconds / (2 * _LOOPS[kind])
@@ -85,10 +67,7 @@ def _ping_pongs(table: pa.Table, kind: str, ranks: int) -> FloatArray:
 
 
 def _rings(table: pa.Table, kind: str) -> FloatArray:
-    """Time of one message in each ring, the natural one first, in seconds.
-
-    The better way of each rank counts, the slowest rank, and the shortest measurement.
-    """
+    """Time of one message in each ring in seconds: the shortest of each rank's better way."""
     marks = _marks(table, f"ring-{kind}")
     shape = (-1, _MEASUREMENTS[kind], 2)
     order = np.lexsort((marks.index, marks.rank))
@@ -136,7 +115,6 @@ def numbers(result: Result) -> Numbers:
 
 
 def _hpl(table: pa.Table, rows: int) -> float:
-    """Operations as HPL counts them, over their time."""
     if rows == 0:
         return float("nan")
     return (2 / 3 * rows**3 + 3 / 2 * rows**2) / _slowest(table, "hpl") / 1e9

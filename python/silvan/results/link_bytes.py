@@ -77,7 +77,6 @@ def _pairs(result: Result) -> dict[tuple[int, int, int], int]:
     for row in sums.to_pylist():
         job = row["program"]
         source, target = hosts[job, row["from_rank"]], hosts[job, row["to_rank"]]
-        # Ranks of a host do not send over a link.
         if source != target:
             pairs[job, source, target] += row["bytes_sum"]
     return pairs

@@ -33,7 +33,6 @@ PS_PER_US = 1_000_000
 _NARROW = 12
 
 Values = Mapping[str, float]
-"""By name; infinite if a flow that counts is unfinished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +73,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Measures that are computed together.
-
-    Attributes
-    ----------
-    title : str
-        Title of the group.
-    basis : str
-        Sentences that hold for all its measures.
-    measures : tuple of Measure
-        The measures.
-    compute : callable
-        Returns the values that a result has, by name.
-    """
+    """Measures that are computed together by ``compute``; ``basis`` holds for all of them."""
 
     title: str
     basis: str
@@ -109,7 +96,6 @@ def _rates(result: Result) -> Values:
 
 
 def _sink_gbps(result: Result) -> FloatArray:
-    """By cable or sink rate, the smaller."""
     scenario = result.scenario
     mtu, header = scenario.packet.mtu.bytes, scenario.packet.header.bytes
     cables = dict(
@@ -154,7 +140,6 @@ def _flows(result: Result) -> Values:
 
 
 def _statistics(name: str, unit: str, values: FloatArray, finished: BoolArray) -> Values:
-    """Mean of finished flows, and percentiles in which others are infinite."""
     if not finished.any():
         return {}
     every = np.sort(np.where(finished, values, np.inf))
@@ -236,7 +221,6 @@ def _deliveries(result: Result) -> Values:
 
 
 def _control_packets(result: Result) -> float:
-    """Notifications, acknowledgements, grants and management datagrams."""
     hosts = result.hosts
     keys = result.scenario.to_dict()["control"]
     if keys["feedback"]["carrier"] == "ack-per-packet" and keys["scheme"] != "none":
@@ -295,7 +279,6 @@ def _programs(result: Result) -> Values:
     if table is None:
         return {}
     rows = [row for row in table.to_pylist() if not row["background"]]
-    # A run without an end of an awaited program has no result.
     ends = [row["end_ps"] for row in rows if row["end_ps"] is not None]
     found = {"programs_end_ms": max(ends) / PS_PER_MS} if ends else {}
     for name, column, scale in (
@@ -718,10 +701,8 @@ _FINISHED: Mapping[str, str] = {
     **{f"fct_{part}_us": "fct_mean_us" for part in ("p50", "p99", "p999", "max")},
     **{f"slowdown_{part}": "slowdown_mean" for part in ("p50", "p99", "p999", "max")},
 }
-"""Measures that an unfinished flow makes infinite, each with a finite one of all such runs."""
 
 RATES = ("hotspots_gbps", "other_receivers_gbps", "total_gbps")
-"""First receive rates in tables."""
 
 
 SUITED = (

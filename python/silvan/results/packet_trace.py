@@ -27,8 +27,6 @@ class Traced:
     def parse(cls, text: str) -> Self:
         """Read ``SOURCE,DESTINATION`` or ``SOURCE,DESTINATION,NUMBER``.
 
-        Examples
-        --------
         >>> Traced.parse("host-0001,host-0000,7")
         Traced(source='host-0001', destination='host-0000', number=7)
         """
@@ -57,8 +55,6 @@ def packets_of_flow(result: Result, traced: Traced) -> list[list[Hop]]:
 def waits(hop: Hop) -> dict[str, int]:
     """Say what a packet has waited for at a port, in picoseconds by reason.
 
-    Examples
-    --------
     >>> waits({"arrived_ps": 0, "time_ps": 90, "input_row": 3, "credit_wait_ps": 60,
     ...        "pacing_ps": 0, "throttling_ps": 0, "sent_before": 2})
     {'no credits': 60, 'arbitration': 30}
@@ -111,10 +107,7 @@ def describe_packet(result: Result, hops: Sequence[Hop]) -> list[tuple[str, str,
 
 
 def packet_report(result: Result, hops: Sequence[Hop]) -> dict[str, Any]:
-    """Return a packet's path in plain values.
-
-    ``None`` as arrival if it did not arrive within the run.
-    """
+    """Return a packet's path in plain values; no arrival within the run is ``None``."""
     first, last = hops[0], hops[-1]
     return {
         **{name: first[name] for name in ("wire_bytes", "sl", "vl", "born_ps")},

@@ -106,7 +106,6 @@ def measured_ps(result: Result) -> int:
 
 
 def _last_end_ps(result: Result) -> int | None:
-    """None if some traffic continues."""
     import pyarrow.compute as pc
 
     names = result.classes["name"].to_pylist()
@@ -124,19 +123,10 @@ def _last_end_ps(result: Result) -> int | None:
 
 
 def delivered(result: Result) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Lay the host series out as a matrix.
+    """Lay the host series of a run with a probe interval out as a matrix.
 
-    Parameters
-    ----------
-    result : Result
-        A run with a probe interval.
-
-    Returns
-    -------
-    times_ps : ndarray of uint64
-        End of each interval, in picoseconds.
-    delivered_bytes : ndarray of uint64
-        Bytes delivered, one row per interval and one column per host.
+    Returns the end of each interval in picoseconds, and the bytes delivered, one row per interval
+    and one column per host.
     """
     series = result.host_series
     hosts = result.hosts.num_rows
@@ -147,19 +137,10 @@ def delivered(result: Result) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.ui
 
 
 def class_delivered(result: Result) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Lay the class series out as a matrix.
+    """Lay the class series of a run with ``probe.classes`` out as a matrix.
 
-    Parameters
-    ----------
-    result : Result
-        A run with ``probe.classes``.
-
-    Returns
-    -------
-    times_ps : ndarray of uint64
-        End of each interval, in picoseconds.
-    delivered_bytes : ndarray of uint64
-        Bytes delivered, one row per interval and one column per traffic class.
+    Returns the end of each interval in picoseconds, and the bytes delivered, one row per interval
+    and one column per traffic class.
 
     Raises
     ------
@@ -280,19 +261,7 @@ def sliding_rates_gbps(
 
 
 def delivered_within(result: Result, window: Window) -> npt.NDArray[np.uint64]:
-    """Add up what each host received in a window.
-
-    Parameters
-    ----------
-    result : Result
-        A run whose probe interval divides the window.
-    window : Window
-        When.
-
-    Returns
-    -------
-    ndarray of uint64
-        Bytes, in the order of the ``hosts`` table.
+    """Add up what each host received in a window, in the order of the ``hosts`` table.
 
     Raises
     ------
@@ -335,21 +304,10 @@ def mean_receive_rate_gbps(result: Result, hosts: BoolArray, window: Window) -> 
 
 
 def receive_rate_series_gbps(result: Result, hosts: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Average the receive rate over hosts, interval by interval.
+    """Average the receive rate over some hosts, interval by interval.
 
-    Parameters
-    ----------
-    result : Result
-        A run with a probe interval.
-    hosts : ndarray of bool
-        Hosts that count, in the order of the ``hosts`` table.
-
-    Returns
-    -------
-    times_ms : ndarray of float
-        Middle of each interval, in milliseconds.
-    rates_gbps : ndarray of float
-        Mean payload rate per host in each interval, in Gbit/s.
+    ``hosts`` is true for hosts that count, in the order of the ``hosts`` table. Returns the middle
+    of each interval in milliseconds, and the mean payload rate per host in Gbit/s.
     """
     times_ps, delivered_bytes = delivered(result)
     ends = times_ps.astype(np.float64)

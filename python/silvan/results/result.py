@@ -516,7 +516,6 @@ def _shape(table: pa.Table) -> dict[str, Any]:
 
 
 def _read_table(file: Path, noted: Mapping[str, Any]) -> pa.Table:
-    """Read a table if its digest matches; a damaged file could need much memory."""
     import pyarrow.parquet as pq
 
     another = ValueError(f"its {file.name} is not the one that {MANIFEST} tells of")

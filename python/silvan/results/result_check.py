@@ -18,7 +18,6 @@ _NEEDED = {
 """Columns required of the tables of every run."""
 
 _PLACES = {"ports_row": "ports", "root_row": "ports", "host": "hosts"}
-"""Columns with row numbers of other tables."""
 
 _PLACES_OF = {
     "class_series": {"class": "classes"},
@@ -27,13 +26,11 @@ _PLACES_OF = {
     "tree_ports": {"tree": "tree_lifetimes", "parent_row": "ports"},
     "tree_hosts": {"tree": "tree_lifetimes"},
 }
-"""Row numbers in single tables."""
 
 _NULLABLE = ("destination",)
 """Nullable: a limit can apply to all flows of a host."""
 
 _COUNTS = ("_bytes", "_ps", "_ns", "_pkts", "_packets", "_gbps", "_marked")
-"""Suffixes of columns of numbers."""
 
 _NUMBERS = 1 << 64
 
@@ -161,7 +158,6 @@ def _require_unique(where: str, column: str, values: pa.Array | pa.ChunkedArray)
 
 
 def _require_amounts(where: str, table: pa.Table) -> None:
-    """Amounts are not negative; latencies may be missing."""
     import pyarrow.compute as pc
 
     for column in table.column_names:

@@ -67,7 +67,6 @@ def _rates_figure(result: Result) -> str:
         return ""
     times_ps, matrix = delivered(result)
     edges = np.concatenate(([0.0], times_ps.astype(np.float64)))
-    # A picture of a few hundred points shows no more steps.
     kept = np.unique(
         np.append(np.arange(0, len(edges), -(-len(edges) // _MOST_STEPS)), len(times_ps))
     )

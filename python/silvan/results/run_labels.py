@@ -16,23 +16,18 @@ _UNNAMED = ("name", "description", "control.scheme", "run.seed", "run.threads", 
 """Prefixes of keys that labels omit, or that change no packet."""
 
 _MOST_KEYS = 2
-"""Other keys in a label."""
 
 _MOST_ENTRIES = 16
 """Longest list of tables that is compared by key."""
 
 _MOST_LETTERS = 300
-"""Letters of a value that distinguish scenarios."""
 
 _NOTIFICATIONS = "feedback"
 """The section of all schemes' notifications."""
 
 
 def run_labels(results: Sequence[Result]) -> list[str]:
-    """Name runs by the facts in which they differ.
-
-    These are scenario, scheme and seed, then other keys of the scenario. Equal runs have numbers.
-    """
+    """Name runs by the facts in which they differ: scenario, scheme, seed, other keys."""
     schemes = [result.scenario.to_dict()["control"]["scheme"] for result in results]
     parts = [
         [result.scenario.name for result in results],
@@ -45,10 +40,8 @@ def run_labels(results: Sequence[Result]) -> list[str]:
         return names
     varied = differences([result.scenario.to_dict() for result in results])
     keys = [key for key in varied[0] if not key.startswith(_UNNAMED)][:_MOST_KEYS]
-    # A missing key tells nothing.
     telling += [[f"{key} {one[key]}" if one[key] else "" for one in varied] for key in keys]
     names = _joined(telling or parts[:1])
-    # A run without these keys has its scenario's name.
     names = [name or result.scenario.name for name, result in zip(names, results, strict=True)]
     if len(set(names)) == len(names):
         return names
@@ -64,8 +57,6 @@ def differences(scenarios: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
 
     Keys of a congestion-control scheme count only among the scenarios in which it is in effect.
 
-    Examples
-    --------
     >>> differences([{"a": {"b": 1, "c": 2}}, {"a": {"b": 3, "c": 2}}])
     [{'a.b': '1'}, {'a.b': '3'}]
     >>> differences([{"flow": [{"to": "a"}]}, {"flow": [{"to": "b"}]}])
@@ -85,11 +76,9 @@ def differences(scenarios: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
 
 
 def _idle(scenario: Mapping[str, Any]) -> tuple[str, ...]:
-    """Prefixes of keys of schemes without effect."""
     control = scenario.get("control", {})
     scheme = control.get("scheme")
     sections = [name for name, keys in control.items() if isinstance(keys, Mapping)]
-    # A scheme of another version is only known by its name.
     active = {scheme, *scheme_tables(str(scheme))}
     if scheme != "none":
         active.add(_NOTIFICATIONS)

@@ -125,7 +125,6 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
         return numba.cfunc(signature)(names["outer"])
     except numba.core.errors.NumbaError as error:
         lines = [line.strip() for line in str(error).splitlines()]
-        # numba puts lines on the place before the reason.
         wrong = (line for line in lines if line and not line.startswith("Failed in nopython"))
         raise SchemeError(
             f"numba cannot compile {name}: {shown(next(wrong, 'no reason').rstrip(':'))}",
@@ -135,7 +134,6 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
 
 
 def _require_64_bits(name: str, function: Callable[..., object]) -> None:
-    """Refuse whole numbers that numba would truncate, also in helpers."""
     for code in _codes(function):
         for number, line in _constants(code):
             if not -(2**63) <= number < 2**64:
@@ -163,7 +161,6 @@ def _codes(function: Callable[..., object]) -> Iterator[CodeType]:
 
 
 def _constants(code: CodeType) -> Iterator[tuple[int, int | None]]:
-    """Yield whole numbers of a code, also computed ones, with their lines."""
     known: list[int] = []
     for step in dis.get_instructions(code):
         line = step.positions.lineno if step.positions else None
@@ -200,7 +197,6 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
 
 
 def _whole_numbers(constant: object) -> Iterator[int]:
-    """Constants may be tuples or sets."""
     if isinstance(constant, int):
         yield constant
     elif isinstance(constant, tuple | frozenset):
@@ -215,7 +211,6 @@ def _compile_inner(function: Callable[..., object], arguments: tuple[Any, ...]) 
     from silvan.schemes.checked_int import with_checked_int
 
     if hasattr(function, "py_func"):
-        # The author has compiled the function already, maybe with other options.
         own: Any = function
         own.compile(arguments)
         return own
@@ -306,7 +301,6 @@ def _place(function: Callable[..., object], report: str = "") -> tuple[str | Non
 
 
 def _only_return(function: Callable[..., object]) -> int | None:
-    """None if there are several."""
     code = getattr(source_of(function), "__code__", None)
     steps = dis.get_instructions(code) if code else ()
     returns = {

@@ -1,7 +1,4 @@
-"""``int`` for compiled functions: a number that is no 64-bit integer raises an exception.
-
-numba's own conversion of NaN, infinity or 1e30 gives any number.
-"""
+"""``int`` for compiled functions, because numba's conversion of NaN or 1e30 gives any number."""
 
 from __future__ import annotations
 

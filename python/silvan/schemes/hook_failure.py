@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 PS_PER_US = 1_000_000
 
 _MOST_LINES = 1_000_000
-"""Lines after which the second execution stops."""
 
 _COMPILER = ("numba", "llvmlite")
 """Packages whose lines do not count: a helper may be compiled again."""
@@ -64,8 +63,6 @@ def compiled_exceptions() -> Iterator[list[BaseException]]:
 
 
 class _Collectors:
-    """Collectors by thread, and the process's hook while any exists."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lists: dict[int, list[list[BaseException]]] = {}
@@ -165,7 +162,6 @@ class _TooLong(Exception):
 def _execute(
     python: Any, failure: HookFailure, state: npt.NDArray[np.float64]
 ) -> tuple[int | None, object]:
-    """Execute a function again; return last line (None after success), and value or exception."""
     code = python.__code__
     last: int | None = None
     count = 0

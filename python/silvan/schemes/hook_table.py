@@ -26,10 +26,7 @@ class Value(Enum):
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument after the state: a whole number, or an array of records with columns.
-
-    ``output_rows`` is the number of records that the function may fill in.
-    """
+    """An argument after the state: a whole number, or an array of records with columns."""
 
     name: str
     columns: tuple[str, ...]
@@ -92,7 +89,6 @@ def _described() -> dict[str, Hook]:
 
 
 HOOKS = _described()
-"""First those at the switches."""
 
 
 def parameters_text() -> str:

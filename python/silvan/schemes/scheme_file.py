@@ -22,7 +22,6 @@ _TEXTS_KEPT = 16
 _MODULE = "silvan_scheme"
 _CARRIER = "CARRIER"
 _BY_ACKNOWLEDGEMENT = "ack-per-packet"
-"""Calls ``on_ack``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +50,7 @@ class SchemeSetup:
 
 
 def scheme_of(scenario: Scenario, seed: int) -> Callbacks | None:
-    """Make the scheme of a scenario, if it is in a Python file.
-
-    The file's text is run once in a process, its function once for every run.
-    """
+    """Make the scheme of a scenario, if it is in a Python file that runs once per process."""
     scheme = scenario._native.python_scheme()
     if scheme is None:
         return None
@@ -82,7 +78,6 @@ def scheme_of(scenario: Scenario, seed: int) -> Callbacks | None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        # sys.exit must not end the caller either.
         raise _located(error, name) from error
     return _checked(made, name, wanted)
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 ANSWER_S = 60
-"""Seconds for a scheduler's answer."""
 
 # Waiting tasks per thread: no worker is idle, and a hundred thousand points do not fill the
 # scheduler's memory.
@@ -29,11 +28,7 @@ _AHEAD = 4
 
 
 def run_on_cluster(address: str, tasks: Sequence[Task]) -> Iterator[Outcome]:
-    """Run tasks on a Dask cluster, and yield outcomes as they end.
-
-    A task whose worker dies is repeated (``distributed.scheduler.allowed-failures``, by default
-    three times).
-    """
+    """Run tasks on a Dask cluster, and yield outcomes as they end."""
     from distributed import as_completed
 
     with _connected(address) as client:
@@ -83,7 +78,6 @@ def _connected(address: str) -> Iterator[Client]:
 
 
 def _require_same_build(client: Client) -> None:
-    """All present workers must give the results of this machine."""
     builds: dict[str, Any] = client.run(build_id, on_error="return")
     for worker, build in builds.items():
         if isinstance(build, Exception):
@@ -119,10 +113,7 @@ def _outcome(index: int, future: Future[Finished]) -> Outcome:
 
 @contextmanager
 def slurm_scheduler(jobs: int | None = None) -> Iterator[str]:
-    """Run Slurm jobs as workers during the block; yield the address of their scheduler.
-
-    Queue, account, cores, memory and time limit are those of ``jobqueue.slurm`` (dask-jobqueue).
-    """
+    """Run Slurm jobs (``jobqueue.slurm``) as workers; yield the address of their scheduler."""
     cluster = slurm_cluster()
 
     async def submit() -> None:

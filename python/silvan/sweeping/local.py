@@ -18,11 +18,7 @@ ATTEMPTS = 3
 
 
 def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outcome]:
-    """Run tasks in processes, and yield outcomes as they end.
-
-    Concurrent processes use one thread each, the last few tasks may use several; a single process
-    uses ``run.threads``.
-    """
+    """Run tasks in processes, and yield outcomes as they end."""
     waiting = deque(range(len(tasks)))
     deaths = [0] * len(tasks)
     deadlines: dict[int, float] = {}
@@ -64,7 +60,6 @@ def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outc
 
 
 def _left(deadlines: Mapping[int, float]) -> float | None:
-    """Seconds until the first deadline."""
     if not deadlines:
         return None
     return max(min(deadlines.values()) - time.monotonic(), 0)

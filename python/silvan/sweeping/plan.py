@@ -22,7 +22,6 @@ from silvan.inputs.scenario import (
 from silvan.inputs.toml_text import SupportsToList, TomlValue, literal, parse_value
 
 Grid: TypeAlias = Mapping[str, Sequence[object] | SupportsToList]
-"""Values by dotted key."""
 
 MOST_POINTS = 100_000
 
@@ -155,7 +154,6 @@ def _require_distinct(points: Sequence[Point]) -> None:
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(?::({_NUMBER}))?(?:\s+(\S.*))?")
-# A comma outside of quotes and brackets; both may contain commas.
 _ITEM = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|[^,])+""")
 
 
@@ -165,8 +163,6 @@ def parse_grid(words: Sequence[str]) -> dict[str, list[TomlValue]]:
     Values are TOML literals, or text without quotes. ``FIRST..LAST:STEP`` means evenly spaced
     numbers, both ends included, the step being one by default; a unit behind it belongs to each.
 
-    Examples
-    --------
     >>> parse_grid(["traffic.nodes.p=0..20:10,50", "run.duration=1 ms,2 ms"])
     {'traffic.nodes.p': [0, 10, 20, 50], 'run.duration': ['1 ms', '2 ms']}
     >>> parse_grid(["switch.latency=100..300:100 ns"])

@@ -95,12 +95,7 @@ class SweepFolder:
         overwrite: bool = False,
         changes: Sequence[str] = (),
     ) -> Iterator[SweepFolder]:
-        """Begin or continue a sweep in a folder.
-
-        At the end of the block, finished points are gathered in one file. Refuses other sweeps and
-        results of other simulators, unless ``overwrite``. ``changes`` are words of the command
-        line.
-        """
+        """Begin or continue a sweep in a folder; ``overwrite`` allows another sweep's."""
         folder = cls(path, plan, simulator, tables=tables, changes=changes)
         _require_free(path)
         require_writable(path)
@@ -187,7 +182,6 @@ class SweepFolder:
     def _read(self, before: _Manifest | None) -> None:
         parts = self.path / _PARTS
         try:
-            # Incomplete files of a killed sweep.
             for path in parts.glob(".*"):
                 path.unlink()
             for path in (self.path / _TABLES).glob(".*"):
@@ -205,7 +199,6 @@ class SweepFolder:
     def _ordered(self) -> list[SweepRow]:
         planned = [point.hash for point in self._plan.points]
         known = set(planned)
-        # Points of an earlier, larger grid follow those of this one.
         others = sorted(digest for digest in self.rows if digest not in known)
         return [self.rows[one] for one in (*planned, *others) if one in self.rows]
 
@@ -232,7 +225,6 @@ class SweepFolder:
         write_text(self.path / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
     def _gather(self) -> None:
-        """Make one file of all points, then remove the single files."""
         sink = pa.BufferOutputStream()
         pq.write_table(self.to_arrow(), sink)
         data = sink.getvalue().to_pybytes()
@@ -248,10 +240,7 @@ class SweepFolder:
 
 
 def read_rows(path: Path, keys: Sequence[str], digests: Sequence[str] = ()) -> dict[str, SweepRow]:
-    """Read the finished points of a sweep's folder, by hash.
-
-    The digest is checked first, because a damaged file could need much memory.
-    """
+    """Read the finished points of a sweep's folder by hash, after a check of the digest."""
     rows: dict[str, SweepRow] = {}
     file = path / POINTS
     try:
@@ -275,10 +264,8 @@ def read_rows(path: Path, keys: Sequence[str], digests: Sequence[str] = ()) -> d
 
 
 def _require_free(path: Path) -> None:
-    """Refuse a folder that is neither a sweep's nor unused."""
     if (path / MANIFEST).exists() or not path.exists():
         return
-    # A sweep killed during its first manifest leaves this file.
     unfinished = f".{MANIFEST}."
     if not path.is_dir() or any(
         one.name != LOCK and not one.name.startswith(unfinished) for one in path.iterdir()
@@ -346,7 +333,6 @@ def _one_line(error: Exception) -> str:
 
 
 def _base(plan: SweepPlan) -> dict[str, TomlValue]:
-    """Values of the scenario that must stay while a sweep continues, by dotted key."""
     tables = plan.scenario.settings()
     tables.pop("sweep", None)
     varied = (*_FREE, *plan.axes)

@@ -38,7 +38,6 @@ SLURM_JOBS = 4
 LAST_PORT = 65535
 
 SCHEME_LIMIT_S = 60.0
-"""Seconds for the check of the first point's scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +270,7 @@ def _check_arguments(
 
 
 def _require_scheme(planned: SweepPlan, point_timeout_s: float | None) -> None:
-    """Build the Python scheme of the first point: it would fail at all others.
-
-    A timeout is no error, because it may concern this point only.
-    """
+    """Build the Python scheme of the first point, as it would fail at all others."""
     limit_s = min(SCHEME_LIMIT_S, point_timeout_s or SCHEME_LIMIT_S)
     own = "python" if planned.scenario.has_python_scheme else None
     for point in planned.points:
@@ -308,10 +304,7 @@ def _has_port(address: str) -> bool:
 
 @contextmanager
 def scheduler_of(scheduler: str, jobs: int | None) -> Iterator[str]:
-    """Hold a scheduler for several lists of tasks, so that Slurm jobs are submitted once.
-
-    Yields ``"local"``, or the address of a Dask scheduler, for :func:`outcomes`.
-    """
+    """Hold a scheduler, so that Slurm jobs are submitted once for several lists of tasks."""
     if scheduler != "slurm":
         yield scheduler
         return

@@ -33,11 +33,7 @@ _LAST = ("seed", "wall_s", "idle_scheme", "hash")
 
 
 def to_table(rows: Sequence[SweepRow], keys: Sequence[str]) -> pa.Table:
-    """Make one table of all rows.
-
-    Columns are keys, seed, measures, time, idle scheme and hash. Columns of numbers only are
-    numbers; quantities are text.
-    """
+    """Make one table of all rows; columns of numbers only are numbers."""
     known = {name for row in rows for name in row.measures}
     measures = [name for name in MEASURES if name in known]
     columns = {key: _column([row.values.get(key) for row in rows]) for key in keys}

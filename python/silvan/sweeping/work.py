@@ -26,11 +26,7 @@ def too_long(limit_s: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Input of a worker.
-
-    ``limit_s`` includes the start of its process. ``measure`` is ``MODULE:FUNCTION``, by default a
-    sweep's; it returns numbers or lists by name. ``threads`` is a maximum.
-    """
+    """Input of a worker; ``measure`` is ``MODULE:FUNCTION``, by default a sweep's."""
 
     text: str
     seed: int
@@ -42,11 +38,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Output of a worker.
-
-    Measures are equal for equal scenarios, up to ``events``. ``processor_s`` is from the scenario's
-    text to its measures. ``simulator`` is the build. ``idle_scheme`` is why the scheme never acted.
-    """
+    """Output of a worker; measures up to ``events`` are equal for equal scenarios."""
 
     measures: dict[str, Any]
     wall_s: float

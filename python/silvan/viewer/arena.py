@@ -39,10 +39,7 @@ _NOTES = (
 def write_arena(
     result: ArenaResult, folder: Path, command: Sequence[str], chosen: Sequence[str] = ()
 ) -> list[Path]:
-    """Write the page of an arena, and its numbers.
-
-    ``command`` makes it, without the words ``chosen`` that choose cases.
-    """
+    """Write the page of an arena, and its numbers."""
     facts = {
         "arena": result.arena.name,
         "version": _silvan.version(),
@@ -89,10 +86,7 @@ def untuned_cases(arena: Arena) -> list[str]:
 
 
 def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], str]]:
-    """List schemes with settings, their share of the best by case, and the case of the smallest.
-
-    Tuned settings are the published ones where tuning found nothing better.
-    """
+    """List schemes with settings, share of the best by case, and worst case."""
     entries = [one for one in result.entries if one.link == link]
     rows = []
     for label in dict.fromkeys(one.label for one in entries):
@@ -107,8 +101,6 @@ def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], 
 def largest_loss(shares: Mapping[str, float]) -> str:
     """Return the case with the smallest share, or nothing if every share is 1.00.
 
-    Examples
-    --------
     >>> largest_loss({"incast": 0.9, "forest": 1.0}), largest_loss({"incast": 0.999})
     ('incast', '')
     """
@@ -214,7 +206,6 @@ def _summary(result: ArenaResult, command: Sequence[str]) -> Section:
 
 
 def _shares(result: ArenaResult, link: str) -> Table:
-    """Set the schemes side by side, the best mean over common cases first."""
     names = [one.name for one in result.arena.cases if one.link == link]
     found = losses(result, link)
     common = common_cases([shares for _, shares, _ in found])
@@ -234,7 +225,6 @@ def _shares(result: ArenaResult, link: str) -> Table:
 
 
 def _by_links(result: ArenaResult) -> Table:
-    """Put objectives with PFC next to those with credits."""
     reached = {
         (one.case, one.label): (one.objective, one.objective_interval) for one in result.entries
     }

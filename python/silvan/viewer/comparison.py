@@ -37,10 +37,7 @@ def write_comparison(
     folder: Path,
     measures: Sequence[Measure] = (),
 ) -> Path:
-    """Write the results of a comparison, and the folders of its runs.
-
-    ``schemes`` and ``changes`` are words of the command line.
-    """
+    """Write the results of a comparison, and the folders of its runs."""
     rows = [
         row.to_dict() | {"folders": [os.path.relpath(path, folder) for path in row.folders]}
         for row in ranking
@@ -150,7 +147,6 @@ def _table(
 
 
 def _host_state(row: Mapping[str, Any]) -> str | None:
-    """Write the bytes of a host, and for each flow."""
     host, flow = row["host_bytes"], row["flow_bytes"]
     return None if host is None else f"{host} + {flow}/flow"
 
@@ -174,7 +170,6 @@ def _curves(
         series = [of_seed[chart, unit][1] for of_seed in courses_of_seeds]
         length = min(map(len, series))
         if not length:
-            # Programs have ended before the first sample.
             continue
         values = np.mean([one[:length] for one in series], axis=0)
         curve = over_time(chart, unit, scheme, times[:length], values, [scheme])

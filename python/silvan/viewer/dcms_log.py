@@ -12,7 +12,6 @@ from silvan.folders import require_regular
 from silvan.live.dcms_state import port_name
 
 _MOST_READ = 1 << 20
-"""Bytes per read; the rest comes with the next sample."""
 
 _CHANGES = {
     "lowered": "Marking_Rate {before} lowered to {now}",
@@ -70,7 +69,6 @@ class DcmsLog:
     def take(self) -> list[str]:
         """Return what has been decided and changed since the last call, in words."""
         *lines, rest = (self._rest + self._file.read(_MOST_READ)).split(b"\n")
-        # No event is so long: this is no log.
         self._rest = rest if len(rest) < _MOST_READ else b""
         return [text for line in lines if (text := _words(line))]
 
@@ -80,7 +78,6 @@ class DcmsLog:
 
 
 def _words(line: bytes) -> str:
-    """Empty for lines that are neither decision nor change."""
     try:
         read: dict[str, Any] = json.loads(line)
         kind = read["event"]
@@ -90,6 +87,5 @@ def _words(line: bytes) -> str:
         if kind in _CHANGES:
             return f"{port_name(read['port'])}: {_CHANGES[kind].format(**read)}"
     except (ValueError, KeyError, TypeError, AttributeError):
-        # The file is another program's: other lines are not shown.
         pass
     return ""

@@ -1,8 +1,4 @@
-"""The page of a diagnosed subnet: a moment, moments of a ring file, or those to come.
-
-Tables are those of a run, with Gbit/s instead of bytes in trees: lost by waiting, and sent by
-contributors and victims.
-"""
+"""The page of a diagnosed subnet: trees have lost Gbit/s in place of waiting bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +22,6 @@ from silvan.viewer.samples import NO_LIMITS, packed
 from silvan.viewer.tables import MOST_CELLS, NO_ROW
 
 MOST_MOMENTS = 2000
-"""Moments in a page; more are merged with neighbours."""
 
 _MOST_UNEXPLAINED = 20
 _SHOWN = ("ports", "unknown_ports", "trees", "health", "manager")
@@ -38,11 +33,7 @@ Column = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class TreeRows:
-    """A tree by rows of the subnet's tables.
-
-    ``ports`` are port, depth, port that it waits for, Gbit/s lost, root first. ``hosts`` are host,
-    Gbit/s sent through and past the root.
-    """
+    """A tree by rows of the subnet's tables, root first; rates in Gbit/s."""
 
     root: int
     destination: int | None
@@ -51,10 +42,7 @@ class TreeRows:
 
 
 def write_diagnosis(moments: Sequence[Moment], path: Path, title: str) -> Path:
-    """Write the page of moments, which needs no other file.
-
-    It shows the last one's subnet; data that others lack is unknown.
-    """
+    """Write the page of moments, which shows the last one's subnet."""
     write_text(path, diagnosis_html(moments, title))
     return path
 
@@ -238,7 +226,6 @@ def _tree(subnet: Subnet, tree: dict[str, Any]) -> TreeRows | None:
 def _tree_tables(
     subnet: Subnet, moments: Sequence[Moment], ends: Sequence[float]
 ) -> dict[str, pa.Table]:
-    """Lay out the trees. A tree with the root of an earlier one is that tree."""
     names = [node["name"] for node in subnet.nodes]
     lives: list[dict[str, Any]] = []
     trees: list[dict[str, Any]] = []
@@ -322,8 +309,6 @@ def _grow(life: dict[str, Any], row: dict[str, Any], at: float) -> None:
 
 
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> pa.Table:
-    """Numbers become floats, except samples and trees."""
-
     def column(name: str) -> pa.Array:
         values = [row[name] for row in rows]
         if name == "destination":
@@ -395,7 +380,6 @@ class LiveDiagnosis:
 
 
 def _message(moment: Moment, from_ns: int, to_ns: int, events: Sequence[str]) -> bytes:
-    """Write a moment as :func:`silvan.viewer.samples.message` writes a sample."""
     subnet = moment.subnet
     load, wait, congested = moment.loads.astype(np.float64)
     length_ns = to_ns - from_ns

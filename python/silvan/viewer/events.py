@@ -14,11 +14,9 @@ from silvan.results.result import Result
 
 _PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 _TIME = re.compile(r"(\d+(?:\.\d+)?) (ps|ns|us|ms|s)")
-# Keys that tell when and where.
 _WHERE = ("at", "switch", "port", "sl")
 
 Event = tuple[float, str, str]
-"""Time in picoseconds, kind, and text."""
 
 
 def events_table(result: Result) -> pa.Table:
@@ -69,6 +67,5 @@ def _traffic(traffic: dict[str, Any]) -> Iterator[Event]:
 
 
 def _ps(text: str) -> float:
-    """0 if it is no time."""
     match = _TIME.fullmatch(text)
     return float(Decimal(match[1]) * _PS[match[2]]) if match else 0.0

@@ -9,7 +9,6 @@ import pyarrow as pa
 from silvan.results.result import Result
 
 MOST_LIMITS = 400_000
-"""Rows of ``flow_limits`` in a page; more keep the flows with the strictest limits."""
 
 NO_HOST = 2**32 - 1
 """Destination of a limit of a whole service level."""

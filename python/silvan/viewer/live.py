@@ -1,7 +1,4 @@
-"""The server of the live page: HTTP, and samples over a WebSocket.
-
-A random token in the address keeps out other users. Data from browsers has no effect.
-"""
+"""The server of the live page: HTTP with a token in the address, samples over a WebSocket."""
 
 from __future__ import annotations
 
@@ -32,13 +29,10 @@ SAMPLES = "samples"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # A slow page misses samples, so that they do not pile up.
 _MOST_UNREAD = 4 << 20
-# A client that requests answers without reading them is disconnected.
 _MOST_OWED = 64 << 20
 _MOST_PAGES = 16
 _REST_S = 1.0
-"""Seconds between two checks of the fabric without pages."""
 
-# Errors of clients are no output of the command.
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 # asyncio reports answers to ended clients.
@@ -51,10 +45,7 @@ _NOT_ALLOWED = 1008
 
 
 class LiveSource(Protocol):
-    """Contents of a live page.
-
-    A change of ``version`` requires a new page. ``kept`` are the messages for a new page.
-    """
+    """Contents of a live page; a change of ``version`` requires a new page."""
 
     @property
     def name(self) -> str:
@@ -101,7 +92,6 @@ class LiveServer:
         self._token = secrets.token_urlsafe(16)
         self._pages: set[ServerConnection] = set()
         self._watched = asyncio.Event()
-        # Closing time of the last page, on the event loop's clock.
         self._left_s: float | None = None
         self._server: Server | None = None
         self._sent: deque[bytes] = deque(maxlen=source.most_messages)
@@ -163,7 +153,6 @@ class LiveServer:
             await self._server.wait_closed()
 
     def _follow(self) -> None:
-        """Make the page of another fabric; open pages reload."""
         if self._version != self._source.version:
             self._version, self._html = self._source.version, self._made()
             self._sent.clear()
@@ -202,7 +191,6 @@ class LiveServer:
             self._left_s = asyncio.get_running_loop().time()
 
     def _respond(self, _page: ServerConnection, request: Request) -> Response | None:
-        """``None`` opens a WebSocket."""
         path = request.path.partition("?")[0]
         token, slash, name = path.removeprefix("/").partition("/")
         is_known = hmac.compare_digest(_bytes(token), _bytes(self._token))
@@ -235,12 +223,10 @@ class LiveServer:
 
 
 def _is_open(page: ServerConnection) -> bool:
-    """Return false for a closing page, which stays connected for a while."""
     return page.state is State.OPEN and not page.transport.is_closing()
 
 
 def _only(headers: Headers, name: str) -> str | None:
-    """None unless the header occurs once."""
     values = headers.get_all(name)
     return values[0] if len(values) == 1 else None
 

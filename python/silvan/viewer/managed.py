@@ -1,8 +1,4 @@
-"""The sweeps of the congestion manager as moments of the live page.
-
-Its trees are ports with a low Marking_Rate and the ports that wait for them. The manager reads no
-counters of hosts and no forwarding tables.
-"""
+"""The sweeps of the congestion manager as moments of the live page."""
 
 from __future__ import annotations
 
@@ -26,7 +22,6 @@ class ManagedMoments:
         self.events = DcmsLines()
         self._clock = clock
         self._read: tuple[float, float] | None = None
-        # Simulated seconds per second, once known.
         self._scale: float | None = 1.0 if clock is None else None
         self._subnet: Subnet | None = None
 
@@ -41,13 +36,11 @@ class ManagedMoments:
             if subnet is not None:
                 self._subnet = Subnet(*subnet)
             report = moment_report(json.loads(text))
-            # Before its second sweep the manager knows no growth.
             if self._subnet is not None and report["interval_s"] > 0:
                 moments.append(Moment(self._subnet, report, loads, at_ns))
         return moments
 
     def _follow_clock(self) -> None:
-        """Measure the simulated seconds per second, at most once a second."""
         now = time.monotonic()
         if self._clock is None or (self._read is not None and now - self._read[1] < 1):
             return

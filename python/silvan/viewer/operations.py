@@ -24,11 +24,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """The operations of a trace, by rank and line.
-
-    Unless ``are_whole``, a line is several operations, as a layer of SimAI is passed forwards and
-    backwards.
-    """
+    """The operations of a trace, by rank and line; a line may be several operations."""
 
     at: Callable[[int, int], Operation]
     are_whole: bool = True
@@ -70,8 +66,6 @@ def _message(verb: str, size: int, partner: int | None, **facts: Any) -> Operati
 def _goal(text: str) -> Operation | None:
     """Read a line of a GOAL schedule.
 
-    Examples
-    --------
     >>> _goal("l2: send 10b to 1 tag 3").name, _goal("l1: calc 100 cpu 0").name
     ('send 10 B to rank 1', 'compute 100 ns')
     >>> _goal("l2 requires l1"), _goal("l3: recv 4b from -1").name
@@ -91,8 +85,6 @@ def _goal(text: str) -> Operation | None:
 def _connection(text: str) -> Operation | None:
     """Read a line of a connection matrix.
 
-    Examples
-    --------
     >>> _connection("0->1 id 1 start 0 size 2000000").name
     'send 2,000,000 B to rank 1'
     """

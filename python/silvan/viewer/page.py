@@ -46,11 +46,7 @@ def write_page(
     title: str | None = None,
     labels: Sequence[str] = (),
 ) -> Path:
-    """Write the page of one or more runs; two are compared.
-
-    The default title is the first scenario's name; labels are the differing scenario, scheme and
-    seed.
-    """
+    """Write the page of one or more runs; two are compared."""
     write_text(path, page_html(results, title=title, labels=labels))
     return path
 
@@ -176,7 +172,6 @@ def _encoded(table: pa.Table) -> str:
 
 
 def _script_json(value: Mapping[str, Any]) -> str:
-    """Escaped so that no HTML parser sees a tag."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
 
@@ -215,5 +210,4 @@ def document(title: str, blocks: Sequence[Block], *, connect: str = "'none'") ->
 
 
 def _digest(text: str) -> str:
-    """As in a Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()

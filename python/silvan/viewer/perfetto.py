@@ -112,11 +112,7 @@ def _programs(result: Result, processes: Iterator[int], end_us: float) -> Iterat
 def _phases(
     result: Result, pids: dict[int, tuple[int, float]], keys: list[Mapping[str, Any]]
 ) -> Iterator[TraceEvent]:
-    """Return measured operations with their steps, GOAL's operations, and messages.
-
-    Measured operations and steps of a rank follow each other: slices. Operations of schedules and
-    messages overlap: asynchronous events with numbers.
-    """
+    """Return measured operations (slices), GOAL's operations and messages (asynchronous events)."""
     messages = count()
     yield from _measured(result, pids, keys)
     sent = _sent(result)
@@ -193,7 +189,6 @@ def _sends(sent: list[tuple[int, int, int]], begin_ps: int, end_ps: int) -> dict
 def _scheduled(
     result: Result, pids: dict[int, tuple[int, float]], keys: list[Mapping[str, Any]]
 ) -> Iterator[TraceEvent]:
-    """Operations of schedules and traces, from first to last part."""
     traces = [operations_of(one) for one in keys]
     spans: dict[tuple[int, int, int, int], tuple[int, int]] = {}
     for part, row in enumerate(_rows(result, "program_ops")):
@@ -228,10 +223,7 @@ def _flows(result: Result, pid: int, end_us: float) -> Iterator[TraceEvent]:
 
 
 def _messages(result: Result, pid: int) -> Iterator[TraceEvent]:
-    """Return received messages whose packets were recorded up to the last link.
-
-    Messages of a flow overlap, so they are asynchronous events with numbers.
-    """
+    """Return received messages with packets on the last link; they overlap, so are asynchronous."""
     yield _named(pid, "messages")
     hops = result.packet_hops
     received = hops.filter(
@@ -276,7 +268,6 @@ def _port_names(result: Result) -> list[str]:
 
 
 def _queues(result: Result, pid: int) -> Iterator[TraceEvent]:
-    """Only the ports with the longest queues."""
     yield _named(pid, "queues")
     series, names = result.tables["port_series"], _port_names(result)
     queued = series["queued_bytes"].to_numpy().reshape(-1, len(names))

@@ -1,7 +1,4 @@
-"""Reports of the page: measurements, curves, and the runs behind them.
-
-As many runs as fit are in the page with their maps.
-"""
+"""Reports of the page: measurements, curves, and as many of their runs as fit."""
 
 from __future__ import annotations
 
@@ -23,22 +20,17 @@ from silvan.viewer.page import Block, document, embedded, facts_block, table_blo
 from silvan.viewer.shapes import Curve, Target, require_fields, require_places, require_shape
 
 MOST_RUN_BYTES = 12_000_000
-"""Bytes of runs in a report; others have their command only."""
 
 MOST_CELLS_OF_RUN = 1_000_000
 
 MOST_UNREADABLE = 20
-"""Named unreadable runs; more are counted."""
 
 _RECORDED = ("forest", "port_series")
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRun:
-    """A run behind the numbers of a report.
-
-    Its command runs ``scenario`` with ``settings``; ``facts`` are by name with unit.
-    """
+    """A run behind the numbers of a report: ``scenario`` with ``settings``."""
 
     label: str
     seed: int
@@ -99,11 +91,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a report: an experiment, a comparison, a sweep.
-
-    ``targets`` and ``curves`` are as in ``reproduction.json``, with indexes of runs; figures are
-    SVG.
-    """
+    """A part of a report: an experiment, a comparison, a sweep; figures are SVG."""
 
     id: str
     title: str
@@ -146,10 +134,7 @@ class SweepPoints:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Result of a reproduction, a comparison or a sweep.
-
-    ``made_by`` is silvan's version, and the command.
-    """
+    """Result of a reproduction, a comparison or a sweep, and silvan's version and command."""
 
     title: str
     made_by: str
@@ -202,10 +187,6 @@ def _places(point: Mapping[str, Any], cases: Mapping[str, Sequence[int]]) -> lis
 def _runs_that_fit(
     runs: Sequence[ReportRun],
 ) -> tuple[dict[int, int], list[dict[str, Any]], list[Block], list[str]]:
-    """Put runs in the page until it is full, those with most to show first.
-
-    Returns place in the page by place in the report, facts, data, and reasons of unreadable runs.
-    """
     kept = [
         (place, one.folder)
         for place, one in enumerate(runs)
@@ -240,7 +221,6 @@ def _runs_that_fit(
 
 
 def _rank(runs: Sequence[ReportRun], kept: tuple[int, Path]) -> tuple[bool, int, int]:
-    """Rank runs: trees or port samples first, then by seed, so that each case has one."""
     place, folder = kept
     is_bare = not any((folder / f"{name}.parquet").is_file() for name in _RECORDED)
     return is_bare, runs[place].seed, place
@@ -262,7 +242,6 @@ def _run_table(runs: Sequence[ReportRun], places: Mapping[int, int]) -> pa.Table
 
 
 def _image(path: Path) -> str:
-    """As a data URL, because ids of separate images cannot clash."""
     try:
         data = path.read_bytes()
     except OSError as error:

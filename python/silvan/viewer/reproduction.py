@@ -15,7 +15,6 @@ from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
 from silvan.viewer.shapes import DAMAGED, read_json
 
 REPRODUCTIONS = "reproduction*.json"
-"""Manifests of a whole reproduction, and of parts."""
 
 _STEADY = "_steady"
 
@@ -53,7 +52,6 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
         )
     runs = [_run(one, folder) for one in read["runs"]]
     wall_s, hops = (sum(one[name] for one in read["runs"]) for name in ("wall_s", "packet_hops"))
-    # Runs are concurrent; kept runs took their time earlier.
     cost = (
         f"{len(runs)} runs, {hops:,} packet-hops: {_seconds(wall_s)} of computing, the measured "
         "times of all runs added up. Runs side by side take less, and kept ones are not repeated."
@@ -105,7 +103,6 @@ def _section(one: Mapping[str, Any], command: Sequence[str], folder: Path) -> Se
 
 
 def _points(points: Mapping[str, Any]) -> Table:
-    """Only CSV has the steady-state window."""
     places = {name: place for place, name in enumerate(points["header"])}
     deviations = {
         places[name.removesuffix(SPREAD)]: place
@@ -127,7 +124,6 @@ def _seconds(seconds: float) -> str:
 
 
 def _heading(name: str) -> str:
-    """Write a column such as ``all_off_gbps`` with its unit."""
     mean = name.removesuffix(SPREAD)
     words = mean.removesuffix(_STEADY)
     end = next((end for end in _UNITS if words.endswith(f"_{end}")), None)

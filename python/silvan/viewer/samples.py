@@ -1,8 +1,4 @@
-"""Samples of a live fabric, from the emulator to the page.
-
-A message is a header in JSON and columns of numbers: ports that have sent, waited or queued since
-the sample before, and trees and routes if they have changed.
-"""
+"""Samples of a live fabric: messages of a JSON header and columns for the page."""
 
 from __future__ import annotations
 
@@ -26,7 +22,6 @@ _COUNTED = {
     "xmit_cong_ps": ("xmit_cong_ns", 1e-3),
     "fecn_marked": ("fecn_marked", 1.0),
 }
-"""Growing columns of the emulator: name and unit in the page."""
 
 _TREES = (
     "root_row",
@@ -58,11 +53,7 @@ Column = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Counters since the start, and congestion trees.
-
-    Trees may be earlier, because searches take at most a hundredth of the time. ``routes`` is
-    present only if new.
-    """
+    """Counters since the start, and perhaps earlier congestion trees; ``routes`` only if new."""
 
     time_ps: int
     trees_ps: int
@@ -78,7 +69,6 @@ class LiveFabric:
         self._channel = channel
         self._dcms = dcms
         self._before: Sample | None = None
-        # Last read trees with their time, and the time of the pages' trees.
         self._trees: tuple[int, dict[str, Column]] | None = None
         self._shown_trees_ps: int | None = None
         described = channel.answer("fabric")
@@ -257,7 +247,6 @@ def message(
 
 
 def _since(before: Sample, after: Sample) -> npt.NDArray[np.uint64]:
-    """Growth by class; new classes start from zero."""
     delivered: npt.NDArray[np.uint64] = after.columns["class_bytes"].astype(np.uint64)
     known = before.columns["class_bytes"]
     delivered[: len(known)] -= known

@@ -1,7 +1,4 @@
-"""Shapes of a report's data (``viewer/src/data/report.ts``), and checks of files.
-
-Data may have further fields.
-"""
+"""Shapes of a report's data (``viewer/src/data/report.ts``), and checks of files."""
 
 from __future__ import annotations
 
@@ -34,7 +31,6 @@ DAMAGED = (
     *(AttributeError, IndexError, RecursionError),
     *(ArithmeticError, MemoryError, pa.ArrowException),
 )
-"""Exceptions for malformed JSON or tables."""
 
 _INTEGERS = 1 << 64
 _LONGEST = 60
@@ -146,8 +142,6 @@ def _finite(text: str) -> float:
 def require_shape(value: object, kind: Any, place: str) -> None:
     """Check that data has the shape of a type.
 
-    Examples
-    --------
     >>> require_shape([0.5, None], Sequence[float | None], "values")
     >>> require_shape({"x": [1, "a"]}, Mapping[str, Sequence[int]], "cases")
     Traceback (most recent call last):
@@ -196,7 +190,6 @@ def readable(name: str) -> Iterator[None]:
 
 
 def _parts(value: Any, kind: Any) -> Iterator[tuple[str, object, Any]]:
-    """Yield the parts of a value with their types."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_typeddict(kind):
         for name, wanted in _fields(kind).items():
@@ -222,7 +215,6 @@ def _fields(kind: Any) -> dict[str, Any]:
 
 
 def _is_plain(value: object, kind: Any) -> bool:
-    """Numbers are those that the page can hold."""
     if kind in (int, float):
         if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
             return False

@@ -18,7 +18,6 @@ from silvan.sweeping.table import SweepRow, to_table
 from silvan.viewer.report import Report, ReportRun, Section, SweepPoints, Table
 from silvan.viewer.shapes import DAMAGED, SweepManifest, read_json, require_shape
 
-# Keys of identity and cost are no curves.
 _NO_MEASURES = ("seed", "hash", "wall_s", "simulated_ps", "events")
 
 
@@ -60,7 +59,6 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
         ],
         runs=[_run(row, whole.name, base, folder) for row in rows],
         warnings=warnings,
-        # A sweep without finished points has no curves.
         sweep=SweepPoints(keys, _measures(points, keys), points.drop_columns(["hash"]))
         if rows
         else None,
@@ -68,7 +66,6 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
 
 
 def _unfinished(read: Mapping[str, Any], rows: Sequence[SweepRow], command: str) -> list[str]:
-    """Describe an interrupted sweep, and the command that continues it."""
     finished = sum(_is_planned(row, read) for row in rows)
     missing = read["points"] - len(read["failed"]) - finished
     if missing <= 0:
@@ -79,7 +76,6 @@ def _unfinished(read: Mapping[str, Any], rows: Sequence[SweepRow], command: str)
 
 
 def _is_planned(row: SweepRow, read: Mapping[str, Any]) -> bool:
-    """Distinguish points of an earlier grid; a column of mixed values is text."""
     return row.seed in read["seeds"] and all(
         (value := row.values.get(key)) is not None
         and (value in values or plain(value) in map(plain, values))
@@ -105,7 +101,6 @@ def _failures(failures: Sequence[Failure]) -> Table:
 
 
 def _place(failure: Failure) -> tuple[list[str], int]:
-    """By content, not by time of failure."""
     return [plain(value) for value in failure.values.values()], failure.seed
 
 
@@ -151,7 +146,6 @@ def _measures(points: pa.Table, keys: list[str]) -> list[str]:
 
 
 def _floats(table: pa.Table) -> pa.Table:
-    """JavaScript reads floats, not 64-bit integers."""
     columns = {
         name: table[name].cast(pa.float64()) if pa.types.is_integer(kind) else table[name]
         for name, kind in zip(table.column_names, table.schema.types, strict=True)

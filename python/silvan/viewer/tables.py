@@ -23,16 +23,12 @@ from silvan.viewer.events import events_table
 from silvan.viewer.limits import MOST_LIMITS, count_limited_flows, limit_tables
 
 MOST_CELLS = 8_000_000
-"""Values of each port counter; more merge neighbouring samples."""
 
 MOST_MEMBERS = 2_000_000
-"""Rows of ``tree_ports``; more keep every k-th sample of the trees."""
 
 MOST_ROWS = 100_000
-"""Rows of other tables: the slowest flows, or the first rows."""
 
 MOST_EVENTS = 2000
-"""Events; only the first are kept."""
 
 LARGEST_LATENCY = "latency_max_ns"
 
@@ -120,7 +116,6 @@ def _slowest(flows: pa.Table) -> pa.Table:
 
 
 def _nodes(result: Result) -> pa.Table:
-    """Hosts in the order of their numbers, then switches."""
     hosts = result.hosts
     switches = _switches(result)
     blank = [None] * len(switches)
@@ -144,7 +139,6 @@ def _switches(result: Result) -> list[str]:
 
 
 def _switch_lids(result: Result) -> dict[str, int | None]:
-    """Return the switches' LIDs; a fabric of too many nodes has none."""
     nodes = json.loads(result.scenario._native.graph())["node"]
     return {node["name"]: node.get("lid") for node in nodes if "ports" in node}
 
@@ -179,7 +173,6 @@ def _routes(result: Result) -> pa.Table:
 
 
 def _require_cables(result: Result) -> None:
-    """Check that cables and LIDs are the scenario's."""
     graph = json.loads(result.scenario._native.graph())
     ends = [[f"{node}:{port}" for node, port in (one, other)] for one, other, *_ in graph["cable"]]
     peers = {one: other for pair in ends for one, other in (pair, pair[::-1])}
@@ -213,12 +206,10 @@ def _sample_count(result: Result) -> int:
 
 
 def _edges(samples: int, merged: int) -> npt.NDArray[np.int64]:
-    """First sample of each merged group."""
     return np.arange(0, samples, merged)
 
 
 def _ends(samples: int, merged: int) -> npt.NDArray[np.int64]:
-    """Last sample of each merged group."""
     return np.append(_edges(samples, merged)[1:], samples) - 1
 
 
@@ -250,7 +241,6 @@ def _class_series(result: Result, samples: int, merged: int) -> pa.Table:
 
 
 def _port_series(result: Result, samples: int, merged: int) -> pa.Table:
-    """Port by port: sums of sent bytes, last queues."""
     series = result.tables["port_series"]
     columns = {}
     for name, (label, unit) in _SUMS.items():
@@ -262,7 +252,6 @@ def _port_series(result: Result, samples: int, merged: int) -> pa.Table:
 
 
 def _in_unit(values: npt.NDArray[np.uint64], unit: int) -> npt.NDArray[np.uint64]:
-    """Divide samples so that their sum over any window is off by less than one unit."""
     if unit == 1:
         return values
     return np.diff(np.cumsum(values, axis=0) // np.uint64(unit), axis=0, prepend=np.uint64(0))
@@ -276,7 +265,6 @@ def _smallest(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.generic]:
 
 
 def _tree_tables(result: Result, skipped: int) -> dict[str, pa.Table]:
-    """Keep every k-th sample of the trees, with its number in place of its time."""
     times = result.forest["time_ps"].to_numpy()
     kept = times[::skipped]
     trees, trees_at = _at_samples(result.trees, kept)
@@ -328,7 +316,6 @@ def _latency_series(result: Result, merged: int) -> pa.Table:
 
 
 def _numbers_as_floats(table: pa.Table) -> pa.Table:
-    """Replace 64-bit integers by floats, and texts by a dictionary."""
     columns = {}
     for name in table.column_names:
         column = table[name]

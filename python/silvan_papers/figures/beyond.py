@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _RATE = "receive rate per host (Gbit/s)"
 _BAR_WIDTH = 0.36
 _PAPERS_SETTING = (150, 1)
-# CC off and on as elsewhere, the third from the same palette.
 _LEVEL_COLOURS = (style.CC_COLOURS["off"], style.CC_COLOURS["on"], style.SHADES[1])
 
 
@@ -130,7 +129,6 @@ def _bars(
         axes.errorbar(at, mean, yerr=spread, fmt="none", ecolor=style.INK, elinewidth=1, capsize=2)
         tops = steady.max(axis=1)
         if levels:
-            # A value on the line is written above it.
             on_line = np.abs(tops - levels) < 0.1 * np.array(levels)
             tops = np.where(on_line, np.maximum(tops, levels), tops)
         for x, value, top in zip(at, mean, tops, strict=True):
@@ -197,7 +195,6 @@ def draw_space(
 def _heat(
     axes: Axes, shares: Mapping[Setting, tuple[float, float]], threshold: int, marking_rate: int
 ) -> AxesImage:
-    """Draw one panel; missing settings stay empty."""
     cells = np.full((len(INCREASES), len(TIMERS)), np.nan)
     axes.grid(visible=False)
     for row, increase in enumerate(INCREASES):
@@ -233,7 +230,6 @@ def _heat(
                     corner, 1, 1, fill=False, edgecolor=style.REFERENCE, linewidth=1.8
                 )
                 axes.add_patch(frame)
-    # Viridis grows evenly in lightness, for every reader and in print.
     image = axes.imshow(cells, cmap="viridis", vmin=0, vmax=100, aspect="auto")
     axes.set_xticks(range(len(TIMERS)), [str(timer) for timer in TIMERS])
     axes.set_yticks(range(len(INCREASES)), [str(increase) for increase in INCREASES])

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from silvan_papers.mizero2017_runs import Actions, Course
 
-# The victim has the colour of control; the contributors have three shades.
 FLOW_COLOURS = {
     "X-Y": style.CC_COLOURS["on"],
     "B-D": style.SHADES[1],

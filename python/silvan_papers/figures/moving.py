@@ -18,7 +18,7 @@ _AXIS = "moves of the hotspots in 100 ms\n(below: hotspot lifetime, ms)"
 _TICKS = {moves: f"{moves}\n({lifetime_ms(moves):.2g})" for moves in (10, 20, 30, 50, 70, 100)}
 
 Stated = Mapping[str, Sequence[tuple[int, float]]]
-"""Numbers of moves and values of the paper, by curve: ``on``, ``off`` and ``gain``."""
+"""Values of the paper by curve (``on``, ``off``, ``gain``): number of moves, and value."""
 
 
 def draw_moving(
@@ -49,7 +49,6 @@ def draw_moving(
         gain = Line("CC on / CC off", style.INK, storm.gain())
         gains.append(Panel("What CC gains", "CC on / CC off (ratio)", [gain], gain_marks, level=1))
     return draw_panels(
-        # One kind of traffic has gains beside its rates, several have them below.
         [[*rates, *gains]] if len(storms) == 1 else [rates, gains],
         title=title,
         axis=_AXIS,

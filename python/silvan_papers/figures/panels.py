@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from silvan.results.receive_rates import FloatArray
 
 _MARK_NAME = "stated in the paper"
-# Letters of the caption per inch.
 _LETTERS_PER_INCH = 16.5
 _LATE_DASHES = (0, (2.2, 1.6))
 

@@ -25,10 +25,7 @@ def draw_injection(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw Fig. 1: injection rate over used credits, lines by the formula, dots simulated.
-
-    Rates are fractions of the link's, for fixed and random intervals.
-    """
+    """Draw Fig. 1: injection rate over used credits, lines by the formula, dots simulated."""
     title = "What a throttled interface injects: lines by the formula, dots simulated"
     with style.styled(9.5, 4.2, title) as figure:
         left, right = figure.subplots(1, 2, sharey=True)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from silvan.results.result import Result
 
 
-# Share of the undisturbed rate of recovered victims.
 _RECOVERED = 0.95
 
 
@@ -63,10 +62,7 @@ def draw_receive_rates(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw hotspots above their victims, with congestion control off and on.
-
-    Runs without hotspots show their cost. The last ``steady_ms`` are averaged.
-    """
+    """Draw hotspots above their victims; the last ``steady_ms`` of the runs are averaged."""
     bands = {
         (group, control): band(runs, hotspots=hotspots)
         for control, runs in by_control.items()
@@ -117,7 +113,6 @@ def _line(axes: Axes, one: Band, name: str, colour: str, steady_ms: float) -> No
     (line,) = axes.plot(one.times_ms, one.mean, color=colour)
     style.name_curve(line, name)
     at = round(len(one.times_ms) * 0.47)
-    # The line of CC on runs just below another, in both panels.
     below = name == style.CC_LABELS["on"]
     style.label_line(
         axes,
@@ -132,7 +127,6 @@ def _line(axes: Axes, one: Band, name: str, colour: str, steady_ms: float) -> No
 
 def _mark_recovery(axes: Axes, controlled: Band, reference: float) -> None:
     recovered = controlled.mean >= _RECOVERED * reference
-    # The instant after the last lower one.
     first = int(np.flatnonzero(~recovered)[-1]) + 1 if not recovered.all() else 0
     if first == 0 or first >= len(recovered):
         return

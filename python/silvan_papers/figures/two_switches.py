@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from silvan.results.receive_rates import FloatArray
     from silvan_papers.santos2003_scene import Shares
 
-# Each has a separate colour, also on a report's page: links dark, flows in colour.
 _COLOURS = {
     "root link": "#000000",
     "inter-switch link": style.VIOLET,
@@ -33,16 +32,12 @@ _LOOKS: Mapping[str, Mapping[str, Any]] = {
     "root link": {"linewidth": 1.1},
     "Jain's index": {"linewidth": 1.2, "linestyle": "dotted"},
 }
-# Lines with a dashed twin: discrete rates, lost state.
 _DASHED = ("discrete", "not persistent")
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A pair of axes.
-
-    Lines whose names start alike share a colour; variants such as ``discrete`` are dashed.
-    """
+    """A pair of axes; variants of a line such as ``discrete`` are dashed."""
 
     title: str
     unit: str

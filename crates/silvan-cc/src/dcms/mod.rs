@@ -1,10 +1,7 @@
 //! The Dynamic Congestion Management System (mizero2017, section 3).
 //!
-//! At every sweep it reads PortXmitTimeCong (the paper's PortXmitCongTime), PortXmitWait and PortXmitData. A congested
-//! port that slows a neighbour gets a low Marking_Rate, until the victims are gone or time is up.
-//!
-//! [`Dcms`] is Algorithms 1 to 3 as a state machine, driven by [`DcmsController`] or a daemon. It follows the text
-//! where the pseudocode differs:
+//! A congested port that slows a neighbour gets a low Marking_Rate, until the victims are gone or time is up. [`Dcms`]
+//! is Algorithms 1 to 3 as a state machine. It follows the text where the pseudocode differs:
 //! - Only the lowering sweep skips a port; Algorithm 3 would skip it forever at interval count 1.
 //! - Restoring removes the victims, so that they can lower the port in "a second cycle".
 //! - The limit is a time: sweeps may take longer than planned.

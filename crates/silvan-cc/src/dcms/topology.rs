@@ -44,7 +44,6 @@ pub enum MarkingScope {
 pub struct DcmsTopology {
     ports: Vec<SwitchPortInfo>,
     position: Vec<Option<u32>>,
-    /// By switch: switch ports of neighbours that send to it, in the order of `ports`.
     feeders: Vec<Vec<PortId>>,
     scopes: Vec<MarkingScope>,
 }

@@ -14,7 +14,6 @@ chain_sources! {
     impl [A: SourceControl, B: SourceControl] for Chain<A, B> { 0: A, 1: B }
 }
 
-/// A setting belongs to the first scheme that has it.
 impl<A: Settings, B: Settings> Settings for Chain<A, B> {
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         self.0

@@ -62,7 +62,6 @@ macro_rules! hooks {
                 fn $query(&self $(, $query_argument: $query_type)*) -> $query_answer $query_body
             )*
 
-            // A scheme that needs none of them never meets them.
             $(
                 $(#[$prefetch_about])*
                 #[doc(hidden)]
@@ -123,7 +122,6 @@ macro_rules! hooks {
             )*
         ];
 
-        /// The place of each hook in the description.
         #[allow(non_camel_case_types, reason = "the names are those of the hooks")]
         #[derive(Clone, Copy)]
         pub(crate) enum $number {

@@ -1,6 +1,5 @@
 //! Enums of schemes that are schemes themselves: one engine serves all variants at a predictable branch per call.
 
-/// The settings of the scheme in the variant.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! dispatch_settings {

@@ -53,7 +53,6 @@ pub enum AnswerKind {
 /// The numbers of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
-    /// Numbers; before the call, the rows follow.
     numbers: Vec<i64>,
     rows: Vec<i64>,
     first_row: usize,
@@ -72,7 +71,6 @@ impl Words {
         self.numbers.push(number.into());
     }
 
-    /// Saturates at a number that no scheme will see.
     #[inline]
     fn push_large(&mut self, number: u64) {
         self.push(i64::try_from(number).unwrap_or(i64::MAX));

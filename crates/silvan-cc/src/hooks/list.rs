@@ -46,8 +46,7 @@ hooks! {
     /// The hooks at the switches that other languages can implement.
     const SWITCH_HOOKS, SwitchHook;
 
-    /// Congestion control at the switches. One value serves all switches of the fabric and is
-    /// indexed by [`PortVl`].
+    /// Congestion control at the switches. One value serves all switches of the fabric and is indexed by [`PortVl`].
     pub trait SwitchControl {
         query {
             /// True if [`SwitchControl::credit_return_delay`] must be called at present.
@@ -83,8 +82,7 @@ hooks! {
             /// Packets that this Port VL has marked, for statistics.
             fn marked(output: PortVl) -> u64 [sum] { 0 }
 
-            /// Time that this Port VL has spent in the congestion state up to `now`
-            /// (PortXmitTimeCong, IBA 16.1.4).
+            /// Time that this Port VL has spent in the congestion state up to `now` (PortXmitTimeCong, IBA 16.1.4).
             fn congested_time(now: Time, output: PortVl) -> Span [longest] { Span::ZERO }
         }
 
@@ -122,9 +120,8 @@ hooks! {
             fn stamps(now: Time, output: PortVl) -> bool [either] if needs_stamps { false }
 
             /// A packet of `flow`, data or notification, has arrived at `input_port`, and the routing leaves its output
-            /// to the switch. Returns which of the candidates it takes, from 0; without a choice it
-            /// takes the path of [`SourceControl::select_path`], and without one that with the fewest
-            /// bytes ahead.
+            /// to the switch. Returns which of the candidates it takes, from 0; without a choice it takes the path of
+            /// [`SourceControl::select_path`], and without one that with the fewest bytes ahead.
             fn select_output(
                 now: Time,
                 input_port: PortId,
@@ -287,8 +284,7 @@ hooks! {
             /// link, `payload` its payload bytes.
             fn on_send(now: Time, flow: Flow, wire_time: Span, payload: u32) -> () [nothing] {}
 
-            /// A data packet of the flow has been received by its destination, which may send grants to any
-            /// host.
+            /// A data packet of the flow has been received by its destination, which may send grants to any host.
             fn on_receive(
                 now: Time,
                 flow: Flow,
@@ -304,9 +300,8 @@ hooks! {
             /// than [`SourceControl::release`] last returned, so that it must be called again.
             fn on_feedback(now: Time, flow: Flow, feedback: Feedback) -> bool [either] { false }
 
-            /// An acknowledgement has arrived: when its packet was sent, and what the switches have written into
-            /// it. Called before [`SourceControl::on_feedback`] for the same acknowledgement, with the same
-            /// answer.
+            /// An acknowledgement has arrived: when its packet was sent, and what the switches have written into it.
+            /// Called before [`SourceControl::on_feedback`] for the same acknowledgement, with the same answer.
             fn on_ack(now: Time, flow: Flow, ack: Ack<'_>) -> bool [either] if needs_ack { false }
 
             /// The flow has started a packet, `behind` payload bytes of it wait; its source may send grants to any host. Called after

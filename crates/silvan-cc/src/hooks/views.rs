@@ -31,7 +31,6 @@ pub struct FlowLimit {
 }
 
 impl FlowLimit {
-    /// Limits by destination and level; a key is the destination, shifted by four bits, and the level.
     pub(crate) fn of_table<V: Copy + Default>(
         flows: &FlowTable<V>,
         limit: impl Fn(u32, &V) -> Option<Self>,
@@ -97,8 +96,7 @@ pub struct QueueView {
 
 /// The resident packets of a switch, for schemes that inspect or mark packets other than the one at hand.
 pub trait Resident {
-    /// Occupied blocks (64 bytes) of this port's and VL's input buffer, from a packet's eligibility to its tail's
-    /// departure.
+    /// Occupied 64-byte blocks of the input buffer, from a packet's eligibility to its tail's departure.
     fn occupied_blocks(&self, input: PortId, vl: Vl) -> u32;
     /// Capacity of that buffer in blocks.
     fn capacity_blocks(&self, input: PortId, vl: Vl) -> u32;

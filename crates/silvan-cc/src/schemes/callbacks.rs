@@ -70,7 +70,6 @@ pub enum Stopped {
 /// Called at times with the simulated time; `false` ends the run, which a scheme may keep from advancing.
 pub type Observer = Box<dyn Fn(Time) -> bool>;
 
-/// Some tenths of a millisecond.
 const CALLS_PER_OBSERVATION: u32 = 1 << 14;
 
 struct Watch {
@@ -160,20 +159,17 @@ impl Callbacks {
         self.functions[hook].is_some()
     }
 
-    /// The answer of a hook without a function after a failure, if it matters.
     #[inline]
     fn withholds<A: Answer>(&self) -> Option<A> {
         (A::WITHHELD && self.watch.stopped.get()).then(A::stopped)
     }
 
-    /// The first of the arguments in `words` is the simulated time.
     #[inline]
     fn call<A: Answer>(&mut self, hook: usize, name: &'static str) -> A {
         let arguments = self.words.assemble();
         let (Some(function), false) = (self.functions[hook], self.watch.stops(arguments[0])) else {
             return A::stopped();
         };
-        // SAFETY: `Callbacks::at` has the caller's word.
         let value = unsafe { function(self.state, arguments.as_mut_ptr()) };
         if value < 0 {
             return A::from_value(!value);

@@ -1,9 +1,7 @@
 //! Congestion isolation (IEEE 802.1Qcz-2023): flows that congest an output move to a separate lane; none slows down.
 //!
-//! A flow becomes congesting if its packet joins the *monitored* lane of a congestion root above the set point; later
-//! packets take the *congesting* lane. A message does the same upstream.
-//!
-//! **Order.** A flow's first packet on its new lane waits until earlier packets of its input have left the other lane.
+//! A flow becomes congesting if its packet joins the *monitored* lane of a congestion root above the set point. Its
+//! first packet on the *congesting* lane waits until earlier packets of its input have left.
 
 use silvan_core::{Bytes, PortId, Span, Time, Vl};
 
@@ -147,7 +145,6 @@ pub struct Isolator {
     outputs: Vec<Output>,
     joining: Option<(PortId, PortId, Flow)>,
     messages: u64,
-    /// Messages to exchange, if the fabric has several parts.
     sent: Option<Vec<PortMessage>>,
 }
 
@@ -172,7 +169,6 @@ impl Isolator {
         let Some(entry) = flows.get_mut(&flow) else {
             return MONITORED;
         };
-        // The flow congests this output, or an output behind it that cannot send.
         let congests = entry.isolated && (is_root || is_full && entry.by_message);
         let mut repeats = false;
         if congests {
@@ -200,8 +196,6 @@ impl Isolator {
         lane
     }
 
-    /// The last packet on the congesting lane ends the isolation, so a flow that waits for credits of that lane keeps
-    /// its lane.
     fn lane_at_host(&mut self, now: Time, port: PortId, flow: Flow) -> usize {
         let flows = &mut self.outputs[port.index()].flows;
         let Some(entry) = flows.get_mut(&flow) else {
@@ -306,7 +300,6 @@ impl SwitchControl for Isolator {
         };
         let number = self.outputs[input.index()].number;
         let Output { lanes, flows, .. } = &self.outputs[port.index()];
-        // All packets of the other lane came earlier.
         flows.get(&flow).is_some_and(|entry| {
             usize::from(entry.isolated) == lane
                 && entry.input == number
@@ -352,7 +345,6 @@ impl SwitchControl for Isolator {
 
     fn host_vl_version(&self, now: Time, output: PortId) -> Option<u64> {
         let record = &self.outputs[output.index()];
-        // All flows take the monitored lane.
         (record.flows.is_empty() && !record.expected.is_due(now)).then_some(0)
     }
 

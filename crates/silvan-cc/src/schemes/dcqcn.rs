@@ -91,7 +91,6 @@ fn mbit(rate: u64) -> Rate {
 /// notification.
 const COST: Cost = Cost::new(14, 0, 30, "notifications");
 
-/// Rate of the links that the paper's thresholds are for.
 const PUBLISHED_GBPS: f64 = 40.0;
 
 impl Scheme for Dcqcn {
@@ -207,7 +206,6 @@ impl ReactionPoint {
         }
         limiter.target = limiter.target.min(1.0);
         limiter.current = (limiter.target + limiter.current) / 2.0;
-        // Halving the distance never arrives; a millionth of the rate does not change a packet's time.
         if limiter.current > 1.0 - 1e-6 {
             limiter.current = 1.0;
         }

@@ -139,7 +139,6 @@ impl PerPortVl for HotspotMarker {}
 #[derive(Clone, Debug)]
 pub struct LaneByHotspot {
     hold: Span,
-    /// By source: end of each notified flow's time in the slow lane.
     hot_until: Vec<FlowTable<Time>>,
 }
 
@@ -161,7 +160,6 @@ impl SourceControl for LaneByHotspot {
             match flows.get_mut(key(flow)) {
                 Some(hot) => *hot = until,
                 None => {
-                    // Expired flows leave when the table grows.
                     flows.insert(key(flow), until, |_, until| now < *until);
                 }
             }

@@ -4,7 +4,6 @@ use silvan_core::Time;
 
 use crate::hooks::PortMessage;
 
-/// Messages on their way to an output, in the order of arrival.
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     messages: VecDeque<PortMessage>,
@@ -24,7 +23,6 @@ impl Expected {
         self.due <= now
     }
 
-    /// Messages of one instant are ordered by content.
     pub fn add(&mut self, message: PortMessage) {
         let later = self.messages.iter().rev();
         let later = later.take_while(|other| **other > message).count();

@@ -10,7 +10,6 @@ struct Sender<V> {
     flows: FlowTable<V>,
 }
 
-/// State of each flow that has sent something. A queue pair keeps its state while it is idle.
 #[derive(Clone, Debug)]
 pub(super) struct Senders<V>(Vec<Sender<V>>);
 
@@ -38,7 +37,6 @@ impl<V: Copy + Default> Senders<V> {
         self.0[flow.source.index()].flows.get_mut(key(flow))
     }
 
-    /// `first` makes it from the link's payload rate and the host's other flows.
     #[inline]
     pub fn sending(
         &mut self,
@@ -48,7 +46,7 @@ impl<V: Copy + Default> Senders<V> {
         first: impl FnOnce(f64, &FlowTable<V>) -> V,
     ) -> (f64, &mut V) {
         let sender = &mut self.0[flow.source.index()];
-        // A packet of headers alone says nothing about the rate.
+        // A packet of headers alone has no payload rate.
         let rate = f64::from(payload.max(1)) / wire_time.as_ps().max(1) as f64;
         sender.payload_rate = sender.payload_rate.max(rate);
         if sender.flows.get(key(flow)).is_none() {
@@ -77,7 +75,6 @@ impl<V: Copy + Default> Senders<V> {
     }
 }
 
-/// Start of the next packet at a part of the link's rate, after a packet that takes `wire_time`.
 #[inline]
 pub(super) fn paced(now: Time, wire_time: Span, part: f64) -> Time {
     if part >= 1.0 {

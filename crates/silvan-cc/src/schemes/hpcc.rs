@@ -155,7 +155,6 @@ impl Windows {
     fn measure(&self, before: &[Link], hops: &[Hop]) -> Option<(f64, f64)> {
         let mut busiest = None;
         for (hop, last) in hops.iter().zip(before) {
-            // An acknowledgement may have overtaken another.
             let passed = hop.at.checked_since(last.at).map_or(0.0, ps);
             if hop.output != last.output || passed == 0.0 {
                 continue;

@@ -20,7 +20,6 @@ impl Scheme for None {
 
     const FAMILY: Family = Family::Threshold;
 
-    // No notification travels, for any scenario.
     fn variants(_: &FabricFacts<'_>) -> Vec<Variant> {
         let cost = Cost::new(0, 0, 0, "none");
         vec![Variant::new("none", "no control", cost)]

@@ -57,12 +57,9 @@ parameters! {
 /// Bytes in the base round trip of the reference: 12 us at 100 Gbit/s.
 const REFERENCE_BDP: f64 = 150_000.0;
 const REFERENCE_RTT_PS: f64 = 12e6;
-/// Largest window, in bandwidth-delay products.
 const LARGEST: f64 = 1.5;
-/// Queueing delay below which a packet has not waited.
 const NO_DELAY_PS: f64 = 1e6;
 const DELAY_WEIGHT: f64 = 0.0125;
-/// Part of the excess by which the window falls, and the smallest remaining part.
 const GAMMA: f64 = 0.8;
 const LEAST_KEPT: f64 = 0.5;
 /// Quick adapt: targets that a packet has waited, and the part of the largest window that must not have arrived.
@@ -139,17 +136,14 @@ struct State {
     base_rtt: f64,
     smoothed_delay: f64,
     increase: f64,
-    /// Payload since the last adjustment, and its time.
     received: f64,
     adjusted: Time,
     decreased: Time,
-    /// Payload since the last wait; true if the window grows fast.
     unhindered: f64,
     fast: bool,
     /// Payload in this period of quick adapt, and its end; zero before the first.
     achieved: f64,
     period_end: Time,
-    /// Payload in flight at the last quick adapt, and its arrived part.
     to_ignore: f64,
     ignored: f64,
 }
@@ -166,7 +160,6 @@ pub struct Windows {
 
 #[derive(Clone, Copy)]
 struct Scale {
-    /// Bytes of payload per picosecond.
     link: f64,
     /// In bandwidth-delay products of the reference.
     size: f64,
@@ -259,7 +252,6 @@ impl Windows {
         state.window = state.window.clamp(bounds.0, bounds.1);
     }
 
-    /// Proportional increase, or the fast one after a window of packets that have not waited.
     fn grow(&self, state: &mut State, bytes: f64, delay: f64, scale: Scale) {
         if delay < NO_DELAY_PS {
             state.unhindered += bytes;

@@ -49,7 +49,6 @@ parameters! {
     }
 }
 
-/// Default window in time: a few hops and the way back.
 const ROUND_TRIP: Span = Span::from_us(4);
 
 /// Registers: threshold and queue length of a port to a host; bytes in flight of a pair, its window and step, the start
@@ -95,7 +94,6 @@ impl Scheme for PairBackpressure {
 
     fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let carried = facts.base_rtt_ns() as f64 * facts.link_gbps() / 8.0;
-        // One more packet, as windows hold whole packets.
         let product = bytes(carried.ceil() as u64 + facts.mtu.as_u64());
         let summary = "a window and a threshold of what a link carries in the base round trip";
         vec![
@@ -209,7 +207,6 @@ impl SourceControl for Pairs {
 
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, pair| {
-            // A pair at the largest window has no limit; before the first round trip nothing is known.
             if pair.window >= self.most || pair.rtt == Span::ZERO {
                 return link;
             }

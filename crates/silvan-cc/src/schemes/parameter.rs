@@ -223,7 +223,6 @@ pub trait ParameterValue {
     fn is_at_most(&self, other: &Self) -> bool;
 }
 
-/// A value whose text in a scenario is its `Display`, within quotes where they are given here.
 macro_rules! values {
     ($($type:ty, $quote:literal, |$value:ident| $amount:expr;)*) => {
         $(
@@ -277,15 +276,12 @@ impl<T: ParameterValue> ParameterValue for Option<T> {
     }
 }
 
-/// The check of one parameter: its key, and how messages about it differ from those of its bounds.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct BoundCheck {
     /// The key of the parameter.
     pub key: &'static str,
-    /// The message in place of that of the bounds.
     pub message: Option<&'static str>,
-    /// Example for a hint.
     pub example: Option<&'static str>,
 }
 
@@ -414,7 +410,6 @@ pub const fn key_of<const LENGTH: usize>(field: &str) -> [u8; LENGTH] {
     key
 }
 
-/// The key of a field within a table, at compile time.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! parameter_key {
@@ -430,7 +425,6 @@ macro_rules! parameter_key {
     };
 }
 
-/// Expands to the value of an optional clause of a declaration, or to its default.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! clause {
@@ -528,7 +522,6 @@ macro_rules! parameters {
                         example: $crate::clause!($(Some($example))?; None),
                     };
                     $(check.own($bounds, &self.$field, &default.$field)?;)?
-                    // Bounds that depend on other parameters are checked when those have been.
                     let $field = check;
                 )*
                 $($(

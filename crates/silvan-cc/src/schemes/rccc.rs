@@ -196,7 +196,6 @@ impl Scheme for Rccc {
 /// Amounts are bytes of payload.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// Pulls are decided this far ahead.
     horizon: Span,
     window: i64,
     mtu: i64,
@@ -208,16 +207,12 @@ struct Rules {
 #[derive(Clone, Debug, Default)]
 struct Receiver {
     flows: FlowTable<Remote>,
-    /// Flows with a backlog, and flows at rest with returnable credit.
     active: VecDeque<u32>,
     resting: VecDeque<u32>,
-    /// End of the schedule: no earlier pull.
     next: Time,
-    /// Next pull by the rate that marks leave; never after `next` without marks.
     slowed: Time,
     /// A flow with a packet to come, if [`Remote::will_arrive`] is true. Only with marks.
     witness: u32,
-    /// True if flows without credit may be in the queue, because marks left no time for their pulls.
     holds: bool,
     /// Time without pulls at the end of the past schedule, at most a base round trip, for unrequested packets.
     spare: Span,
@@ -269,7 +264,6 @@ impl Receiver {
         }
     }
 
-    /// Moves the end of the schedule to now at least.
     fn catch_up(&mut self, rules: &Rules, now: Time) {
         if self.next < now {
             let spare = self
@@ -289,7 +283,6 @@ impl Receiver {
         self.next = self.next.saturating_add(Span::from_ps(takes - spare));
     }
 
-    /// Pulls a packet of a flow: in its turn if requested, at once for a flow at rest.
     fn pull(&mut self, rules: &Rules, now: Time, key: u32, asked: bool, grants: &mut Grants) {
         let Some(flow) = self.flows.get_mut(key) else {
             return;
@@ -340,9 +333,7 @@ impl Receiver {
         }
     }
 
-    /// The next flow with a backlog; it stays in the queue.
     fn next_active(&mut self, rules: &Rules, now: Time) -> Option<u32> {
-        // Flows without a backlog leave the queue.
         while let Some(place) = self.place_of(|flow| !flow.has_backlog(rules)) {
             let key = self.active.remove(place)?;
             self.flows.get_mut(key)?.queued = false;
@@ -391,7 +382,6 @@ impl Receiver {
         }
     }
 
-    /// Returns the flow, and the bytes of the packet without time on the schedule.
     fn note(&mut self, rules: &Rules, key: u32, arrival: Arrival) -> (Remote, i64) {
         let byte_time = ps(arrival.takes) / f64::from(arrival.payload.max(1));
         if self.byte_time == 0.0 || byte_time < self.byte_time {
@@ -454,7 +444,6 @@ impl Receiver {
                 None => self.holds = false,
             }
         }
-        // One resting flow per arrival, so that not all start at once.
         if self.active.is_empty() && self.due() <= until {
             if let Some(key) = self.take_resting() {
                 self.pull(rules, now, key, false, grants);

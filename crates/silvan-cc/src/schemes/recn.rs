@@ -77,7 +77,6 @@ parameters! {
     }
 }
 
-/// Lane of packets through no known root.
 const NORMAL: usize = 0;
 
 /// Registers: queue length of a lane, and for the line of its set-aside queue: path and its length (four and one bytes)

@@ -10,7 +10,6 @@ use silvan_core::stream::SplitMix64;
 #[derive(Clone, Debug)]
 pub struct RedMarker {
     k_min: f64,
-    /// Probability per byte beyond `k_min`.
     slope: f64,
     k_max: u64,
     streams: Vec<SplitMix64>,

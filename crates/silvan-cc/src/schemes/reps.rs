@@ -63,8 +63,7 @@ fn ecmp_rtt_s(facts: &FabricFacts<'_>) -> f64 {
     (base_rtt_s * 1e9).ceil() / 1e9
 }
 
-/// A variant where hosts choose among shortest paths. Acknowledgements out of band take no path; others take that of a
-/// hash.
+/// A variant where hosts choose among shortest paths; acknowledgements take the path of a hash, or none.
 fn among_paths(variant: Variant) -> Variant {
     variant
         .set("fabric.path-choice", "ecmp")
@@ -88,7 +87,6 @@ pub fn with_swift(facts: &FabricFacts<'_>) -> Vec<Variant> {
     vec![among_paths(variant)]
 }
 
-/// In bandwidth-delay products: from one to four.
 fn marks(facts: &FabricFacts<'_>) -> [(&'static str, Value); 2] {
     let product = nearest(ecmp_rtt_s(facts) * facts.link_gbps() * 1e9 / 8.0).max(1);
     [
@@ -172,7 +170,6 @@ impl Kept {
         Some(oldest)
     }
 
-    /// Replaces the oldest if there is no room.
     fn push(&mut self, buffer: u8, entropy: u16) {
         let place = (self.first + self.count) % buffer;
         self.entropies[usize::from(place)] = entropy;

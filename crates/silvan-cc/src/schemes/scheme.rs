@@ -12,8 +12,7 @@ use super::variant::{FabricFacts, Family, Variant};
 use crate::hooks::{SettingChange, Settings, SourceControl, SwitchControl};
 use crate::notification::BecnCarrier;
 
-/// A congestion-control scheme: the table `[control.NAME]`, declared by [`parameters!`](crate::parameters), and its
-/// parts.
+/// A congestion-control scheme: its parameters, the table `[control.NAME]`, and its parts.
 pub trait Scheme:
     Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema + Declared
 {
@@ -31,8 +30,7 @@ pub trait Scheme:
     /// Family of the scheme; comparisons list variants in the order of families.
     const FAMILY: Family = Family::Other;
 
-    /// The variants on a fabric, with published settings or the reason for their omission; without any, comparisons use
-    /// the scenario's.
+    /// The variants on a fabric: published settings, or the reason for their omission.
     fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let _ = facts;
         Vec::new()
@@ -53,8 +51,7 @@ pub trait Scheme:
         let _ = data_plane;
     }
 
-    /// Checks the filled-in parameters, declared bounds first, independently of the fabric; the first fault with a
-    /// hint.
+    /// Checks the filled-in parameters, declared bounds first; the first fault with a hint.
     fn check(&self) -> Result<(), SchemeError> {
         self.check_bounds()
     }
@@ -71,8 +68,7 @@ pub trait Scheme:
         Ok(())
     }
 
-    /// Builds both parts after [`check`](Self::check) and [`check_setup`](Self::check_setup); fails in an unsuitable
-    /// program.
+    /// Builds both parts after both checks; fails in an unsuitable program.
     fn build(&self, setup: &Setup<'_>) -> Result<(Self::Switch, Self::Source), SchemeError>;
 }
 

@@ -76,7 +76,6 @@ parameters! {
     }
 }
 
-/// Lane of packets with a reservation, and lane of speculative packets.
 const RESERVED: u8 = 0;
 const SPECULATIVE: u8 = 1;
 
@@ -85,7 +84,6 @@ const LEAST_TIMEOUT: Span = Span::from_us(5);
 
 /// Set in a reservation, not in a grant.
 const IS_RESERVATION: u32 = 1 << 31;
-/// Largest number of either.
 const MOST: u32 = IS_RESERVATION - 1;
 
 /// Registers: bytes that wait for a port; end of a host's schedule; for each flow, its reserved bytes, their time and
@@ -232,9 +230,7 @@ pub struct Discarder {
     threshold: u32,
     byte_time: f64,
     to_host: Vec<bool>,
-    /// LHRP: end of each port's schedule.
     next: Vec<Time>,
-    /// By port.
     discarded: Vec<u64>,
 }
 
@@ -284,7 +280,6 @@ impl SwitchControl for Discarder {
             }
             Protocol::Lhrp if waited => None,
             Protocol::Lhrp => {
-                // A packet that may wait takes its time, too.
                 let at = self.next[port].max(now);
                 self.next[port] = at.saturating_add(takes(f64::from(wire_bytes), self.byte_time));
                 let discards = queue.queued_bytes >= self.threshold;
@@ -302,18 +297,14 @@ impl Settings for Discarder {}
 struct Sender {
     /// Reserved payload that has not been sent, or has been discarded: of the block (SRP), else of discarded packets.
     reserved: i64,
-    /// Requested part of it (SMSRP).
     asked: i64,
     /// [`Time::MAX`] until the reservation is granted.
     start: Time,
-    /// The next packet is sent again.
     again: bool,
-    /// The last sent packet is the first of a block (SRP).
     opens: bool,
 }
 
 impl Sender {
-    /// Requests time for packets discarded since the last reservation, once that is used up (SMSRP).
     fn ask(&mut self, now: Time, flow: Flow, grants: &mut Grants) {
         if self.asked <= 0 && self.reserved > 0 {
             self.asked = self.reserved;
@@ -343,7 +334,6 @@ impl Receiver {
 #[derive(Clone, Debug)]
 pub struct Reservations {
     protocol: Protocol,
-    /// Most payload of a reservation (SRP).
     block: i64,
     of_link: f64,
     senders: Senders<Sender>,
@@ -359,7 +349,6 @@ impl Reservations {
     fn release_of(protocol: Protocol, state: &Sender, now: Time) -> Time {
         match protocol {
             Protocol::Srp if state.reserved > 0 && state.start != Time::MAX => state.start,
-            // The whole block has been sent, and the grant is still to come.
             Protocol::Srp if state.reserved <= 0 && state.start == Time::MAX => Time::MAX,
             Protocol::Srp => now,
             Protocol::Smsrp | Protocol::Lhrp if state.reserved > 0 => Time::MAX,
@@ -383,7 +372,6 @@ impl SourceControl for Reservations {
     }
 
     fn keeps_lanes(&self) -> bool {
-        // SRP's flows change lane when their reservation begins.
         self.protocol != Protocol::Srp
     }
 
@@ -502,7 +490,6 @@ impl SourceControl for Reservations {
 
     fn answer_grant(&mut self, now: Time, flow: Flow, granted: u32, grants: &mut Grants) -> bool {
         if granted & IS_RESERVATION != 0 {
-            // Reverse direction: this host is the flow's destination.
             let receiver = &mut self.receivers[flow.source.index()];
             let wait = receiver.reserve(now, granted & MOST, self.of_link);
             grants.send(Grant {

@@ -2,7 +2,6 @@ use silvan_core::Time;
 
 use crate::hooks::{PortVl, Settings, SwitchControl};
 
-/// The switches: all stamp all packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamping;
 

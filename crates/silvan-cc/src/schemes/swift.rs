@@ -143,7 +143,6 @@ struct Steps {
     max: f64,
 }
 
-/// A window that follows one part of the round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     packets: f64,
@@ -179,7 +178,6 @@ struct State {
     in_flight: u64,
     /// Last round trip, in ps.
     rtt: f64,
-    /// For a window below one packet.
     next: Time,
 }
 
@@ -235,7 +233,6 @@ impl SourceControl for Windows {
 
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, state| {
-            // Before the first round trip nothing is known.
             let rtt = if state.rtt > 0.0 {
                 state.rtt
             } else {

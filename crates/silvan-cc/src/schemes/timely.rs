@@ -94,7 +94,6 @@ impl Timely {
 /// Rate, round trip, smoothed difference, segments, acknowledged bytes, next start.
 const COST: Cost = Cost::new(0, 0, 21, "acknowledgements");
 
-/// Round trip and rate that the parameters of Zhu et al. 2016 are for.
 const PUBLISHED_RTT_NS: f64 = 20_000.0;
 const PUBLISHED_GBPS: f64 = 10.0;
 
@@ -166,12 +165,10 @@ fn bytes_per_ps(rate: Rate) -> f64 {
 struct State {
     rate: f64,
     in_flight: u64,
-    /// Payload acknowledged since the last measurement.
     acknowledged: u64,
     /// Last round trip, 0 before the first, and smoothed difference, in ps.
     rtt: f64,
     difference: f64,
-    /// Segments in a row without a positive gradient.
     falling: u32,
     next: Time,
 }

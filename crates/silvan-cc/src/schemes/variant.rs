@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::Value;
 use silvan_core::{Bytes, Rate, Span};
 
-/// Virtual lanes of most ports.
 const MOST_LANES: u64 = 8;
 const LANE_PACKETS: u64 = 3;
 

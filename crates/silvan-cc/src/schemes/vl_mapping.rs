@@ -168,10 +168,8 @@ impl Scheme for VlMapping {
             Mapping::Flow2sl => ((destination / group_hosts) % usize::from(lanes)) as u8,
             _ => (destination % usize::from(lanes)) as u8,
         };
-        let by_output = |port: &Option<SwitchPort>| {
-            // Ports of hosts are no outputs of a switch.
-            port.map_or(0, |port| (port.number.as_u8() - 1) % lanes)
-        };
+        let by_output =
+            |port: &Option<SwitchPort>| port.map_or(0, |port| (port.number.as_u8() - 1) % lanes);
         let (outputs, destinations) = match self.mapping.is_by_output() {
             true => (setup.ports.iter().map(by_output).collect(), Vec::new()),
             false => (Vec::new(), (0..setup.hosts).map(lane).collect()),
@@ -184,7 +182,6 @@ impl Scheme for VlMapping {
     }
 }
 
-/// Cables upward of a leaf switch: the most from any switch with hosts to other switches.
 fn ways_up(setup: &Setup<'_>) -> usize {
     let ports = || setup.ports.iter().flatten();
     let leaves = ports().filter(|port| port.to_host);
@@ -215,7 +212,6 @@ fn lane_in_tree(destination: usize, ways_up: usize, lanes: u8) -> u8 {
 /// The switches.
 #[derive(Clone, Debug)]
 pub struct LaneByOutput {
-    /// By port; empty if the destination decides.
     of_port: Vec<u8>,
 }
 
@@ -230,7 +226,6 @@ impl SwitchControl for LaneByOutput {
 
     #[inline]
     fn select_next_vl(&mut self, _: Time, hop: LaneView, _: Flow, _: Vl) -> Option<Vl> {
-        // Behind the last cable there is no output.
         let lane = hop.next_output.map_or(0, |port| self.of_port[port.index()]);
         Vl::try_new(lane).ok()
     }
@@ -243,7 +238,6 @@ impl PerPortVl for LaneByOutput {}
 /// The hosts.
 #[derive(Clone, Debug)]
 pub struct LaneOf {
-    /// By host; empty if the output decides.
     by_destination: Vec<u8>,
 }
 
@@ -262,7 +256,6 @@ impl SourceControl for LaneOf {
 
     #[inline]
     fn select_vl(&mut self, _: Time, flow: Flow, _: Vl) -> Option<Vl> {
-        // Also called if the switches choose lanes.
         let lane = self.by_destination.get(flow.destination.index())?;
         Vl::try_new(*lane).ok()
     }

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
@@ -8,6 +9,9 @@ use super::error::DocumentError;
 use super::path::{KeyPath, PathStep};
 
 const VALUES: usize = 2_000_000;
+
+/// More steps of a key than any format has.
+const STEPS: usize = 32;
 
 /// One `--set key=value`, kept as written for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,13 +31,9 @@ impl Override {
         }
     }
 
-    /// A long value, such as a program's table, is cut.
+    /// A long key and a long value, such as a program's table, are cut.
     fn source_name(&self) -> String {
-        const LONGEST: usize = 40;
-        match self.value.char_indices().nth(LONGEST) {
-            None => format!("--set {}={}", self.key, self.value),
-            Some((end, _)) => format!("--set {}={}...", self.key, &self.value[..end]),
-        }
+        format!("--set {}={}", cut(&self.key, 200), cut(&self.value, 40))
     }
 
     fn error(&self, path: KeyPath, message: String, hint: &str) -> DocumentError {
@@ -181,6 +181,11 @@ impl SourceText {
             let hint = "write it as --set section.key=value";
             return Err(change.error(KeyPath::ROOT, message, hint));
         }
+        if path.len() > STEPS {
+            let message = format!("a key of {} parts; at most {STEPS}", path.len());
+            let hint = "write it as --set section.key=value";
+            return Err(change.error(KeyPath::ROOT, message, hint));
+        }
         let value: Value = change
             .value
             .trim()
@@ -209,12 +214,22 @@ impl SourceText {
     }
 }
 
+/// Returns the first `longest` characters, with dots where more follow.
+fn cut(text: &str, longest: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(longest) {
+        None => text.into(),
+        Some((end, _)) => format!("{}...", &text[..end]).into(),
+    }
+}
+
 /// Advice on text that is not TOML, by the message of the parser, which tells its errors apart in no other way.
 fn on_syntax(message: &str) -> &'static str {
     if message.contains("duplicate key") {
         "keep one of them; entries of a list have double brackets, e.g. [[traffic.flow]]"
     } else if message.contains("unclosed") || message.contains(" string, expected") {
         "the file may be cut short, or a quote or bracket is missing"
+    } else if message.contains("number overflowed") {
+        "the largest is 9223372036854775807"
     } else if message.contains("must be quoted") {
         "put names and quantities in quotes, e.g. \"64 KiB\""
     } else {

@@ -133,7 +133,7 @@ impl StateFolder {
                 Err(error) => return Err(failed(error.into())),
             }
         }
-        // For people who look; the lock itself is the kernel's.
+        // The content is for people; the kernel holds the lock.
         let _ = lock.set_len(0);
         let _ = writeln!(lock, "{}", std::process::id());
         Ok(Self {
@@ -155,7 +155,6 @@ impl StateFolder {
     }
 }
 
-/// A file for its owner alone, and never one that a link leads to.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options

@@ -11,7 +11,6 @@ use crate::metrics::ActionLabels;
 const LAST_PAUSE: Span = Span::from_ms(250);
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// `None` if the switch is absent.
     fn location(&self, target: Target) -> Option<Location> {
         let switch = self.registry.by_guid(target.switch)?;
         Some(Location {
@@ -38,8 +37,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
             Err(why) => why,
         };
-        // If the rate is low nevertheless, the journal has the change and restores it: the decision
-        // is outdated when the switch answers.
+        // If the rate is low nevertheless, the journal restores it, because the decision is outdated.
         self.acted("lower", "failed");
         if self.is_news(Failing::Lower(target)) {
             self.tell(&Event::NotLowered { port: name, why });
@@ -47,7 +45,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Returns the former Marking_Rate, or why nothing was changed.
     fn try_lower(
         &mut self,
         target: Target,
@@ -81,7 +78,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             Ok(Lowered::Failed(failure)) => {
                 self.failed(failure);
                 if failure == Failure::WrongKey {
-                    // The switch has refused it, so there is nothing to restore.
                     self.invalidate(target);
                 }
                 Err(failure.to_string())
@@ -95,7 +91,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         })
     }
 
-    /// Removes a restored change from the journal, after a failure again later.
     fn invalidate(&mut self, target: Target) {
         self.restore_after.remove(&target);
         self.reported.remove(&Failing::Restore(target));
@@ -153,7 +148,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Backoff { until, wait }
     }
 
-    /// Skips switches that are not due for a request.
     pub(super) fn restore_pending(&mut self) -> Result<(), ManagerError> {
         if !self.act {
             return Ok(());
@@ -202,7 +196,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
             Restored::Failed(why) => {
                 self.failed(why);
-                // The target pauses, each time for longer.
                 let backoff = self.lengthen(self.restore_after.get(&target).copied());
                 self.restore_after.insert(target, backoff);
                 self.acted("restore", "failed");
@@ -226,7 +219,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Returns the number of changes that remain.
     pub(super) fn finish(&mut self) -> Result<usize, ManagerError> {
         let now = self.client.now();
         self.end_episodes(Some(now));
@@ -258,7 +250,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 };
             }
             if recheck.is_over(&mut self.client) {
-                // The switch may have another LID now.
                 self.find_subnet()?;
                 recheck = Deadline::new(&mut self.client, LEAST_REST);
             }

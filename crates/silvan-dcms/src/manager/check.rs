@@ -9,7 +9,6 @@ use crate::meter::{Observed, sweep};
 use crate::watch::WatchedPort;
 
 impl<T: Transport, D: Disk> Manager<T, D> {
-    /// Returns true if nothing has answered.
     pub(super) fn sweep(&mut self, began: MonotonicTime) -> Result<bool, ManagerError> {
         let silent = &self.silent;
         let asked: Vec<WatchedPort> = self
@@ -46,7 +45,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 Observed::Flapped => flapped.push(port.id),
                 Observed::Growth(growth) => {
                     self.count(port, &growth);
-                    // Somebody else in this sweep has kept us waiting for too long.
+                    // Growth that is older than an interval counts as unknown.
                     self.growth[port.id.index()] = Some(growth.into()).filter(|_| !is_old);
                 }
             }

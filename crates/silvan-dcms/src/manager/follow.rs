@@ -54,7 +54,6 @@ impl SmWatch {
         }
     }
 
-    /// Restarts the wait for a master, as its last answer's time is unknown.
     pub fn invalidate_times(&mut self, now: MonotonicTime) {
         self.seen = now;
         self.check_at = now;
@@ -105,7 +104,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// True if decisions are allowed.
     pub(super) fn is_managed(&self) -> bool {
         !self.settings.require_sm || self.sm.presence == SmPresence::Found
     }
@@ -143,7 +141,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Returns true if there is a subnet.
     pub(super) fn find_subnet(&mut self) -> Result<bool, ManagerError> {
         let began = self.client.now();
         let found = discover(&mut self.client)?;
@@ -194,7 +191,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
         }
         self.discovered_at = now;
-        // A recent change may be undone: a cut cable is mended.
         self.unsettled = match is_same && is_complete {
             true => self.unsettled.saturating_sub(1),
             false => UNSETTLED,
@@ -303,7 +299,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.held.retain(|target| low.contains(target));
     }
 
-    /// Returns true if all have answered.
     fn query_abilities(&mut self) -> Result<bool, ManagerError> {
         let new: Vec<(SwitchId, Lid)> = self
             .registry
@@ -360,7 +355,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Returns the abilities of a switch from four answers; `None` if an answer is missing.
     fn abilities(&self, answers: &[RequestResult]) -> Option<Abilities> {
         let has = |outcome: &RequestResult| match outcome {
             Ok(_) => Some(true),

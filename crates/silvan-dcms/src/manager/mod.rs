@@ -1,6 +1,4 @@
 //! The manager: discovery, sweeps, decisions and changes in one loop.
-//!
-//! Datagrams and clocks come from a [`Transport`], the journal from a [`Disk`].
 
 mod act;
 mod check;
@@ -111,7 +109,6 @@ struct Backoff {
 struct Deadline {
     patience: Span,
     at: MonotonicTime,
-    /// Number of backward jumps of the clock when the deadline was set.
     jumps: u64,
 }
 
@@ -149,13 +146,11 @@ pub struct Manager<T, D> {
     meter: Meter,
     machine: Dcms<MonotonicTime>,
     growth: Vec<Option<CongestionGrowth>>,
-    /// Changes that stay in force; the journal's others are to be restored.
     held: BTreeSet<Target>,
     silent: BTreeMap<SwitchId, Backoff>,
     restore_after: BTreeMap<Target, Backoff>,
     write_after: Option<Backoff>,
     write_error: String,
-    /// Times of low Marking_Rates by the decisions, also in dry runs.
     episodes: BTreeMap<PortId, Episode>,
     decided: BTreeMap<&'static str, u64>,
     reported: BTreeMap<Failing, Backoff>,
@@ -279,7 +274,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.finish()
     }
 
-    /// Returns false once the subnet manager counts as lost.
     fn await_sm(&mut self, stop: &AtomicBool) -> Result<bool, ManagerError> {
         let mut deadline = Deadline::new(&mut self.client, self.settings.sm_lost_after);
         while !stop.load(Ordering::Relaxed) {
@@ -298,7 +292,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     fn wait(&mut self, span: Span, stop: &AtomicBool) {
         let began = self.client.now();
         while !stop.load(Ordering::Relaxed) {
-            // None if the clock has gone back: then there is no telling how long it has been.
+            // `None` if the clock has gone back, so that the time is unknown.
             let waited = self.client.now().checked_since(began);
             let left = waited.map_or(Span::ZERO, |waited| span.saturating_sub(waited));
             if left.is_zero() {
@@ -339,8 +333,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         if !is_managed || is_blind {
             self.growth.fill(None);
         }
-        // While no subnet manager answers nothing is decided, not even that something is over: all
-        // that was changed is being restored.
+        // Without a subnet manager, all changes are restored and nothing is decided.
         if is_managed {
             let now = self.client.now();
             self.count_losses();
@@ -409,7 +402,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             let victims = self.machine.victims(port.id).len();
             let labels = self.labels(port.id);
             let is_low = self.held.contains(&self.target(port));
-            // Ports that were never congested would be most of what is read.
             if is_low || self.metrics.low.get(&labels).is_some() {
                 self.metrics
                     .low

@@ -12,7 +12,6 @@ use super::{Manager, name_in};
 use crate::event::{Event, Name};
 use crate::journal::Disk;
 
-/// A time for which a Marking_Rate is low, or would be without a dry run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Episode {
     since: MonotonicTime,
@@ -33,7 +32,6 @@ struct Status {
     sweeps: u64,
     unanswered: i64,
     sweep_s: f64,
-    /// `not-required`, `awaited`, `found` or `lost`.
     subnet_manager: &'static str,
     silent: Vec<String>,
     low: Vec<LowPort>,
@@ -81,7 +79,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    /// Returns the victims' loss of an ended episode.
     pub(super) fn follow_episode(&mut self, port: PortId) -> Option<f64> {
         if self.machine.state(port) == MarkingState::Default {
             return self
@@ -98,7 +95,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         None
     }
 
-    /// Ends episodes without a decision, and logs their losses.
     pub(super) fn end_episodes(&mut self, now: Option<MonotonicTime>) {
         for (port, episode) in std::mem::take(&mut self.episodes) {
             let low_for = now.and_then(|now| now.checked_since(episode.since));
@@ -141,7 +137,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         })
     }
 
-    /// Writes what `silvan dcms --status` shows.
     pub(super) fn write_status(&mut self) {
         let now = self.client.now();
         let low = self.episodes.iter().map(|(&port, episode)| LowPort {
@@ -201,7 +196,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             journal_error: self.journal.is_outdated().then(|| self.write_error.clone()),
             time: self.client.transport().unix_time(),
         };
-        // Numbers and text with text keys.
         let json = serde_json::to_vec(&status).unwrap_or_default();
         // The manager works without the status, which is written again after the next sweep.
         let _ = self.journal.disk().publish(&json);

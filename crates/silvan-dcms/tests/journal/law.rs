@@ -56,7 +56,6 @@ impl Disk for Memory {
 /// Bytes are a journal that is read again as it is written, or damage at one of their lines.
 ///
 /// # Panics
-///
 /// If neither holds.
 pub fn check(bytes: &[u8]) {
     let lines = bytes.split(|byte| *byte == b'\n').count();

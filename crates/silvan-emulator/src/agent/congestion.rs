@@ -1,5 +1,3 @@
-//! The congestion control agent (annex A10): settings that act in the data plane at once, guarded by the CC_Key.
-
 use std::time::Duration;
 
 use silvan_cc::hooks::SettingChange;
@@ -25,7 +23,6 @@ mod wire;
 use wire::Wire;
 
 const ROOM: usize = ManagementAttribute::DATA_LEN;
-/// Ports per block of SwitchPortCongestionSetting, as the common tools count.
 const BLOCK_PORTS: usize = SwitchPortCongestionSetting::location("ports").elements;
 const BLOCK_ENTRIES: usize = CongestionControlTable::location("entries").elements;
 /// Smallest table of an adapter, in blocks.
@@ -49,7 +46,6 @@ pub(crate) struct KeyState {
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchSetting {
     whole: SwitchCongestionSetting,
-    /// By port number.
     ports: Vec<SwitchPortCongestionElement>,
 }
 
@@ -76,7 +72,6 @@ impl SwitchSetting {
             control_map: WHOLE_MAP,
             ..wire::switch_to_wire(&setting)
         };
-        // Missing ports have no bit.
         let is_here = |port: &PortNumber| (1..=node.port_count).contains(&port.as_u8());
         whole.victim_mask = whole.victim_mask.iter().filter(is_here).collect();
         whole.credit_mask = whole.credit_mask.iter().filter(is_here).collect();
@@ -220,7 +215,6 @@ impl Subnet {
                 key: wanted.cc_key,
                 protect: wanted.protect,
                 lease: wanted.lease_period,
-                // Cleared by writing zero.
                 violations: wanted.violations.min(state.violations),
                 expires: None,
             };
@@ -236,8 +230,7 @@ impl Subnet {
         Ok(())
     }
 
-    /// Changes only the parts that Control_Map selects. A Set is answered with the sent values, a Get with those in
-    /// force.
+    /// Changes the parts that Control_Map selects. The answer to a Set has the sent values.
     fn switch_setting(&mut self, exchange: &mut Exchange, switch: SwitchId) {
         let setting = &mut self.switch_settings[switch.index()];
         if !exchange.set {
@@ -313,7 +306,6 @@ impl Subnet {
                 let number = usize::from(number.as_u8());
                 let setting = &mut self.switch_settings[switch.index()];
                 setting.whole = held.whole;
-                // An element with separate parameters shows those for marking.
                 if held.ports[number].valid && !change.concerns_credits() {
                     setting.ports[number] = held.ports[number];
                 }

@@ -7,7 +7,6 @@ use silvan_mad::congestion::{
 use super::Exchange;
 use crate::subnet::Subnet;
 
-/// The unit of time stamps, 1.024 us.
 const UNIT_PS: u64 = 1_024_000;
 
 fn stamp(at: Time) -> u32 {
@@ -30,7 +29,6 @@ impl Subnet {
         exchange.bytes[LOG_BYTE..].copy_from_slice(&log.emit());
     }
 
-    /// Newest first.
     fn switch_log(&mut self, switch: SwitchId) -> SwitchLog {
         let log = &self.plane.engine.switch().meter.logs[switch.index()];
         let mut answer = SwitchLog {

@@ -29,7 +29,6 @@ const ALL_PORTS: u8 = 255;
 enum CounterKind {
     Nothing,
     Port(&'static PortCounter),
-    /// With its service level or virtual lane in an array.
     Live(Read, u8),
 }
 
@@ -49,7 +48,6 @@ struct Live {
     read: Read,
 }
 
-/// The fields of a live fabric's own counters, each with what they count.
 macro_rules! live {
     ($($attribute:ident.$field:ident: $read:expr,)*) => {
         &[$(Live {
@@ -87,7 +85,6 @@ impl LivePort<'_> {
         ps / self.tick.as_ps()
     }
 
-    /// Errors of a fault that only counts them, and bit errors of the link.
     fn symbol_errors(&self) -> u64 {
         let counted = self.subnet.record(self.port).symbol_errors;
         counted.count(self.subnet.now()) + self.plane().counters(self.port).symbol_errors
@@ -97,14 +94,12 @@ impl LivePort<'_> {
         Sl::all().map(|sl| of(self, sl.as_u8())).sum()
     }
 
-    /// From the neighbour's port.
     fn fecn(&self, sl: u8) -> u64 {
         let plane = self.plane();
         self.from
             .map_or(0, |from| plane.by_sl(from).fecn[usize::from(sl)])
     }
 
-    /// At an adapter those that have reached it by any way, at a switch those that have passed through.
     fn becn(&self, sl: u8) -> u64 {
         let (plane, sl) = (self.plane(), usize::from(sl));
         match self.subnet.fabric.nodes[self.node].as_host() {

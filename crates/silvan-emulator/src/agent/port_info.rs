@@ -1,5 +1,3 @@
-//! PortInfo (volume 1, section 14.2.5.6).
-
 use silvan_core::{NodeId, PortNumber, Vl};
 use silvan_mad::Bits;
 use silvan_mad::smp::{PhysicalState, PortInfo, PortState, capability};
@@ -9,7 +7,6 @@ use super::subnet::ROOM;
 use super::{AgentResult, Exchange, INVALID_VALUE, Refusal};
 use crate::subnet::Subnet;
 
-/// Codes of an enabled field that are no set of bits: all supported, and none.
 #[derive(Clone, Copy)]
 struct Codes {
     all: u32,
@@ -33,7 +30,6 @@ const EXTENDED_SPEEDS2: Codes = Codes {
     none: Some(0x6),
 };
 
-/// A `wanted` value of 0 means no change.
 fn enabled(before: u32, wanted: u32, codes: Codes, supported: u32) -> Result<u32, Refusal> {
     match wanted {
         0 => Ok(before),
@@ -149,7 +145,6 @@ impl Subnet {
         info.master_sm_lid = wanted.master_sm_lid;
         info.master_sm_sl = wanted.master_sm_sl;
         info.subnet_timeout = wanted.subnet_timeout;
-        // Zeros clear violations.
         info.m_key_violations = wanted.m_key_violations.min(info.m_key_violations);
         info.p_key_violations = wanted.p_key_violations.min(info.p_key_violations);
         info.q_key_violations = wanted.q_key_violations.min(info.q_key_violations);
@@ -166,7 +161,6 @@ impl Subnet {
 
     fn set_state(&mut self, node: NodeId, number: usize, wanted: &PortInfo) -> AgentResult {
         let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
-            // A switch's port 0 is always active.
             return Ok(());
         };
         match wanted.physical_state {

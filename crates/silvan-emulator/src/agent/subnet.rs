@@ -1,5 +1,3 @@
-//! The subnet management agent (volume 1, chapter 14).
-
 use silvan_core::{Guid, NodeId, PortNumber};
 use silvan_mad::smp::{
     GuidInfo, MulticastBlock, MulticastForwardingTable, NodeDescription, NodeInfo, PKeyBlock,
@@ -77,7 +75,6 @@ impl Subnet {
             info.default_multicast_not_primary_port = wanted.default_multicast_not_primary_port;
             info.life_time = wanted.life_time;
             info.multicast_fdb_top = wanted.multicast_fdb_top;
-            // 1 clears the bit.
             info.port_state_change &= !wanted.port_state_change;
             self.set_linear_top(
                 exchange.at.node,
@@ -90,7 +87,6 @@ impl Subnet {
         Ok(())
     }
 
-    /// Block 0 holds the port's GUID; Set changes nothing.
     fn guid_info(&mut self, exchange: &mut Exchange) -> AgentResult {
         let mut table = GuidInfo::default();
         if exchange.modifier == 0 {
@@ -169,8 +165,7 @@ impl Subnet {
         Ok(())
     }
 
-    /// Returns the lanes behind a pair of ports, after setting them if given. The data plane does not need those of
-    /// port 0.
+    /// Returns the lanes behind a pair of ports, after setting them if given.
     fn switch_lanes(
         &mut self,
         node: NodeId,

@@ -10,19 +10,16 @@ use crate::loss::{DelayedRequest, RETRIES};
 use crate::subnet::{Arrival, Needs, Start};
 use crate::wire::Message;
 
-/// First byte of a directed datagram's return path.
 const RETURN_PATH: usize = 192;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Answered, or passed on to the answering client.
     Served,
     Unanswered,
     Lost,
 }
 
 impl Clients {
-    /// Datagrams of a node to itself are never lost.
     pub(super) fn loses(&mut self, from: NodeId, to: NodeId) -> bool {
         from != to && self.loss.strikes()
     }
@@ -92,7 +89,6 @@ impl Clients {
         match fate {
             Fate::Served => {}
             Fate::Lost => self.lose(attempt),
-            // The kernel times it out.
             Fate::Unanswered if self.is_file(client) => {}
             Fate::Unanswered => {
                 self.traffic.timed_out += 1;
@@ -101,7 +97,6 @@ impl Clients {
         }
     }
 
-    /// Also fills in the return path of a directed route.
     fn target(&self, from: NodeId, message: &mut Message) -> Option<Arrival> {
         if self.subnet.is_off(from) {
             return None;
@@ -136,7 +131,6 @@ impl Clients {
         }
     }
 
-    /// Passes a request on to the receiving program. `original` returns if the program ends.
     fn forward(
         &mut self,
         from: NodeId,
@@ -164,8 +158,7 @@ impl Clients {
         Fate::Served
     }
 
-    /// Passes a subnet manager's answer on, once. TrapRepress answers the announcement of another subnet manager; no
-    /// client waits for traps of switches.
+    /// Passes a subnet manager's answer on, once; no client waits for traps of switches.
     pub(super) fn response(&mut self, from: u16, mut message: Message) {
         if message.owner() == HOSTS {
             self.path_answer(from, message);

@@ -16,9 +16,7 @@ use crate::wire::Message;
 
 const MOST_AGENTS: u8 = 32;
 const CHECK_SENDS: Duration = Duration::from_millis(1);
-/// Vendor classes with an OUI.
 const VENDOR_CLASSES: std::ops::RangeInclusive<u8> = 0x30..=0x4f;
-/// Data bytes of an RMPP packet, with the class's own header.
 const RMPP_PAYLOAD: usize = 220;
 const ACTIVE: u8 = 1;
 const FIRST: u8 = 2;
@@ -27,7 +25,6 @@ const LAST: u8 = 4;
 #[derive(Clone, Debug, Default)]
 pub(super) struct File {
     agents: BTreeMap<u8, Registration>,
-    /// By agent and its part of the TransactionID.
     sends: BTreeMap<u64, Send>,
 }
 
@@ -40,7 +37,6 @@ struct Send {
 }
 
 impl File {
-    /// Returns true for an agent that receives requests for subnet managers.
     pub fn is_manager(&self) -> bool {
         let administration = |agent: &Registration| {
             u32::from(agent.class) == Class::SUBNET_ADMINISTRATION.code()
@@ -101,13 +97,11 @@ fn complete_first(message: &mut Message) {
 }
 
 impl Clients {
-    /// Port 0 selects the node's own port.
     pub fn open_file(&mut self, node: &str, port: u8) -> Result<u16, Errno> {
         let node = self.port_of(node, port)?;
         self.attach(node, Access::File(File::default()))
     }
 
-    /// Until the client is disconnected.
     pub fn open_issm(&mut self, node: &str, port: u8) -> Result<u16, Errno> {
         let node = self.port_of(node, port)?;
         let client = self.attach(node, Access::IsSm)?;
@@ -115,7 +109,6 @@ impl Clients {
         Ok(client)
     }
 
-    /// An empty name means the server's choice.
     pub fn node_or_default(&self, name: &str) -> Option<NodeId> {
         match name {
             "" => Some(self.default_node),
@@ -185,7 +178,6 @@ impl Clients {
         Ok(number)
     }
 
-    /// Its requests stay without answers.
     pub fn unregister(&mut self, client: u16, agent: u32) -> Result<(), Errno> {
         let file = self.file(client).ok_or(Errno::BADF)?;
         let number = u8::try_from(agent).map_err(|_| Errno::INVAL)?;
@@ -277,7 +269,6 @@ impl Clients {
         found.next()
     }
 
-    /// Drops an answer for which no request waits.
     pub(super) fn deliver_to_file(&mut self, client: u16, mut message: Message) {
         let packet = Packet::new(*message.mad());
         let is_answer = packet.method().is_response() || packet.method() == Method::TRAP_REPRESS;
@@ -352,7 +343,6 @@ fn agent_of(key: u64) -> u8 {
     (key >> 32) as u8
 }
 
-/// Returns true for the subnet manager, false for the agent at the destination.
 pub(super) fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     match packet.class() {
         Class::SUBNET_ADMINISTRATION => true,

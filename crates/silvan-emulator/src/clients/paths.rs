@@ -14,14 +14,11 @@ use super::{Access, Clients};
 use crate::subnet::{Needs, Sources};
 use crate::wire::Message;
 
-/// Client number of the hosts.
 pub(super) const HOSTS: u16 = u16::MAX;
 
 const MOST_OPEN: usize = 64;
-/// First timeout; each timeout doubles it.
 const PATIENCE: Duration = Duration::from_millis(250);
 const DOUBLINGS: u32 = 4;
-/// Tables that have not changed for so long count as complete.
 const SETTLED: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +37,6 @@ impl Question {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     question: Question,
-    /// The subnet manager, and the end of the timeout.
     manager: u16,
     until: Duration,
     /// Ends of the path, which identify the answer.
@@ -49,7 +45,6 @@ struct Asked {
 
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    /// By earliest time, and a unique number.
     due: BTreeMap<(Duration, u64), Question>,
     open: BTreeMap<u64, Asked>,
     next: u64,
@@ -95,7 +90,6 @@ impl Questions {
         self.give_up(|asked| asked.until <= now, now);
     }
 
-    /// Times out the queries that match.
     fn give_up(&mut self, in_vain: impl Fn(&Asked) -> bool, now: Duration) {
         let open = self.open.iter().filter(|(_, asked)| in_vain(asked));
         let ended: Vec<u64> = open.map(|(&transaction, _)| transaction).collect();
@@ -136,7 +130,6 @@ impl Clients {
         }
     }
 
-    /// Returns false without a route to a subnet manager.
     fn query_path(&mut self, question: Question) -> bool {
         let now = self.subnet.uptime;
         let node = self.subnet.fabric.node_of_host(question.source);
@@ -209,13 +202,11 @@ impl Clients {
                     .set_path_sl(source, destination, level);
                 self.subnet.plane.open_path(source, destination);
             }
-            // Busy, or there is no such path yet.
             None => self.questions.again(asked.question, asked.until),
         }
     }
 
-    /// Queries the paths to all hosts, from all hosts or one of every switch. Returns the number of queries; `None`
-    /// without a subnet manager.
+    /// Queries all paths from all hosts, or from one of every switch; returns their number.
     pub fn query_all_paths(&mut self, sources: Sources) -> Option<usize> {
         if !self.has_manager() {
             return None;
@@ -233,7 +224,6 @@ impl Clients {
     }
 }
 
-/// `None` for another answer.
 fn level(answer: &Packet<[u8; silvan_mad::MAD_LEN]>, lids: (Lid, Lid)) -> Option<Sl> {
     let mad = Mad::parse(answer).ok()?;
     let Body::Administration(SubnetAdministration {

@@ -20,7 +20,6 @@ pub struct FaultSchedule {
 pub(crate) struct Timetable(FaultTimes);
 
 impl Timetable {
-    /// Errors: the first mistake of the file, with its line.
     pub fn new(
         planned: &[PlannedFault],
         schedule: Option<&FaultSchedule>,
@@ -37,7 +36,6 @@ impl Timetable {
         self.0.next()
     }
 
-    /// Starts and ends due faults, and describes them. Simulated time runs at `scale` of the wall clock.
     pub fn apply(&mut self, clients: &mut Clients, scale: f64) -> Vec<String> {
         let now = clients.subnet.now();
         let mut happened = Vec::new();

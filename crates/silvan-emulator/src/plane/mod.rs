@@ -23,7 +23,6 @@ pub(crate) struct NewFlow {
     pub name: Option<String>,
     pub from: HostId,
     pub to: HostId,
-    /// `None` for the host's maximum.
     pub rate: Option<Rate>,
     pub bytes: Option<Bytes>,
     pub sl: Sl,
@@ -39,7 +38,6 @@ pub(crate) struct Sender {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProgramState {
-    /// The program starts at this instant.
     Waiting(Time),
     Running,
     Done(Time),
@@ -52,13 +50,11 @@ pub(crate) struct DataPlane {
     schedule: Schedule<DcmsController>,
     environment: Environment,
     message: Option<Bytes>,
-    /// Broken deadlocks, and discarded packets.
     pub deadlocks: u64,
     pub deadlock_discards: u64,
 }
 
-/// Adds InfiniBand's congestion control, switched off, if the scenario has no scheme: an unconfigured switch marks
-/// nothing.
+/// Adds InfiniBand's congestion control, switched off, if the scenario has no scheme.
 pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorError> {
     if scenario.scheme() != SchemeName::None {
         return Ok(scenario.clone());
@@ -71,7 +67,6 @@ pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorErro
 }
 
 impl DataPlane {
-    /// `routed`: the forwarding tables are in force from the start.
     pub fn new(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -151,8 +146,7 @@ impl DataPlane {
         }
     }
 
-    /// Simulates to `end` or the next due instant. Packets that block each other in a cycle are discarded, as by
-    /// switches.
+    /// Simulates to `end` or the next due instant; packets in a cycle are discarded, as by switches.
     fn advance(&mut self, end: Time) -> Result<(), EmulatorError> {
         let (schedule, engine) = (&self.schedule, &mut *self.engine);
         while let Err(error) = schedule.advance(engine, end, EndCheck::Periodic) {
@@ -182,18 +176,15 @@ impl DataPlane {
         }
     }
 
-    /// The host queries each path before it sends on it.
     pub fn invalidate_paths(&mut self, host: HostId) {
         self.engine.adapter_mut().meter.paths.invalidate(host);
         self.poll_again(host);
     }
 
-    /// The host queries each path again, and sends on it meanwhile.
     pub fn mark_paths_stale(&mut self, host: HostId) {
         self.engine.adapter_mut().meter.paths.mark_stale(host);
     }
 
-    /// Paths that hosts need.
     pub fn take_wanted_paths(&mut self) -> Vec<(HostId, HostId)> {
         self.engine.adapter_mut().meter.paths.take_wanted()
     }
@@ -284,7 +275,6 @@ impl DataPlane {
         u16::try_from(location).ok()
     }
 
-    /// Returns false if there is no such traffic.
     pub fn set_running(&mut self, name: &str, running: bool) -> bool {
         let class = self.class_named(name);
         let Some(class) = class.filter(|class| self.program(*class).is_none()) else {
@@ -302,11 +292,9 @@ impl DataPlane {
         true
     }
 
-    /// By class; the driver after its first delivery.
     pub fn senders(&self) -> Vec<Sender> {
         let classes = (0..).zip(self.engine.classes());
         let programs = self.engine.programs();
-        // The driver is the last job.
         let driver = programs.filter(|programs| programs.is_driven());
         let driver = driver.and_then(|programs| programs.jobs().last());
         let driver = driver.map(|job| job.class);
@@ -329,7 +317,6 @@ impl DataPlane {
             .collect()
     }
 
-    /// `None` for traffic.
     fn program(&self, class: u16) -> Option<ProgramState> {
         let programs = self.engine.programs()?;
         let job: JobRecord<'_> = programs.jobs().find(|job| job.class == class)?;
@@ -342,7 +329,6 @@ impl DataPlane {
         })
     }
 
-    /// Summed over all hosts.
     pub fn delivered_bytes(&self, fabric: &Fabric) -> u64 {
         let hosts = fabric.host_ids();
         hosts

@@ -26,13 +26,10 @@ use crate::umad::{self, Hello, Ioctl, Operation, Written};
 use crate::wire::Message;
 
 const BACKLOG: i32 = 1024;
-/// Longest record; longer ones use a file in memory.
 const LONGEST_RECORD: usize = 64 << 10;
 /// Longest datagram of several packets, in bytes.
 const LONGEST_DATAGRAM: u64 = 256 << 20;
-/// Messages that may wait for a program.
 const MOST_WAITING: usize = 16 << 10;
-/// Records received from one socket before the others.
 const TURN: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +57,6 @@ pub(super) struct Fabric<'a> {
 struct Connection {
     socket: OwnedFd,
     user: u32,
-    /// Name of the program's socket, which identifies an ioctl's file.
     name: Vec<u8>,
     role: Role,
     waiting: VecDeque<Vec<u8>>,
@@ -71,7 +67,6 @@ pub(super) struct Files {
     pub listener: OwnedFd,
     connections: BTreeMap<u32, Connection>,
     of_clients: BTreeMap<u16, u32>,
-    /// By name of the program's socket.
     names: BTreeMap<Vec<u8>, u32>,
     next: u32,
     folder: Folder,
@@ -136,7 +131,6 @@ impl Files {
         accepted
     }
 
-    /// Returns the events to wait for, `None` at the end of the connection.
     pub fn serve(
         &mut self,
         number: u32,
@@ -191,7 +185,6 @@ impl Files {
         Ok(())
     }
 
-    /// Returns the connection, and true if it continues; `None` if the client has no file.
     pub fn send(&mut self, client: u16, message: &Message) -> Option<(u32, bool)> {
         let number = *self.of_clients.get(&client)?;
         let connection = self.connections.get_mut(&number)?;
@@ -267,7 +260,6 @@ impl Files {
             && error == 0)
     }
 
-    /// Returns false if the connection ends.
     fn open_verbs(&mut self, number: u32, hello: &Hello, fabric: &mut Fabric<'_>) -> bool {
         let Fabric { clients, rdma } = fabric;
         let opened = match (clients.node_or_default(&hello.node), rdma) {
@@ -378,7 +370,6 @@ fn read(hello: &Hello, clients: &mut Clients) -> Result<Vec<u8>, Errno> {
     files.text(path).map(String::into_bytes).ok_or(Errno::NOENT)
 }
 
-/// Receives a record or the contents of a memory file; `None` if there is none.
 fn receive(socket: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -513,7 +504,6 @@ fn lock(path: &Path) -> std::io::Result<Option<OwnedFd>> {
     Ok(is_there.then_some(folder))
 }
 
-/// Removes the folders of this user's ended servers; errors are ignored.
 fn remove_abandoned(base: &Path) {
     let own = rustix::process::getuid().as_raw();
     let Ok(entries) = fs::read_dir(base) else {
@@ -568,7 +558,6 @@ fn write_device(path: &Path) -> std::io::Result<()> {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some((path, _lock)) = &self.made {
-            // At worst, a temporary folder stays.
             let _ = fs::remove_dir_all(path);
         }
     }

@@ -33,24 +33,16 @@ use sessions::{ControlSessions, Counter};
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
 use verbs::RdmaPrograms;
 
-/// Longest sleep, which delays a request to stop.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
-/// Sleep of a data plane without lag.
 const TICK: Duration = Duration::from_millis(1);
-/// Tick while no packets move.
 const QUIET_TICK: Duration = Duration::from_millis(10);
-/// Tick while RDMA programs wait for messages.
 const SHORT_TICK: Duration = Duration::from_micros(20);
-/// Time between two port checks of hosts with RDMA programs.
 const PORT_CHECK: Duration = Duration::from_millis(5);
-/// Time between two checks for ended clients, and two samples of rates.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
-/// Datagrams received from one socket before the others.
 const TURN: usize = 64;
 
 const ATTEMPTS: usize = 64;
 
-/// Epoll tokens: the three fixed sockets, then channels, control connections and files by number.
 const CONTROL: u64 = 0;
 const LISTENER: u64 = 1;
 const CHANNEL: u64 = 1 << 32;
@@ -110,7 +102,6 @@ pub struct Server {
     sessions: ControlSessions,
     files: Files,
     clients: Clients,
-    /// `None` if another driver sends.
     rdma: Option<RdmaPrograms>,
     sending: Vec<(u16, Message)>,
     pace: Pace,
@@ -118,7 +109,6 @@ pub struct Server {
     trees: FoundTrees,
     faults: Timetable,
     started: Instant,
-    /// Events at the last step, to see if packets move.
     events: u64,
 }
 
@@ -132,8 +122,7 @@ impl Server {
         Self::open(engines, scenario, options, None)
     }
 
-    /// [Binds](Self::bind) a server with a driver next to the load, which [`run`](Self::run) notifies; a
-    /// [stop](Request::Stop) ends a step.
+    /// [Binds](Self::bind) a server with a driver next to the load; a [stop](Request::Stop) ends a step.
     pub fn bind_driven(
         engines: &dyn Engines,
         scenario: &Scenario,
@@ -208,8 +197,7 @@ impl Server {
         })
     }
 
-    /// Takes the driver's requests outside a notification; an [`EmulatorError`] for a timer beyond the clock leaves all
-    /// undone.
+    /// Takes the driver's requests; an [`EmulatorError`] for a timer beyond the clock leaves all undone.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
         self.clients.subnet.plane.request(requests)
     }
@@ -249,7 +237,6 @@ impl Server {
         Ok(())
     }
 
-    /// Runs a step if there is lag. Returns the time to sleep.
     fn step(&mut self) -> Result<Duration, EmulatorError> {
         let now = Instant::now();
         self.clients.subnet.uptime = now.duration_since(self.started);
@@ -395,7 +382,6 @@ impl Server {
             };
             match receive(&self.control, &mut buffer, allowed) {
                 Received::Datagram(len, from) => {
-                    // Skips names and ports in use.
                     let done = (0..ATTEMPTS).any(|_| {
                         let action = self.clients.control(&buffer[..len]);
                         self.act(action, from.as_ref())
@@ -428,7 +414,6 @@ impl Server {
         }
     }
 
-    /// Returns false if a data channel could not be opened.
     fn act(&mut self, action: ControlAction, from: Option<&SocketAddrAny>) -> bool {
         match action {
             ControlAction::Nothing => {}
@@ -471,7 +456,6 @@ impl Server {
         Ok(())
     }
 
-    /// Drops an earlier client with this process or port.
     fn drop_predecessor(&mut self, client: u16, id: u32) {
         let mut channels = self.channels.iter();
         let same = channels.find(|(other, channel)| **other != client && channel.id == id);
@@ -503,7 +487,6 @@ impl Server {
             match receive(&channel.socket, &mut buffer, allowed) {
                 Received::Datagram(len, _) => {
                     self.clients.datagram(client, &buffer[..len]);
-                    // The client continues with the answer meanwhile.
                     self.deliver()?;
                 }
                 Received::Foreign(user, _) => {

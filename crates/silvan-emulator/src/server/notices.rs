@@ -10,11 +10,8 @@ pub struct Notices(Arc<Mutex<Inner>>);
 #[derive(Debug, Default)]
 struct Inner {
     waiting: VecDeque<String>,
-    /// Reported once: user and request.
     refused: BTreeSet<(Option<u32>, &'static str)>,
-    /// Only the first is reported.
     has_disconnected: bool,
-    /// Only the first is reported.
     was_crowded: bool,
 }
 
@@ -28,7 +25,6 @@ impl Notices {
         self.lock().waiting.drain(..).collect()
     }
 
-    /// `None` if the kernel does not know the user.
     pub(crate) fn refused(&self, user: Option<u32>, what: &'static str) {
         let mut inner = self.lock();
         if inner.refused.len() >= MOST || !inner.refused.insert((user, what)) {
@@ -53,7 +49,6 @@ impl Notices {
         self.lock().push(change);
     }
 
-    /// Too many control connections; only the first is reported.
     pub(crate) fn crowded(&self, most: usize) {
         let mut inner = self.lock();
         if !std::mem::replace(&mut inner.was_crowded, true) {

@@ -16,7 +16,6 @@ use crate::error::EmulatorError;
 use crate::pace::Pace;
 use crate::view::FoundTrees;
 
-/// Longer lines disconnect the client.
 const LONGEST_LINE: usize = 64 << 10;
 const MOST_CONNECTIONS: usize = 64;
 const BACKLOG: i32 = 64;
@@ -26,7 +25,6 @@ struct Connection {
     socket: OwnedFd,
     input: Vec<u8>,
     output: VecDeque<u8>,
-    /// Time of the opening, or of the last data.
     heard_at: Instant,
 }
 
@@ -112,8 +110,7 @@ impl ControlSessions {
         }
     }
 
-    /// Answers complete lines, and returns the events to wait for; `None` at the end. Reads nothing while an answer
-    /// waits.
+    /// Answers complete lines, and returns the events to wait for; `None` at the end.
     pub fn serve(&mut self, session: u32, at: &mut Counter<'_>) -> Option<EventFlags> {
         let connection = self.connections.get_mut(&session)?;
         let flags = connection.serve(at);
@@ -154,8 +151,7 @@ impl Connection {
         }
     }
 
-    /// Answers lines, each after the answer before has been sent. Returns true if all are answered; `None` if the
-    /// client has ended.
+    /// Answers lines in order; returns true if all are answered, `None` if the client has ended.
     fn answer_lines(&mut self, at: &mut Counter<'_>) -> Option<bool> {
         while self.flush()? {
             let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {
@@ -176,7 +172,6 @@ impl Connection {
         Some(false)
     }
 
-    /// Returns true if all was sent; `None` if the client has ended.
     fn flush(&mut self) -> Option<bool> {
         while !self.output.is_empty() {
             let (first, _) = self.output.as_slices();

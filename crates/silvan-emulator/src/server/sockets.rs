@@ -52,7 +52,6 @@ pub(crate) fn unix_name(base: &str, role: &str) -> Result<SocketAddrUnix, Errno>
 
 pub(crate) enum Received {
     Datagram(usize, Option<SocketAddrAny>),
-    /// User without permission, if the kernel knows it.
     Foreign(Option<u32>, Option<SocketAddrAny>),
     Empty,
     Gone,
@@ -87,7 +86,6 @@ pub(crate) fn receive(
 }
 
 impl Address {
-    /// `offset` is the distance from the first port.
     pub(crate) fn open(&self, role: &str, offset: u16) -> Result<OwnedFd, EmulatorError> {
         match self {
             Self::Unix(base) => {
@@ -148,7 +146,6 @@ impl Address {
     }
 }
 
-/// Tries to bind it.
 fn port_is_free(port: u32) -> bool {
     let probe = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None);
     let (Ok(probe), Ok(port)) = (probe, u16::try_from(port)) else {
@@ -168,14 +165,11 @@ pub(crate) struct Channel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     All,
-    /// The rest waits.
     Waiting,
     Gone,
-    /// Too many messages wait.
     Full,
 }
 
-/// OpenSM has at most some thousand requests in progress.
 const MOST_WAITING: usize = 16 << 10;
 
 impl Channel {

@@ -1,7 +1,4 @@
-//! RDMA programs: open files, memory, and messages in the data plane.
-//!
-//! A thread of the preload library reads and writes its process's memory on request. Simulated time stands still
-//! meanwhile, so that the speed of copies is not simulated.
+//! RDMA programs: open files, memory, and messages in the data plane. Simulated time stands still during copies.
 
 mod process;
 
@@ -25,7 +22,6 @@ use crate::subnet::Subnet;
 use crate::verbs::{Fate, Fates, device, port};
 use process::{Answer, CHUNK, Process};
 
-/// Concurrent chunks of a transfer.
 const WINDOW: usize = 8;
 const QUERY_PORT: u8 = 2;
 const COMPLETIONS: usize = 1024;
@@ -45,7 +41,6 @@ enum Work {
     Copy {
         to: u64,
         pieces: Vec<Piece>,
-        /// Next piece, and its requested bytes.
         next: (usize, u64),
     },
     Read {
@@ -63,7 +58,6 @@ enum Work {
 pub(super) struct RdmaPrograms {
     verbs: Verbs,
     epoll: OwnedFd,
-    /// Token for epoll, without the stream's number.
     token: u64,
     devices: BTreeMap<NodeId, DeviceId>,
     nodes: Vec<NodeId>,
@@ -71,13 +65,11 @@ pub(super) struct RdmaPrograms {
     processes: BTreeMap<u64, Process>,
     next_process: u64,
     transfers: BTreeMap<TransferId, Transfer>,
-    /// By target process, in order.
     copies: BTreeMap<u64, VecDeque<TransferId>>,
     fates: Fates,
     in_flight: BTreeMap<u32, InFlight>,
     next_message: u32,
     requests: Vec<Request>,
-    /// Members of any multicast group.
     members: BTreeMap<DeviceId, u32>,
 }
 
@@ -159,7 +151,6 @@ impl RdmaPrograms {
         {
             self.watched.remove(&process.node);
         }
-        // Open requests have no answer.
         for answer in process.into_open() {
             self.answered(answer, Err(Errno::SRCH), subnet.now());
         }
@@ -169,7 +160,6 @@ impl RdmaPrograms {
         self.carry_out(subnet)
     }
 
-    /// `None` if the record is not the preload library's.
     pub fn command(
         &mut self,
         number: u64,
@@ -233,7 +223,6 @@ impl RdmaPrograms {
         self.carry_out(subnet)
     }
 
-    /// Processes fates of messages and timers of this instant.
     pub fn collect_fates(&mut self, subnet: &mut Subnet) -> Result<(), EmulatorError> {
         let now = subnet.now();
         let fates = self.fates.take();
@@ -385,10 +374,8 @@ impl RdmaPrograms {
         processes.find(|process| process.context == context)
     }
 
-    /// Sends waiting data, and watches full streams.
     fn flush(&mut self) {
         for (number, process) in &mut self.processes {
-            // A read finds an ended stream.
             let _ = process.flush();
             if let Some(flags) = process.watch() {
                 let data = epoll::EventData::new_u64(self.token | number);
@@ -463,7 +450,6 @@ impl RdmaPrograms {
     fn go_on_with_copies(&mut self, to: u64, now: Time) {
         while let Some(&id) = self.copies.get(&to).and_then(VecDeque::front) {
             self.go_on(id, now);
-            // The next copy begins when this one has been sent to the process.
             let waits = self
                 .transfers
                 .get(&id)

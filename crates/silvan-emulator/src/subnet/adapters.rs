@@ -9,7 +9,6 @@ use super::Subnet;
 
 #[derive(Debug)]
 pub(crate) struct Adapters {
-    /// By node GUID and port number.
     hosts: BTreeMap<(Guid, u8), NodeId>,
 }
 
@@ -38,7 +37,6 @@ impl Adapters {
         range.map(|(&(_, number), &node)| (number, node))
     }
 
-    /// The host of an adapter's first cabled port.
     pub fn first(&self, guid: Guid) -> Option<NodeId> {
         self.ports(guid).next().map(|(_, node)| node)
     }
@@ -47,7 +45,6 @@ impl Adapters {
         self.ports(guid).next_back().map_or(1, |(number, _)| number)
     }
 
-    /// The host's name without the port's number.
     pub fn name<'a>(&self, host: &'a Node) -> &'a str {
         let name = host.name.as_str();
         if self.ports(host.guid).count() < 2 {
@@ -59,7 +56,6 @@ impl Adapters {
 }
 
 impl Subnet {
-    /// The node with the record of a port: another host for other ports of an adapter.
     pub fn node_with_port(&self, node: NodeId, number: PortNumber) -> NodeId {
         if number == self.own_port(node) || self.state(node).switch.is_some() {
             return node;

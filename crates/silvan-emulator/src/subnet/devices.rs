@@ -66,7 +66,6 @@ impl FromStr for SwitchDevices {
 }
 
 impl Subnet {
-    /// The rule of the port's switch, or of the switch at the adapter's cable.
     fn tick_rule(&self, port: PortId) -> TickRule {
         let ends = [Some(port), self.fabric.ports[port].peer];
         let mut nodes = ends

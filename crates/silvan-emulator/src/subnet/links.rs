@@ -23,7 +23,6 @@ use super::Subnet;
 use super::node::{fastest_speed, set_active, width_bit};
 
 impl Subnet {
-    /// Returns false without a cable.
     pub fn set_cable(&mut self, port: PortId, cut: bool) -> bool {
         let Some(peer) = self.peer(port) else {
             return false;
@@ -42,7 +41,6 @@ impl Subnet {
         self.retrain(port);
     }
 
-    /// Bad symbols per simulated second.
     pub fn set_symbol_errors(&mut self, port: PortId, per_second: f64) {
         let now = self.now();
         let errors = &mut self.record_mut(port).symbol_errors;
@@ -61,7 +59,6 @@ impl Subnet {
         self.sync_neighbour(port);
     }
 
-    /// Highest width and speed that both ends have enabled.
     fn negotiate(&self, port: PortId) -> Option<LinkKind> {
         let peer = self.peer(port)?;
         let cable = self.fabric.links[self.fabric.ports[port].link?].kind;
@@ -175,7 +172,6 @@ impl Subnet {
         self.plane.set_open(port, open, on_wire);
     }
 
-    /// Updates the other end: this port can receive now.
     pub fn sync_neighbour(&mut self, port: PortId) {
         if let Some(peer) = self.peer(port) {
             self.sync_port(peer, OnWire::Arrive);

@@ -68,7 +68,6 @@ impl Subnet {
         (offset < location.count).then(|| PortId::new(location.first.index() + usize::from(offset)))
     }
 
-    /// In management numbers.
     pub fn location(&self, port: PortId) -> (NodeId, PortNumber) {
         let location = &self.locations.ports[port.index()];
         (location.node, location.number)

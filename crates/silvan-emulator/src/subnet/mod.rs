@@ -69,7 +69,6 @@ pub enum Sources {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub node: NodeId,
-    /// Input port; a switch's 0 for its own packets.
     pub port: PortNumber,
 }
 
@@ -82,30 +81,22 @@ pub(crate) struct Subnet {
     locations: Locations,
     scenario: Scenario,
     off: BTreeMap<NodeId, Duration>,
-    /// By LID, LMC included.
     lids: Vec<Option<NodeId>>,
-    /// Host by base LID.
     host_lids: Vec<Option<HostId>>,
-    /// Any switch may have a route.
     has_tables: bool,
     /// Incremented by changes of routes to hosts, from 1.
     pub routes_version: u64,
-    /// Links that have come up and wait for a subnet manager.
     pub came_up: Vec<PortId>,
     /// Hosts with RDMA programs that must register again.
     pub reregistered: BTreeSet<NodeId>,
     pub traps: Vec<NodeId>,
-    /// Congestion control as set by management.
     pub switch_settings: Vec<SwitchSetting>,
     pub adapter_settings: BTreeMap<HostId, AdapterSetting>,
-    /// Settings after power-on.
     pub first_switch_settings: Vec<SwitchSetting>,
     pub start: Start,
     devices: SwitchDevices,
     pub uptime: Duration,
-    /// Last change of data routes, until hosts are notified.
     ways_changed: Option<Duration>,
-    /// By host: last time that it discarded its known paths.
     forgot_paths: Vec<Duration>,
 }
 
@@ -219,7 +210,6 @@ impl Subnet {
         self.own(node).info.lid
     }
 
-    /// Hosts of each switch with separate paths.
     pub fn senders(&self, sources: Sources) -> BTreeMap<SwitchId, Vec<HostId>> {
         let mut senders: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
         for host in self.fabric.host_ids() {
@@ -240,7 +230,6 @@ impl Subnet {
         self.lids[lid.index()]
     }
 
-    /// `before` are base LID and LMC before the change.
     pub fn move_lid(&mut self, node: NodeId, before: (Lid, u32)) {
         let info = &self.own(node).info;
         let after = (info.lid, info.lmc.get());

@@ -13,14 +13,10 @@ use super::adapters::{Adapters, own_number};
 use super::devices::SwitchDevices;
 use crate::agent::congestion::KeyState;
 
-/// Entries of the linear forwarding table: all unicast LIDs.
 const LINEAR_CAP: u16 = 0xbfff;
 const MULTICAST_CAP: u16 = 1024;
-/// At adapters and switches' port 0, as in current adapters.
 const P_KEYS: u16 = 128;
-/// At other switch ports, as in current switches.
 const ENFORCED_P_KEYS: u16 = 32;
-/// P_Key of the default partition, full membership.
 const DEFAULT_P_KEY: u16 = 0xffff;
 const VL_ARBITRATION_ENTRIES: u8 = 8;
 /// The link-local prefix that every subnet starts with.
@@ -44,12 +40,9 @@ pub(crate) struct NodeState {
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchRecord {
     pub info: SwitchInfo,
-    /// In whole blocks of 64; LIDs beyond have no route.
     pub linear: Vec<u8>,
     pub multicast: BTreeMap<(u32, u32), [u16; 32]>,
-    /// For packets from or to port 0, by input and output port.
     pub own_sl_to_vl: BTreeMap<(u8, u8), [u8; 16]>,
-    /// Mapping between other ports before it was set.
     pub first_sl_to_vl: BTreeMap<(PortNumber, PortNumber), [u8; 16]>,
 }
 
@@ -60,13 +53,11 @@ pub(crate) struct PortRecord {
     pub cable_limit: CableLimit,
     pub symbol_errors: SymbolErrors,
     pub disabled: bool,
-    /// In whole blocks of 32.
     pub p_keys: Vec<u16>,
     pub vl_arbitration: BTreeMap<u8, VlArbitrationTable>,
     /// Of an adapter's port, or initially between a switch's port 0 and this port.
     pub sl_to_vl: [u8; 16],
     pub link_downed: u64,
-    /// By attribute and position in it.
     pub bases: BTreeMap<(u16, u8), u64>,
     pub is_sm: bool,
 }
@@ -75,7 +66,6 @@ pub(crate) struct PortRecord {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SymbolErrors {
     since: Time,
-    /// Errors before that instant.
     before: f64,
     per_second: f64,
 }
@@ -141,7 +131,6 @@ impl PortRecord {
 }
 
 impl SwitchRecord {
-    /// `None` without a route.
     pub fn route(&self, lid: Lid) -> Option<PortNumber> {
         if lid.as_u16() > self.info.linear_fdb_top {
             return None;
@@ -322,7 +311,6 @@ fn port_guid(scenario: &Scenario, id: NodeId) -> Guid {
     }
 }
 
-/// Truncated to the field.
 fn description(name: &str) -> NodeDescription {
     let mut end = name.len().min(NodeDescription::LEN);
     while !name.is_char_boundary(end) {
@@ -344,7 +332,6 @@ fn vl_code(data_vls: u8) -> Bits<4> {
     })
 }
 
-/// Smallest standard size that fits.
 fn mtu_code(bytes: u64) -> Mtu {
     match bytes {
         0..=256 => Mtu::B256,
@@ -380,8 +367,7 @@ fn speed_bits(speed: Speed) -> (u32, u32, u32) {
     }
 }
 
-/// Fastest speed up to the cable's that both ends have in LinkSpeedEnabled, LinkSpeedExtEnabled or
-/// LinkSpeedExtEnabled2.
+/// Fastest speed, up to the cable's, that both ends have enabled.
 pub(super) fn fastest_speed(enabled: (u32, u32, u32), cable: Speed) -> Option<Speed> {
     let (base, extended, extended2) = enabled;
     let possible = Speed::ALL.iter().rev().copied();
@@ -402,7 +388,6 @@ pub(super) fn set_active(info: &mut PortInfo, width: Width, speed: Speed) {
     info.link_speed_ext2_active = Bits::saturating(u64::from(extended2));
 }
 
-/// The cable's speed is active; slower ones are supported.
 fn describe_link(info: &mut PortInfo, kind: &LinkKind) {
     let width = width_bit(kind.width);
     let (speed, extended, extended2) = speed_bits(kind.speed);
@@ -418,7 +403,6 @@ fn describe_link(info: &mut PortInfo, kind: &LinkKind) {
     info.link_speed_ext2_enabled = Bits::saturating(u64::from(extended2));
 }
 
-/// A port without a cable supports all speeds.
 fn describe_fastest(info: &mut PortInfo) {
     let all = u64::from(link_speed::QDR * 2 - 1);
     info.link_width_active = link_width::X4;

@@ -16,7 +16,6 @@ impl Subnet {
         self.off.keys().copied()
     }
 
-    /// Returns false if it is already off.
     pub fn power_off(&mut self, switch: SwitchId, span: Duration) -> bool {
         let node = self.fabric.node_of_switch(switch);
         if self.is_off(node) {
@@ -51,7 +50,6 @@ impl Subnet {
             port.info.port_state = PortState::DOWN;
             port.info.physical_state = PhysicalState::POLLING;
         }
-        // Programs continue while the switch is off.
         fresh.ports[0].is_sm = old.ports[0].is_sm;
         let old = std::mem::replace(self.state_mut(node), fresh);
         self.move_lid(node, lids);
@@ -71,7 +69,6 @@ impl Subnet {
         self.clear_counters(node);
         let waiting = self.came_up.len();
         self.train_all(switch);
-        // Without LID and tables, links need a subnet manager.
         self.came_up.truncate(waiting);
     }
 

@@ -7,14 +7,11 @@ use silvan_mad::smp::DirectedRoute;
 
 use super::{Arrival, Subnet, SwitchRecord};
 
-/// A LID-routed packet with more hops is in a loop.
 const MOST_HOPS: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// Subnet management, on lane 15.
     Link,
-    /// All other packets.
     Active,
 }
 
@@ -31,7 +28,6 @@ impl Subnet {
         passes.then_some(Arrival { node, port })
     }
 
-    /// Also fills in the return path. `None` if a hop is missing.
     pub fn follow(&self, from: NodeId, route: &mut DirectedRoute) -> Option<Arrival> {
         let own = self.own_port(from);
         let mut at = Arrival {
@@ -58,7 +54,6 @@ impl Subnet {
         info.lid.as_u16() != 0 && lid.as_u16() >> lmc == info.lid.as_u16() >> lmc
     }
 
-    /// `None` if a hop is missing.
     pub fn follow_lid(&self, from: NodeId, lid: Lid, needs: Needs) -> Option<Arrival> {
         let mut at = Arrival {
             node: from,
@@ -100,22 +95,18 @@ impl Subnet {
         self.route_lids(node, lids.map(|(lid, _)| Lid::new(lid as u16)));
     }
 
-    /// The last looked-up LID changes.
     pub fn set_linear_top(&mut self, node: NodeId, before: u16, after: u16) {
         self.has_tables = true;
         let linear = |switch: &SwitchRecord| switch.linear.len() as u16;
         let known = self.state(node).switch.as_deref().map_or(0, linear);
-        // Beyond the table there is no route before or after.
         let lids = before.min(after)..before.max(after).saturating_add(1).min(known);
         self.route_lids(node, lids.map(Lid::new));
     }
 
-    /// Service levels of paths may have changed.
     pub fn note_changed_ways(&mut self) {
         self.ways_changed = Some(self.uptime);
     }
 
-    /// The host queries each path before it sends on it.
     pub fn invalidate_paths(&mut self, host: HostId) {
         self.forgot_paths[host.index()] = self.uptime;
         self.plane.invalidate_paths(host);

@@ -17,7 +17,6 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// `leaves` are the hosts' switches.
     pub fn new(plane: &Plane, leaves: &[u32]) -> Self {
         let is_switch = |&element: &usize| plane.elements[element].table != NONE;
         let switches: Vec<_> = (0..plane.elements.len()).filter(is_switch).collect();
@@ -61,7 +60,6 @@ impl Distances {
 }
 
 impl Plane {
-    /// The output of a switch to a host by the tables, and the switch behind it; `None` if it has none to a switch.
     pub(super) fn step_towards(
         &self,
         tables: &Table<u8>,

@@ -5,7 +5,6 @@ use crate::table::Table;
 use silvan_core::prefetch::prefetch;
 
 const WINDOWS: u64 = 256;
-/// Most windows that a head may be on its way.
 pub(crate) const HEAD_WINDOWS: u64 = WINDOWS - 2;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,14 +24,10 @@ pub(crate) struct Calendar {
     heads: Table<Vec<Head>>,
     outputs: Table<Vec<u32>>,
     hosts: Table<Vec<u32>>,
-    /// Buffer for the order of the open window's heads that may depend on each other.
     together: Vec<u128>,
-    /// Feedback, programs' messages to send, and credits posted to waiting hosts, in the open window.
     for_hosts: Vec<Event>,
     posted: Vec<Posted>,
-    /// Only where the workload links hosts.
     deliveries: Vec<Event>,
-    /// Only where reads are limited.
     read_ends: Vec<Event>,
     /// By host: the last window in which feedback reached it.
     fed: Table<u64>,
@@ -88,7 +83,6 @@ impl Calendar {
         Some(self.length.start_of(window))
     }
 
-    /// Heads that share its place belong to an earlier window.
     #[inline]
     fn is_empty_at(&self, window: u64) -> bool {
         let place = (window % WINDOWS) as usize;
@@ -136,13 +130,11 @@ impl Calendar {
         &mut self.heads[place]
     }
 
-    /// Buffer for the order of heads; empty between two calls.
     #[inline]
     pub fn together(&mut self) -> &mut Vec<u128> {
         &mut self.together
     }
 
-    /// More may be added during iteration.
     #[inline]
     pub fn outputs(&mut self) -> &mut Vec<u32> {
         &mut self.outputs[(self.window % WINDOWS) as usize]
@@ -153,7 +145,6 @@ impl Calendar {
         &mut self.hosts[(self.window % WINDOWS) as usize]
     }
 
-    /// Includes posted credits.
     #[inline]
     pub fn for_hosts(&mut self) -> &mut Vec<Event> {
         &mut self.for_hosts
@@ -164,7 +155,6 @@ impl Calendar {
         &mut self.posted
     }
 
-    /// Only those that the workload is notified of.
     #[inline]
     pub fn deliveries(&mut self) -> &mut Vec<Event> {
         &mut self.deliveries

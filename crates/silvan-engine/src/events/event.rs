@@ -4,10 +4,8 @@ pub(crate) mod phase {
     pub const HEAD: u32 = 0;
     pub const READ_END: u32 = 1;
     pub const ARBITRATE: u32 = 2;
-    /// With windows: notifies the destination's scheme of a received packet.
     pub const RECEIVED: u32 = 3;
     pub const DELIVERED: u32 = 4;
-    /// With windows: notifies the source's traffic of a received packet.
     pub const ARRIVED: u32 = 5;
     pub const FEEDBACK: u32 = 6;
     pub const CREDIT: u32 = 7;
@@ -45,7 +43,6 @@ impl Event {
         self.tag() & ((1 << PHASE_SHIFT) - 1)
     }
 
-    /// Meaning by phase.
     #[inline]
     pub fn argument(&self) -> u32 {
         self.word as u32

@@ -1,7 +1,6 @@
 use super::Head;
 use crate::table::Table;
 
-/// A growing first-in first-out ring of events with one delay, in the order of (time, id).
 #[derive(Clone, Debug)]
 pub(super) struct Ring<T> {
     /// A power of two, never empty.
@@ -58,7 +57,6 @@ impl<T: Keyed> Ring<T> {
         self.last.0 <= time
     }
 
-    /// `time` is not before that of the last event.
     #[inline(always)]
     pub(super) fn push(&mut self, event: T) {
         if self.len == self.slots.len() {

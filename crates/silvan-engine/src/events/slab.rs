@@ -2,7 +2,6 @@ use silvan_core::prefetch::prefetch;
 
 use crate::packet::Packet;
 
-/// Packets of events that are not in a fixed-delay queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PacketSlab {
     packets: Vec<Packet>,

@@ -4,21 +4,15 @@ use std::collections::BinaryHeap;
 use super::Event;
 use crate::table::Table;
 
-/// Width of a wheel bucket: 2^14 ps, about 16 ns. Narrower ones would be sorted with less work, but
-/// what comes up within a bucket is known, and can be prefetched.
 pub(super) const BUCKET_SHIFT: u32 = 14;
-/// Buckets of the wheel: a horizon of 134 us. Later events wait in a heap.
 const BUCKETS: u64 = 1 << 13;
-/// Events of a chunk; as a count of events, a full chunk.
 const FULL: u32 = 15;
-/// No chunk; it counts as full.
 const END: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Chunk {
     events: [Event; FULL as usize],
-    /// The chunk of the bucket that was filled before, or the next free chunk.
     next: u32,
 }
 
@@ -26,13 +20,11 @@ struct Chunk {
 pub(super) struct Wheel {
     /// The chunk that is being filled, and in the low four bits its number of events.
     buckets: Table<u32>,
-    /// A bit per bucket that is not empty.
     occupied: Table<u64>,
     chunks: Table<Chunk>,
     free: u32,
     /// Bucket number (not wrapped) up to which events are in `current`.
     cursor: u64,
-    /// Events up to and including bucket `cursor`, last first.
     pub(super) current: Vec<Event>,
     /// Lower bound of all event times: the first of `current`, or the start of the bucket after the cursor; `u64::MAX`
     /// if the wheel is empty.
@@ -78,7 +70,6 @@ impl Wheel {
             self.current.insert(at, event);
             self.front = self.front.min(event.time);
         } else {
-            // The bucket may begin before the event, but not before the bucket after the cursor.
             self.front = self.front.min(bucket << BUCKET_SHIFT);
             if bucket - self.cursor < BUCKETS {
                 self.push_bucket(bucket, event);

@@ -1,4 +1,3 @@
-/// The length of a window, with which every event is divided by it without a division.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WindowLength {
     ps: u64,
@@ -8,7 +7,6 @@ pub(crate) struct WindowLength {
 }
 
 impl WindowLength {
-    /// At least 2 ps.
     pub fn new(ps: u64) -> Self {
         let shift = (ps - 1).ilog2();
         let reciprocal = ((1_u128 << (64 + shift)) / u128::from(ps) + 1) as u64;

@@ -12,7 +12,6 @@ impl Starts {
         self.0.len()
     }
 
-    /// Drops the older half when full.
     #[inline]
     pub fn note(&mut self, now: u64, destination: u32) {
         if self.0.len() == MOST {

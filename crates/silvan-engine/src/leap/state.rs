@@ -8,7 +8,6 @@ use crate::records::{Credits, OutLane, OutPort};
 /// The word behind a list: neither an address nor a time.
 const END: u64 = u64::MAX;
 
-/// An instant as seen from `now`; all past instants are equal.
 #[inline]
 fn ahead(at: u64, now: u64) -> u64 {
     match at.checked_sub(now) {
@@ -26,7 +25,6 @@ fn shift(at: &mut u64, now: u64, by: u64) {
 }
 
 impl Plane {
-    /// Reason why [`describe`](Self::describe) does not read the whole state, if any.
     pub(super) fn hidden_state(&self) -> Option<&'static str> {
         if self.remote.is_part() {
             return Some("the run has several threads");
@@ -144,7 +142,6 @@ impl Plane {
         word(END)
     }
 
-    /// Moves all instants but the starts of waiting, and all packets on their way.
     pub(super) fn shift(&mut self, now: u64, by: u64) {
         for host in self.hosts.iter_mut() {
             shift(&mut host.wake_at, now, by);

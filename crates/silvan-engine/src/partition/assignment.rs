@@ -14,8 +14,6 @@ pub(crate) struct Assignment {
 }
 
 impl Assignment {
-    /// Divides the switches among at most `count` parts of about as many hosts; others follow their neighbours hop by
-    /// hop.
     pub fn new(plane: &Plane, count: usize) -> Self {
         let switches = plane
             .elements

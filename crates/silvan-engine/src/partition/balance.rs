@@ -2,7 +2,6 @@ use std::time::{Duration, Instant};
 
 use silvan_model::Balance;
 
-/// Windows between two measurements, which read the clock.
 const WINDOWS_PER_SAMPLE: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,7 +10,7 @@ pub(super) struct Sample {
     waited: Duration,
 }
 
-/// All threads measure the same windows.
+/// Times of a thread in every sixteenth window, the same windows in all threads.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     samples: Vec<Sample>,
@@ -55,7 +54,7 @@ impl Watch {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     windows: u32,
-    /// Shortest waiting time: the cost of a meeting.
+    /// Shortest waiting time of each window: the cost of a meeting.
     meeting: Duration,
     longest: Duration,
     mean: Duration,
@@ -76,7 +75,6 @@ impl Sums {
         }
     }
 
-    /// `None` if no window has been measured.
     pub fn balance(&self) -> Option<Balance> {
         (self.windows > 0).then(|| Balance {
             barrier_s: self.meeting.as_secs_f64() / f64::from(self.windows),
@@ -101,7 +99,7 @@ mod tests {
         assert_eq!(sums.balance(), None);
         sums.add(&[vec![sample(5, 0)]]);
         assert_eq!(sums.balance(), None);
-        // The second thread of the first window works 3 of 4 us less, and meeting takes 1 us.
+        // In the first window the second thread works 3 us less than the first; a meeting takes 1 us.
         sums.add(&[
             vec![sample(4, 1), sample(2, 3)],
             vec![sample(1, 4), sample(4, 1)],

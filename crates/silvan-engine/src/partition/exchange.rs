@@ -1,5 +1,3 @@
-//! Data that the parts of a fabric send each other after a window, with effects after it or at hosts.
-
 use super::assignment::{Assignment, PartId};
 use super::inboxes::{Contents, Inboxes};
 use silvan_cc::hooks::{Messages, PortMessage};
@@ -30,17 +28,13 @@ pub(crate) struct Parcel {
     pub heads: Vec<Head>,
     pub credits: Vec<RemoteCredits>,
     pub departures: Vec<RemoteDeparture>,
-    /// Notifications past the fabric, with arrival times.
     pub notifications: Vec<(u64, Packet)>,
-    /// Delivered packets for their sources' traffic, with delivery times.
     pub deliveries: Vec<(u64, Packet)>,
-    /// Negative acknowledgements through the fabric, with ready times and hosts.
     pub nacks: Vec<(u64, u32, Packet)>,
     pub extensions: Vec<Extension>,
     pub messages: Vec<PortMessage>,
 }
 
-/// Data for other parts in the open window. Empty in a fabric that is not partitioned.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remote {
     own: PartId,
@@ -71,7 +65,6 @@ impl Remote {
         !self.parcels.is_empty() && self.assignment.of_port(port) != self.own
     }
 
-    /// 0 in a fabric that is not partitioned.
     pub fn part_of_port(&self, port: u32) -> usize {
         match self.parcels.is_empty() {
             true => 0,
@@ -79,7 +72,6 @@ impl Remote {
         }
     }
 
-    /// 0 in a fabric that is not partitioned.
     pub fn part_of_host(&self, host: u32) -> usize {
         match self.parcels.is_empty() {
             true => 0,

@@ -2,8 +2,7 @@ use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
-/// A barrier that finds the smallest number and all flags; threads spin, then sleep: others take us with a core each,
-/// else ms.
+/// A barrier that finds the smallest number and all flags; threads spin, then sleep.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     threads: usize,
@@ -11,7 +10,6 @@ pub(crate) struct Meeting {
     round: AtomicUsize,
     /// Smallest number by parity of the round, of the current meeting and the one before.
     smallest: [AtomicU64; 2],
-    /// Combined flags by parity of the round.
     flags: [AtomicUsize; 2],
     sleeping: AtomicUsize,
     broken: AtomicBool,
@@ -50,7 +48,6 @@ impl Meeting {
         }
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            // All threads have left the meeting before.
             self.smallest[(round + 1) % 2].store(u64::MAX, Ordering::Relaxed);
             self.flags[(round + 1) % 2].store(0, Ordering::Relaxed);
             meanwhile(self.flags[round % 2].load(Ordering::Relaxed));

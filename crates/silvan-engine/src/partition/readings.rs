@@ -108,8 +108,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         self.of_port(number).queued(output, vl)
     }
 
-    /// A host's counters, with deliveries before the end of the last [`Partitioned::run_until`]. Panics without such a
-    /// host.
+    /// A host's counters, with deliveries before the end of the last run. Panics without such a host.
     pub fn host_counters(&self, host: HostId) -> HostCounters {
         self.of_host(host).host_counters(host)
     }

@@ -8,8 +8,7 @@ use crate::records::{Next, Sender};
 use crate::table::Table;
 
 impl Plane {
-    /// The planes of all parts of a fabric without moved packets; with `look_ahead`, with tables of neighbouring
-    /// switches.
+    /// The planes of all parts of a fabric; with `look_ahead`, with tables of neighbouring switches.
     pub(super) fn split(mut self, assignment: &Assignment, look_ahead: bool) -> Vec<Self> {
         let queues = std::mem::take(&mut self.queues);
         let tables = std::mem::take(&mut self.tables);
@@ -74,7 +73,6 @@ impl Plane {
                 is_next[out.next_element as usize] = true;
             }
         }
-        // Plus the entry behind the last host.
         let entries = self.hosts.len() + 1;
         for (index, element) in self.elements.iter_mut().enumerate() {
             if element.table == NONE {

@@ -4,25 +4,18 @@ use std::time::Duration;
 
 const SLICE: Duration = Duration::from_millis(10);
 const TRIAL: Duration = Duration::from_millis(2);
-/// Most slices between two trials.
 const LONGEST_PAUSE: u32 = 64;
-/// Fewer events say nothing about speed.
 const FEWEST_EVENTS: u64 = 100;
-/// Minimum saving per event for a change.
 const GAIN: f64 = 0.05;
 
-/// The number of threads in use, and measurements of it and its neighbours.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadCount {
     most: usize,
     counts: Vec<usize>,
     current: usize,
-    /// Seconds per event in the last slice.
     cost: Option<f64>,
     trial: Option<usize>,
-    /// True if the next trial is with fewer threads, if possible.
     downwards: bool,
-    /// Slices until the next trial, and between the next two.
     left: u32,
     pause: u32,
 }

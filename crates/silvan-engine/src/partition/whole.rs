@@ -1,8 +1,7 @@
 use crate::packet::Packet;
 use crate::plane::Plane;
 
-/// The planes of all parts. Each has the configuration of the whole fabric, and idle records with all credits for ports
-/// and hosts of other parts.
+/// The planes of all parts. Each has idle records for ports and hosts of other parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Whole<'a> {
     parts: Vec<&'a Plane>,
@@ -17,7 +16,6 @@ impl<'a> FromIterator<&'a Plane> for Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// Any part, for data that all share.
     pub fn any(&self) -> &'a Plane {
         self.parts[0]
     }

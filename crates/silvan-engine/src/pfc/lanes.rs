@@ -19,7 +19,6 @@ impl Plane {
         pauses.is_some_and(|pauses| pauses.link(lane).is_some())
     }
 
-    /// Returns true if the lane has `blocks` credits, or is not paused.
     #[inline(always)]
     pub fn may_send<F: EngineVariant>(&mut self, now: u64, lane: usize, blocks: i32) -> bool {
         if F::PFC && self.pauses.is_some() {
@@ -28,7 +27,6 @@ impl Plane {
         self.credits[lane].has(&mut self.overflow, now, blocks)
     }
 
-    /// Time at which a lane may send `blocks` blocks, as far as known.
     #[inline(always)]
     pub fn when_may_send<F: EngineVariant>(
         &self,
@@ -57,7 +55,6 @@ impl Plane {
         self.credits[lane].in_hand = if paused { 0 } else { OPEN } - withheld;
     }
 
-    /// As far as departures from the buffer are known.
     fn when_resumes(&self, lane: usize) -> Option<u64> {
         let (link, state) = self.pauses.as_ref()?.lane(lane)?;
         state.resumes(link)
@@ -84,7 +81,6 @@ impl Plane {
         pauses.lost.is_some()
     }
 
-    /// The departure ends at `tail`. Returns the time of its effect.
     pub fn record_departure(&mut self, tail: u64, lane: usize, wire: u16) -> u64 {
         let Some(pauses) = &mut self.pauses else {
             return tail;
@@ -100,7 +96,6 @@ impl Plane {
         due
     }
 
-    /// Includes arrivals that are not collected yet. Under PFC: the whole buffer, or 0 if paused.
     pub fn credits_at(&self, now: u64, lane: usize) -> i32 {
         let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
         let Some((link, state)) = pauses else {
@@ -130,7 +125,6 @@ impl Plane {
         pauses.is_some_and(|(link, state)| state.replayed_until(link, now + link.delay).paused)
     }
 
-    /// Returns true if a lane is paused and no known change resumes it.
     pub fn stays_paused(&self, lane: usize) -> bool {
         let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
         pauses.is_some_and(|(link, state)| state.replayed_until(link, u64::MAX).paused)
@@ -156,7 +150,6 @@ impl Plane {
         sum
     }
 
-    /// From a change of the buffer behind an output with PFC to its effect there.
     pub fn pause_delay(&self, output: usize) -> Option<u64> {
         let link = self.pauses.as_ref()?.links[output].as_ref()?;
         Some(link.delay)
@@ -194,13 +187,11 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// All events before `end` have been processed.
     pub(crate) fn check_losses(&mut self, end: u64) {
         self.note_loss(end.saturating_sub(1));
     }
 
-    /// Ends the run by a loss, which is found when it takes effect at the sender: all earlier events have been
-    /// processed, also in a window.
+    /// Ends the run by a loss, when it takes effect at the sender.
     #[cold]
     pub(crate) fn end_by_loss(&mut self) {
         if let Some(until) = self.plane.found_loss() {
@@ -214,7 +205,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// A packet leaves the buffer behind an output until `tail`: the sender may resume.
     #[inline(never)]
     pub(crate) fn post_departure(
         &mut self,
@@ -253,7 +243,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Departure from the buffer behind an output of this part, in another part.
     pub(crate) fn receive_departure(&mut self, departure: RemoteDeparture) {
         let lane = departure.lane as usize;
         let due = self
@@ -262,7 +251,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.resume_output(departure.output, lane, due);
     }
 
-    /// Wakes an output whose lane resumes by a departure with effect at `due`.
     fn resume_output(&mut self, output: u32, lane: usize, due: u64) {
         if let Some(resumes) = self.plane.when_resumes_by(lane, due) {
             let free_at = self.plane.outs[output as usize].free_at;

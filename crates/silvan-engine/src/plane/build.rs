@@ -333,7 +333,6 @@ impl Plane {
     /// Adds a table per switch: local output by destination host, and one more entry that leads nowhere. Large fabrics
     /// with a rule have none.
     fn add_tables(&mut self, fabric: &Fabric, routes: Routes<'_>) {
-        // Bad packets need tables, with the entry that leads nowhere.
         let has_errors = !self.config.bit_errors.is_empty();
         let rule = rule_of(fabric, routes).filter(|_| !has_errors);
         self.rule = rule.cloned();
@@ -468,7 +467,6 @@ impl Plane {
         }
     }
 
-    /// One fixed-delay queue for each of the most frequent head delays.
     fn choose_head_queues(&mut self) {
         let mut delays: Vec<(u64, usize)> = Vec::new();
         for (out, &delay) in self.outs.iter().zip(self.head_delay.iter()) {

@@ -25,8 +25,7 @@ impl Plane {
         }
     }
 
-    /// The output, or the index of the table entry if that may not be in a cache; [`resolve`](Self::resolve) reads it
-    /// later.
+    /// The output, or the index of its table entry, which [`resolve`](Self::resolve) reads later.
     #[inline(always)]
     pub(crate) fn noted_output(&self, element: u32, packet: &Packet) -> u32 {
         let record = self.elements[element as usize];
@@ -66,7 +65,6 @@ impl Plane {
         }
     }
 
-    /// Writes computed outputs to tables, before entries change.
     pub fn tabulate(&mut self) {
         let Some(rule) = self.rule.take() else {
             return;
@@ -78,7 +76,6 @@ impl Plane {
             }
             element.table = self.tables.len() as u32;
             let port = |host| rule.read(rule.entry(switch, host), host);
-            // Port 0, which does not exist, becomes `NO_ROUTE`.
             self.tables
                 .extend((0..hosts).map(|host| port(host).wrapping_sub(1)));
             self.tables.push(NO_ROUTE);
@@ -169,7 +166,6 @@ impl Plane {
         from.saturating_sub(self.passing_time(output, wire))
     }
 
-    /// A close upper bound of [`wait_for_tail`](Self::wait_for_tail).
     pub fn longest_wait(&self) -> u64 {
         let cabled = |port: u32| self.outs[port as usize].kind != Next::Nowhere;
         let time = |port: u32| self.rates[usize::from(self.outs[port as usize].rate)].ser_mtu;
@@ -184,7 +180,6 @@ impl Plane {
         waits.max().map_or(0, |wait| wait + 1)
     }
 
-    /// The other part looks up the output.
     #[inline(never)]
     pub(crate) fn send_remote_head(&mut self, now: u64, port: u32, packet: Packet) {
         let head = Head {
@@ -203,7 +198,6 @@ impl Plane {
     }
 }
 
-/// See [`Plane::output_of`].
 #[inline(always)]
 fn table_output(tables: &Table<u8>, element: Element, destination: u32) -> u32 {
     if element.table == NONE {
@@ -224,7 +218,6 @@ fn numbered(element: Element, number: u8) -> u32 {
     chosen(element, number.wrapping_sub(1))
 }
 
-/// The output that a table entry refers to.
 #[inline(always)]
 fn chosen(element: Element, local: u8) -> u32 {
     if local >= CHOOSE {

@@ -17,7 +17,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         counts.get(port.index()).copied().unwrap_or_default()
     }
 
-    /// The buffer space is free when the packet's tail can have arrived.
     pub(crate) fn return_discarded(&mut self, now: u64, input: u32, packet: &Packet) {
         let upstream = self.plane.ins[input as usize].upstream;
         let sender = &self.plane.outs[upstream as usize];

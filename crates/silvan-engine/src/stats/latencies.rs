@@ -25,7 +25,6 @@ impl Extent {
         self.record_times(ps, 1);
     }
 
-    /// Extremes are rarely new, and stored only then.
     #[inline(always)]
     fn record_times(&mut self, ps: u64, times: u64) {
         self.sum += u128::from(ps) * u128::from(times);
@@ -47,7 +46,6 @@ impl Extent {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LatencyCounts {
     pub extent: Extent,
-    /// By bucket of whole nanoseconds.
     counts: Vec<u64>,
 }
 
@@ -103,7 +101,6 @@ impl LatencyCounts {
     }
 }
 
-/// Latencies of a host in one cache line and few lines of counts, because these displace lines of the engine.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 pub(super) struct HostLatencies {
@@ -118,7 +115,6 @@ impl HostLatencies {
         prefetch(&self.counts, LatencyCounts::bucket(ps / 1000));
     }
 
-    /// Returns the bucket if its count has overflowed to zero.
     #[inline(always)]
     pub fn record_in(&mut self, bucket: usize, ps: u64) -> Option<u32> {
         self.extent.record(ps);
@@ -128,7 +124,6 @@ impl HostLatencies {
         is_full(&mut self.counts[bucket]).then_some(bucket as u32)
     }
 
-    /// Returns the bucket, and its number of overflows.
     pub fn record_times(&mut self, bucket: usize, ps: u64, times: u64) -> (u32, u64) {
         self.extent.record_times(ps, times);
         if bucket >= self.counts.len() {
@@ -137,7 +132,6 @@ impl HostLatencies {
         (bucket as u32, add_times(&mut self.counts[bucket], times))
     }
 
-    /// At least doubles the counts, so that a host grows only a few times.
     #[cold]
     fn grow(&mut self, bucket: usize) {
         let buckets = (bucket + 1).next_multiple_of(32).max(2 * self.counts.len());
@@ -181,7 +175,6 @@ impl CoarseLatencies {
         prefetch(&self.counts, LatencyCounts::bucket(ps / 1000) >> JOINED);
     }
 
-    /// Returns the group if its count has overflowed to zero.
     #[inline(always)]
     pub fn record_in(&mut self, bucket: usize, ps: u64) -> Option<u32> {
         self.extent.record(ps);
@@ -189,7 +182,6 @@ impl CoarseLatencies {
         is_full(&mut self.counts[usize::from(group)]).then_some(group.into())
     }
 
-    /// Returns the group, and its number of overflows.
     pub fn record_times(&mut self, bucket: usize, ps: u64, times: u64) -> (u32, u64) {
         self.extent.record_times(ps, times);
         let group = (bucket >> JOINED) as u8;
@@ -214,7 +206,6 @@ fn add_times(count: &mut u16, times: u64) -> u64 {
     sum >> u16::BITS
 }
 
-/// 64-bit counts from 16-bit counts and their overflows.
 fn widened(counts: &[u16], full: impl Iterator<Item = u32>) -> Vec<u64> {
     let mut counts: Vec<u64> = counts.iter().map(|&count| count.into()).collect();
     for place in full {

@@ -15,8 +15,6 @@ pub(super) enum Candidate {
 }
 
 impl Plane {
-    /// Returns true if a packet may start at an output of several lanes without waiting packets; the arbitration of the
-    /// lanes is charged.
     #[inline]
     pub(super) fn charge_alone<F: EngineVariant>(
         &mut self,
@@ -71,7 +69,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Virtual-lane arbitration among lanes whose next packet has credits.
     pub(super) fn arbitrate_lanes(&mut self, now: u64, output: u32) {
         let first = self.plane.lane_in::<F>(output, 0);
         let mut ready = 0u16;
@@ -115,7 +112,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The next input of a lane, and the state of its packet.
     #[inline(always)]
     pub(super) fn candidate(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
         let plane = &mut self.plane;
@@ -133,7 +129,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Skips inputs whose first packet the scheme holds.
     #[inline(never)]
     pub(super) fn candidate_not_held(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
         let plane = &self.plane;
@@ -183,7 +178,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         out.wait_since = out.wait_since.min(now);
     }
 
-    /// Wakes the port when a lane has `blocks` credits.
     pub(super) fn await_credits(&mut self, now: u64, output: u32, lane: usize, blocks: i32) {
         // Also if enough credits are on their way: a shorter read that starts later may bring credits sooner.
         self.plane.credits[lane].starved = true;
@@ -193,7 +187,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// Lowest lane first.
 #[inline(always)]
 fn lanes_of(mut bits: u16) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

@@ -12,8 +12,7 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl Plane {
-    /// Collects arrived credits of all lanes and freed buffer space if the last time is long ago. Returns the latest
-    /// time for the next call.
+    /// Collects arrived credits and freed buffer space from time to time; returns the time of the next call.
     pub fn collect_credits(&mut self, now: u64) -> u64 {
         if now - self.collected >= COLLECTED_EVERY {
             for lane in &mut *self.credits {
@@ -27,7 +26,6 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Fails the run: a packet was started without credits.
     #[cold]
     #[inline(never)]
     pub(super) fn without_credits(&mut self, now: u64, lane: usize) {
@@ -35,7 +33,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.broken(now, InvariantError::NegativeCredits { lane, in_hand });
     }
 
-    /// Returns the buffer space that is free at `tail` to the sender upstream.
     #[inline(always)]
     pub(crate) fn return_credits(&mut self, now: u64, tail: u64, input: u32, packet: &Packet) {
         let plane = &mut self.plane;
@@ -95,7 +92,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Extra delay of returned credits because the input buffer is filling.
     #[cold]
     pub(super) fn starvation(&self, now: u64, input: u32, lane: usize, packet: &Packet) -> u64 {
         let plane = &self.plane;
@@ -119,7 +115,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         plane.may_send::<F>(now, link_lane, plane.mtu_blocks)
     }
 
-    /// Notifies the scheme when an input buffer has no room for MTU size.
     pub(super) fn check_full(&mut self, now: u64, port: u32, vl: usize) {
         let plane = &mut self.plane;
         if port as usize >= plane.fabric_ports {

@@ -7,7 +7,6 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The read ends at `tail`.
     pub(super) fn read_start(&mut self, now: u64, tail: u64, input: u32) {
         let plane = &mut self.plane;
         let Some(reads) = &mut plane.reads else {
@@ -18,7 +17,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let port = &plane.ins[input as usize];
             reads.blocked[port.element as usize][usize::from(port.local / 64)] |=
                 1 << (port.local % 64);
-            // An idle output that waits for credits for a packet of this input may pick another now.
             let Element { base, ports, .. } = plane.elements[port.element as usize];
             for output in base..base + ports {
                 let out = &self.plane.outs[output as usize];
@@ -35,7 +33,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Outputs that wait for this input arbitrate in round-robin order.
     pub(crate) fn read_end(&mut self, now: u64, input: u32) {
         let plane = &mut self.plane;
         let Some(reads) = &mut plane.reads else {

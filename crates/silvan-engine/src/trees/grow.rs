@@ -9,7 +9,6 @@ use crate::plane::{NO_ROUTE, Plane};
 use crate::records::{Next, OutPort};
 use silvan_model::{HostShare, Member, Role, Tree};
 
-/// By Port VL of their roots.
 pub(super) fn trees(whole: &Whole<'_>, now: u64, threshold: Bytes) -> Vec<Tree> {
     let plane = whole.any();
     let mut growth = Growth {
@@ -61,7 +60,6 @@ struct Location {
 /// Packets of one flow that a tree holds, or that contribute to it from another tree.
 #[derive(Clone, Copy, Debug)]
 struct QueuedPackets {
-    /// Source (high 29 bits), destination (29), service level (4), victim (1 bit).
     key: u64,
     bytes: u64,
 }
@@ -87,7 +85,6 @@ impl QueuedPackets {
     }
 }
 
-/// Counting sort by source, because a full fabric has more packets than hosts.
 fn by_source(queued: &[(u32, QueuedPackets)], hosts: usize) -> Vec<(u32, QueuedPackets)> {
     let mut places = vec![0; hosts + 1];
     for (_, packets) in queued {
@@ -146,7 +143,6 @@ impl Growth<'_> {
         !self.plane.outs[lane / self.plane.vls].marks
     }
 
-    /// That of the output-buffer stage, if the switch has output buffers.
     fn link_lane(&self, lane: usize) -> usize {
         let port = PortId::new(lane / self.plane.vls);
         self.plane.link_port(port) * self.plane.vls + lane % self.plane.vls
@@ -202,10 +198,8 @@ impl Growth<'_> {
         roots
     }
 
-    /// Port VLs that wait for credits because of the last ring.
     fn next_ring(&mut self, ring: &[usize]) -> Vec<usize> {
         let plane = self.plane;
-        // Waiting Port VL, bytes that wait, and Port VL that holds them.
         let mut waits: Vec<(usize, Reverse<u64>, usize)> = Vec::new();
         for &lane in ring {
             if self.is_host(lane) {
@@ -271,7 +265,6 @@ impl Growth<'_> {
         Vl::try_new((lane % self.plane.vls) as u8).unwrap_or(Vl::MAX)
     }
 
-    /// Packets that wait in trees, by tree, in the order of keys.
     fn queued_packets(&mut self, trees: usize) -> Vec<Vec<QueuedPackets>> {
         self.add_output_buffers();
         let waiting = std::mem::take(&mut self.waiting.found);
@@ -298,7 +291,6 @@ impl Growth<'_> {
         by_tree
     }
 
-    /// From an output buffer, the path begins at the port before it.
     fn add_output_buffers(&mut self) {
         for lane in 0..self.locations.len() {
             let link = self.link_lane(lane);
@@ -356,13 +348,11 @@ impl Growth<'_> {
         }
     }
 
-    /// `None` unless the link leads to a switch.
     fn link_to_switch(&self, port: u32) -> Option<&OutPort> {
         let out = &self.plane.outs[self.plane.link_port(PortId::new(port as usize))];
         (out.kind == Next::Input).then_some(out)
     }
 
-    /// Trees of the roots on the path, in its order.
     fn roots_from(&self, port: u32, vl: Vl, destination: u32) -> impl Iterator<Item = u32> + '_ {
         let plane = self.plane;
         let next = move |&port: &u32| {
@@ -381,7 +371,6 @@ impl Growth<'_> {
         path.filter_map(move |port| self.root_at(plane.lane(port, vl.index())))
     }
 
-    /// `members` has the root first; `queued` is sorted by key.
     fn tree(&self, members: Vec<Member>, queued: &[QueuedPackets]) -> Tree {
         let root = members[0];
         let lane = self.plane.lane(root.port.index() as u32, root.vl.index());

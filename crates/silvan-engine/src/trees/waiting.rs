@@ -2,11 +2,9 @@ use crate::packet::Packet;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    /// Sending host, and above it the receiving one.
     ends: u64,
     /// Lane that the packets, or the packet before them in their FIFO, wait for; above it the lane that they leave by.
     lanes: u64,
-    /// A lane counts its bytes in as many bits.
     bytes: u32,
     pub sl: u8,
 }
@@ -50,7 +48,6 @@ impl WaitingPackets {
         }
     }
 
-    /// Packets that cannot move before `blocked_by` takes one.
     #[inline]
     pub fn note(&mut self, blocked_by: usize, packets: &Alike) {
         let lanes = u64::from(packets.lane) << 32 | blocked_by as u64;
@@ -88,7 +85,6 @@ pub(super) struct Alike {
     ends: u64,
     bytes: u32,
     lane: u32,
-    /// Service level, and above it the virtual lane.
     lane_bits: u8,
 }
 
@@ -118,13 +114,10 @@ impl Alike {
     }
 }
 
-/// Bytes of an input buffer that wait for one Port VL, by input lane.
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub input: u32,
-    /// The last packets; not in `last` and `others` yet.
     run: Alike,
-    /// Input lane of the packets before, and its bytes.
     last: (usize, u64),
     others: Vec<(usize, u64)>,
 }
@@ -139,7 +132,6 @@ impl Buffer {
         }
     }
 
-    /// Adds a packet that will leave by `lane`; a different packet ends the run, which `note` receives.
     #[inline]
     pub fn add(&mut self, lane: usize, packet: &Packet, note: impl FnOnce(&Alike)) {
         let run = &mut self.run;

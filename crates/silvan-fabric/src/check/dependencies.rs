@@ -5,7 +5,6 @@ use super::tree::DestinationTree;
 use crate::routing::{Alternatives, PathLanes};
 use crate::{Fabric, ForwardingTables};
 
-/// Port numbers 1 to 254 as bits.
 type PortSet = [u64; 4];
 
 fn insert(set: &mut PortSet, number: PortNumber) {
@@ -48,7 +47,6 @@ fn contains(set: &PortSet, number: PortNumber) -> bool {
     set[number / 64] & (1 << (number % 64)) != 0
 }
 
-/// The port by which a cable enters a switch, and the lane.
 pub(super) type Channel = (PortId, u8);
 
 /// Channels that follow each other on some route, by the port of entry. Channels of hosts are never part of a cycle.
@@ -80,7 +78,6 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// First set of a channel's followers; one set per lane.
     fn sets(&self, (entry, lane): Channel) -> usize {
         (entry.index() * self.lanes + usize::from(lane)) * self.lanes
     }
@@ -89,7 +86,6 @@ impl<'f> Dependencies<'f> {
         self.fabric.ports[port].number
     }
 
-    /// A route continues from a channel by a port, on a lane.
     pub(super) fn insert(&mut self, channel: Channel, out: PortId, lane: u8) {
         let set = self.sets(channel) + usize::from(lane);
         insert(&mut self.outputs[set], self.fabric.ports[out].number);
@@ -120,7 +116,6 @@ impl<'f> Dependencies<'f> {
             let Some(out) = tree.step_of(leaf).map(|step| step.out) else {
                 continue;
             };
-            // Kinds of path with their first lane: later ones of one kind are equal.
             let mut followed = Vec::new();
             for &source in sources.iter().filter(|host| **host != tree.destination()) {
                 let input = self.fabric.host_attachment(source).1;
@@ -140,7 +135,6 @@ impl<'f> Dependencies<'f> {
         Ok(())
     }
 
-    /// Follows one kind of path from a leaf, and notes the lane behind each channel.
     fn follow_lanes(
         &self,
         tree: &DestinationTree<'_>,
@@ -224,7 +218,6 @@ impl<'f> Dependencies<'f> {
         }
     }
 
-    /// Output ports and lanes of a cycle, in the order of travel.
     pub(super) fn find_cycle(&self) -> Option<Vec<(PortId, u8)>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {

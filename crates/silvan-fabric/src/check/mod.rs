@@ -1,9 +1,8 @@
 //! Proof that forwarding tables work: every pair of hosts is connected, and no packet goes in a loop or a deadlock.
 //!
-//! Channel x, a cable in one direction with its lane, depends on y if some route continues from x to y. Without a cycle
-//! of dependencies there is no deadlock (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor
-//! interconnection networks, IEEE Transactions on Computers C-36(5), 1987). All choices among
-//! [alternatives](crate::routing::Alternatives) count. All cores share the destinations.
+//! A channel, a cable in one direction with its lane, depends on the next channel of some route. Without a cycle of
+//! dependencies there is no deadlock (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor
+//! interconnection networks, IEEE Transactions on Computers C-36(5), 1987).
 
 mod dependencies;
 mod steps;
@@ -44,8 +43,7 @@ pub struct RouteReport {
     pub mean_hops: f64,
     /// For each port, the number of pairs whose route leaves the node by it.
     pub routes: IdVec<PortId, u64>,
-    /// A cycle of dependencies as exit ports, only [if allowed](CheckOptions::allow_cycles). Counts are those of the
-    /// tables.
+    /// A cycle of dependencies as exit ports, if it is [allowed](CheckOptions::allow_cycles).
     pub dependency_cycle: Option<Vec<PortId>>,
 }
 
@@ -136,7 +134,6 @@ impl RouteError {
     }
 }
 
-/// `a -> b -> a`
 fn format_cycle(cycle: &[String]) -> String {
     let mut text = cycle.join(" -> ");
     if let Some(first) = cycle.first() {
@@ -162,7 +159,6 @@ pub fn check<'a>(
         first_missing,
     } = follow_all(fabric, routes, options)?;
     for host in fabric.host_ids() {
-        // One too many if the host counts as a source of its own packets.
         let count = &mut counts[fabric.host_port(host)];
         *count = count.wrapping_add(reached[fabric.host_attachment(host).0]);
     }
@@ -196,15 +192,12 @@ pub fn check<'a>(
 
 struct Followed<'f> {
     dependencies: Dependencies<'f>,
-    /// Routes by switch port; by host port, minus one for each route to itself.
     counts: IdVec<PortId, u64>,
-    /// By switch with hosts: destinations with a route.
     reached: IdVec<SwitchId, u64>,
     hops: Hops,
     first_missing: Option<RouteError>,
 }
 
-/// Destinations times switches per thread.
 const WORK_OF_A_THREAD: usize = 1 << 22;
 const MOST_THREADS: usize = 16;
 
@@ -242,7 +235,6 @@ fn follow_on<'f>(
         });
         first.chain(others).collect()
     });
-    // The first error is that of the first destination.
     let mut parts = parts.into_iter();
     let mut all = parts.next().expect("there is a first thread")?;
     for part in parts {
@@ -300,8 +292,7 @@ impl Followed<'_> {
     }
 }
 
-/// The exit ports of a cycle in the channel-dependency graph, or an error without some route. Panics for tables of
-/// fewer switches.
+/// The exit ports of a cycle in the channel-dependency graph, or an error without some route.
 pub fn dependency_cycle<'a>(
     fabric: &Fabric,
     routes: impl Into<Routes<'a>>,

@@ -13,8 +13,7 @@ pub struct StepsReport {
     pub cycle: Option<Vec<(PortId, u8)>>,
 }
 
-/// Follows all choosable paths of [checked](super::check) routes, and their lanes. Panics without [`LaneSteps`] or for
-/// another fabric.
+/// Follows all choosable paths of [checked](super::check) routes. Panics without [`LaneSteps`].
 pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
     let steps = routes.steps.expect("routes with lanes that go up");
     let mut paths = Paths::new(fabric, routes, steps, u8::MAX);
@@ -40,7 +39,6 @@ struct Paths<'f> {
     lanes: u8,
     highest: u8,
     leaves: Vec<SwitchId>,
-    /// One host for each set of equal routes.
     destinations: Vec<HostId>,
     dependencies: Option<Dependencies<'f>>,
     /// Entered lanes as bits, by entered port, for the present destination.
@@ -106,7 +104,6 @@ impl<'f> Paths<'f> {
         arrivals
     }
 
-    /// Arrivals at switches that decide second, within a group.
     fn second_switches(&self) -> Vec<Start> {
         let leaves = self.leaves.iter();
         let ports = leaves.flat_map(|leaf| self.fabric.switch(*leaf).ports());

@@ -10,7 +10,6 @@ pub(super) struct Step {
     pub(super) next: Option<(SwitchId, PortId)>,
 }
 
-/// Progress at a switch, by number of the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Visit {
     Never,
@@ -18,12 +17,10 @@ enum Visit {
     Done(HostId),
 }
 
-/// Cables of routes over all sources.
 #[derive(Debug, Default)]
 pub(super) struct Hops {
     pub(super) max: u32,
     pub(super) total: u64,
-    /// Sources without a route.
     pub(super) unreachable: u64,
 }
 
@@ -35,10 +32,8 @@ impl Hops {
     }
 }
 
-/// Packets meet a missing entry.
 const NO_ROUTE: u32 = u32::MAX;
 
-/// The routes to one destination, reused for every destination.
 pub(super) struct DestinationTree<'f> {
     fabric: &'f Fabric,
     tables: &'f ForwardingTables,
@@ -47,13 +42,10 @@ pub(super) struct DestinationTree<'f> {
     target: PortId,
     visits: IdVec<SwitchId, Visit>,
     steps: IdVec<SwitchId, Option<Step>>,
-    /// Cables to the destination, or [`NO_ROUTE`].
     hops: IdVec<SwitchId, u32>,
-    /// Switches on routes, each after its next one.
     order: Vec<SwitchId>,
     path: Vec<SwitchId>,
     sources: IdVec<SwitchId, u64>,
-    /// A missing entry ends a route instead of being an error.
     pub(super) allow_missing: bool,
     pub(super) first_missing: Option<RouteError>,
 }
@@ -104,7 +96,6 @@ impl<'f> DestinationTree<'f> {
     fn follow_from(&mut self, leaf: SwitchId, source: HostId) -> Result<(), RouteError> {
         self.path.clear();
         let mut switch = leaf;
-        // Cables beyond the end of the new path; `None` without a route.
         let hops_beyond = loop {
             match self.visits[switch] {
                 Visit::Done(host) if host == self.destination => {
@@ -195,7 +186,6 @@ impl<'f> DestinationTree<'f> {
         self.destination
     }
 
-    /// First switches with their hosts; may include the destination.
     pub(super) fn sources(&self) -> impl Iterator<Item = (SwitchId, &[HostId])> + '_ {
         let switches = self.hosts_at.iter();
         switches.map(|(switch, hosts)| (*switch, hosts.as_slice()))
@@ -220,7 +210,6 @@ impl<'f> DestinationTree<'f> {
         let own = self.fabric.host_attachment(self.destination).0;
         for (switch, hosts) in &self.hosts_at {
             let others = hosts.len() as u64 - u64::from(*switch == own);
-            // Without another host, no route has been followed.
             let is_reachable = others > 0 && self.hops[*switch] != NO_ROUTE;
             let sources = if is_reachable { others } else { 0 };
             hops.unreachable += others - sources;
@@ -231,7 +220,6 @@ impl<'f> DestinationTree<'f> {
             }
             self.sources[*switch] = sources;
             if sources > 0 {
-                // Plus the cable of the source.
                 let from_source = self.hops[*switch] + 1;
                 hops.max = hops.max.max(from_source);
                 hops.total += sources * u64::from(from_source);

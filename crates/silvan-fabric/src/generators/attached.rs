@@ -3,7 +3,6 @@ use crate::{FabricBuilder, FabricError, LinkKind, NodeHandle};
 
 pub(super) const MOST_PORTS: usize = 254;
 
-/// Nodes that fit into a large machine's memory.
 const MOST_NODES: usize = 1 << 22;
 
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +46,6 @@ impl Parameter {
         }
     }
 
-    /// `None` is more than can be counted.
     pub(super) fn nodes(self, nodes: Option<usize>) -> Result<(), FabricError> {
         let problem = match nodes {
             Some(..=MOST_NODES) => return Ok(()),
@@ -63,7 +61,6 @@ pub(super) fn product(factors: &[usize]) -> Option<usize> {
     factors.try_fold(1_usize, |product, factor| product.checked_mul(*factor))
 }
 
-/// Adds equally many hosts per switch, on ports 1 and up, switch by switch.
 pub(super) fn attach_hosts(
     builder: &mut FabricBuilder,
     generator: &'static str,

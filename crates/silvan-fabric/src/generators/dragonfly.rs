@@ -105,7 +105,6 @@ impl Generator for Dragonfly {
         for group in switches.chunks(size) {
             for (index, switch) in group.iter().enumerate() {
                 for (other, peer) in group.iter().enumerate().skip(index + 1) {
-                    // A switch has no port to itself.
                     let here = port_number(hosts + other, Self::NAME)?;
                     let there = port_number(hosts + index + 1, Self::NAME)?;
                     builder.connect(switch.port(here), peer.port(there), local_link)?;

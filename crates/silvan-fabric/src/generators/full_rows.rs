@@ -14,7 +14,6 @@ pub struct FullRows {
 }
 
 impl FullRows {
-    /// From 0.
     pub(crate) fn coordinate(&self, switch: SwitchId, dimension: usize) -> usize {
         let stride: usize = self.sizes[..dimension].iter().product();
         switch.index() / stride % self.sizes[dimension]
@@ -24,7 +23,6 @@ impl FullRows {
         self.cables.get(dimension).copied().unwrap_or(1)
     }
 
-    /// Port towards the first differing coordinate; `None` at the end. The index selects a parallel cable.
     pub(crate) fn port_towards(
         &self,
         from: SwitchId,
@@ -37,7 +35,6 @@ impl FullRows {
             let cables = self.cables_along(dimension);
             let (at, end) = (here % size, there % size);
             if at != end {
-                // A switch has no ports to itself.
                 let row = if end > at { end - 1 } else { end };
                 let port = before + row * cables + destination % cables + 1;
                 return u8::try_from(port).ok().map(PortNumber::new);

@@ -4,7 +4,6 @@
 pub(super) struct Field {
     prime: usize,
     powers: Vec<usize>,
-    /// By element except 0.
     exponents: Vec<usize>,
 }
 

@@ -101,17 +101,14 @@ impl Grid {
             Direction::Down => 1,
             Direction::Up => 2,
         };
-        // Validated with the ports of a switch.
         PortNumber::new((self.hosts_per_switch + 2 * dimension + side) as u8)
     }
 
-    /// `None` for a host's port.
     pub(crate) fn dimension_of(&self, port: PortNumber) -> Option<usize> {
         let beyond = usize::from(port.as_u8()).checked_sub(self.hosts_per_switch + 1)?;
         Some(beyond / 2)
     }
 
-    /// `None` at the edge of a mesh.
     pub(crate) fn neighbour(
         &self,
         index: usize,

@@ -24,7 +24,6 @@ pub enum GlobalWiring {
 }
 
 impl GlobalWiring {
-    /// Group and global port at the far end, in one run.
     pub(crate) fn far_end(self, groups: usize, group: usize, port: usize) -> (usize, usize) {
         match self {
             Self::PalmTree => ((group + groups - port - 1) % groups, groups - 2 - port),
@@ -68,7 +67,6 @@ impl Groups {
         self.switches * self.global / (self.groups - 1)
     }
 
-    /// Global ports follow `first_port` on `switches`, group by group.
     pub(super) fn connect(
         self,
         builder: &mut FabricBuilder,

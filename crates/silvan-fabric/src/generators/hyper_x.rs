@@ -131,7 +131,6 @@ impl Generator for HyperX {
                 for other in at + 1..size {
                     let peer = index + (other - at) * stride;
                     for cable in 1..=cables {
-                        // A switch has no ports to itself.
                         let here = port_number(before + (other - 1) * cables + cable, Self::NAME)?;
                         let there = port_number(before + at * cables + cable, Self::NAME)?;
                         let ends = (switches[index].port(here), switches[peer].port(there));

@@ -8,7 +8,6 @@ use super::{Generator, port_number, switch_name};
 use crate::routing::{LayeredMinHop, Routing};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
-/// Draws until a graph is connected; with three cables per switch nearly all are.
 const DRAWS: usize = 100;
 
 /// A Jellyfish: switches with the same number of cables to other switches, chosen at random.
@@ -108,7 +107,6 @@ impl Generator for Jellyfish {
     }
 }
 
-/// Without parallel edges.
 struct RandomGraph {
     neighbours: Vec<Vec<usize>>,
 }
@@ -124,7 +122,6 @@ impl RandomGraph {
             graph.join(a, b);
             open.retain(|&node| graph.neighbours[node].len() < degree);
         }
-        // The remaining nodes are neighbours, or a single node.
         let free = |node: usize| degree - graph.neighbours[node].len();
         let ports: Vec<usize> = { open }
             .into_iter()

@@ -26,7 +26,6 @@ pub struct LeafSpine {
 }
 
 impl LeafSpine {
-    /// Returns the number of hosts.
     fn validate(&self) -> Result<usize, FabricError> {
         let of = |key| Parameter {
             generator: Self::NAME,

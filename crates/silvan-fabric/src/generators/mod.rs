@@ -1,15 +1,7 @@
 //! Generators of fabrics: a few parameters in, real port numbers, LIDs, GUIDs and names out.
 //!
-//! Hosts are numbered switch by switch and are on ports 1, 2, ...; cables to other switches follow. A topology is a
-//! module, whose keys implement [`Generator`], and a line at the end of this file. The guide's page "How to add a
-//! topology" adds one.
-//!
-//! ```
-//! use silvan_fabric::generators::{Kind, Topology};
-//!
-//! assert_eq!(Kind::Torus.name(), "torus");
-//! assert_eq!(Topology::default().kind(), Kind::SingleSwitch);
-//! ```
+//! A topology is a module, whose keys implement [`Generator`], and a line at the end of this file.
+//! Hosts are numbered switch by switch and are on ports 1, 2, ...; cables to other switches follow.
 
 mod attached;
 mod full_rows;
@@ -48,7 +40,6 @@ fn switch_name(stem: &str, index: usize, count: usize) -> String {
     numbered(stem, index, count, 2)
 }
 
-/// The builder checks it against the node's ports.
 fn port_number(number: usize, generator: &'static str) -> Result<u8, FabricError> {
     let parameter = Parameter {
         generator,
@@ -58,7 +49,6 @@ fn port_number(number: usize, generator: &'static str) -> Result<u8, FabricError
     u8::try_from(number).map_err(|_| parameter.bad(problem, "make the switches smaller"))
 }
 
-/// Registers topologies: for each its module, its type, its name in scenarios and a sentence on it.
 macro_rules! register {
     ($($module:ident::$topology:ident = $name:literal, $summary:literal;)*) => {
         $(

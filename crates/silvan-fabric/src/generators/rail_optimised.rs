@@ -111,7 +111,6 @@ impl RailOptimised {
         of("servers").nodes(nodes.and_then(|nodes| nodes.checked_add(self.spines)))
     }
 
-    /// Pod by pod and rail by rail.
     fn add_leaves(&self, builder: &mut FabricBuilder) -> Result<Vec<NodeHandle>, FabricError> {
         let (pods, rails) = (self.pods(), self.gpus_per_server);
         let ports = self.servers_per_pod() + self.spines * self.cables_per_spine;

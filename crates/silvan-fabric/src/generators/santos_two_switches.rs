@@ -35,7 +35,6 @@ impl Generator for SantosTwoSwitches {
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         let mut builder = FabricBuilder::new();
-        // Sources of the flows, named hosts, and the cable between the switches.
         let a = builder.add_switch("A", self.remote.saturating_add(2))?;
         let b = builder.add_switch("B", self.local.saturating_add(3))?;
 

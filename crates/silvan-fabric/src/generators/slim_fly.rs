@@ -40,7 +40,6 @@ pub struct SlimFly {
     pub global_link: Cable,
 }
 
-/// The sets X and X', in order.
 fn generators(field: &Field) -> [Vec<usize>; 2] {
     let q = field.size();
     let w = q.div_ceil(4);

@@ -120,7 +120,6 @@ impl Xgft {
         of("children").nodes(counts.sum::<Option<usize>>())
     }
 
-    /// None at the top.
     fn parents_of(&self, level: usize) -> usize {
         self.parents.get(level).copied().unwrap_or(0)
     }
@@ -137,7 +136,6 @@ impl Xgft {
         self.children[level..].iter().product::<usize>() * self.roots_at(level)
     }
 
-    /// Parallel roots of a subtree up to `level`: w_1 ... w_l.
     fn roots_at(&self, level: usize) -> usize {
         self.parents[..level].iter().product()
     }

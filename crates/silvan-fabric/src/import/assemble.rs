@@ -10,9 +10,7 @@ use crate::{Speed, Width};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     Switch,
-    /// Packets start and end here.
     Adapter,
-    /// Packets that leave the subnet end here.
     Router,
 }
 
@@ -33,7 +31,6 @@ pub(crate) struct Record {
 pub(crate) struct RecordPort {
     pub number: u8,
     pub guid: Option<Guid>,
-    /// Of an adapter's port.
     pub lid: Option<Lid>,
     pub peer: String,
     pub peer_port: u8,
@@ -53,12 +50,10 @@ struct Cable {
     ends: [End; 2],
     width: Option<Width>,
     speed: Option<Speed>,
-    /// First end without width or speed.
     lacking: Option<String>,
     line: usize,
 }
 
-/// `warnings` are those of the lines.
 pub(crate) fn assemble(
     records: Vec<Record>,
     mut warnings: Vec<ImportWarning>,
@@ -122,7 +117,6 @@ fn index(records: &[Record]) -> Result<HashMap<&str, usize>, ImportError> {
     Ok(by_id)
 }
 
-/// In the order of first mention.
 fn match_cables(
     records: &[Record],
     by_id: &HashMap<&str, usize>,
@@ -171,7 +165,6 @@ fn match_cables(
                         line: port.line,
                     });
                 }
-                // Second mention, from the other end.
                 [Some(first), Some(second)]
                     if first == second && cables[first].ends[0] == ends[1] =>
                 {
@@ -251,7 +244,6 @@ fn lower<T: Ord + Copy>(first: Option<T>, second: Option<T>) -> Option<T> {
     }
 }
 
-/// One node per switch and cabled adapter port, with the positions of ends; switches are under port 0.
 fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashMap<End, usize>) {
     let mut cabled: Vec<Vec<u8>> = vec![Vec::new(); records.len()];
     for (position, number) in cables.iter().flat_map(|cable| cable.ends) {

@@ -2,7 +2,6 @@ use std::borrow::Cow;
 
 use crate::import::{ImportError, ImportWarning};
 
-/// Lines of terminal recorders and logins.
 const RECORDERS: [&str; 6] = [
     "Script started on ",
     "Script done on ",
@@ -12,7 +11,6 @@ const RECORDERS: [&str; 6] = [
     "=~=~=",
 ];
 
-/// Text of a tool; the first in a line counts.
 const TOOLS: [(&str, &str); 16] = [
     ("==(", "iblinkinfo"),
     ("# Port counters:", "perfquery"),
@@ -32,7 +30,6 @@ const TOOLS: [(&str, &str); 16] = [
     ("{ SW Ports:", "ibdiagnet (lst)"),
 ];
 
-/// Without byte order mark and escape sequences. Lines keep their numbers.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.contains('\x1b') {
@@ -48,7 +45,6 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// Length of a sequence after its escape character, up to the end of the line.
 fn escape_length(text: &str) -> usize {
     let line = text.find('\n').unwrap_or(text.len());
     let end = match text.chars().next() {
@@ -77,7 +73,6 @@ pub(crate) fn is_of_terminal(line: &str) -> bool {
     if line.starts_with("Connection to ") && line.ends_with(" closed.") {
         return true;
     }
-    // Prompts of sudo, and fences of Markdown.
     if line.starts_with("[sudo] ") || line == "Password:" || line.starts_with("```") {
         return true;
     }
@@ -120,7 +115,6 @@ pub(crate) fn left_out(what: &str, line: &str, number: usize) -> ImportWarning {
     }
 }
 
-/// Another tool than ibnetdiscover.
 fn other_tool(text: &str) -> Option<(usize, &'static str)> {
     text.lines().zip(1..).find_map(|(line, number)| {
         let line = line.trim_start();
@@ -140,7 +134,6 @@ fn other_tool(text: &str) -> Option<(usize, &'static str)> {
     })
 }
 
-/// The error, or that the text is of another tool than `wanted`.
 pub(crate) fn or_other_tool(error: ImportError, text: &str, wanted: &str) -> ImportError {
     match other_tool(text) {
         Some((line, tool)) => ImportError::new(

@@ -35,7 +35,6 @@ pub fn ibsim_net(fabric: &Fabric) -> String {
     net
 }
 
-/// By GUID of the adapter, in the order of ports.
 fn adapters(fabric: &Fabric) -> BTreeMap<Guid, Vec<NodeId>> {
     let mut adapters: BTreeMap<Guid, Vec<NodeId>> = BTreeMap::new();
     for host in fabric.host_ids() {

@@ -1,6 +1,4 @@
-//! The database of ibdiagnet, `ibdiagnet2.db_csv`: tables between `START_LINKS` and `END_LINKS`, and so on.
-//!
-//! `NODES` has names and kinds, `PORTS` LIDs and rates, `LINKS` the cables; forwarding tables are missing.
+//! The database of ibdiagnet, `ibdiagnet2.db_csv`: names in `NODES`, LIDs and rates in `PORTS`, cables in `LINKS`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -130,7 +128,6 @@ pub fn database(text: &str) -> Result<ImportedDatabase, ImportError> {
         let own = positions[position];
         let of_switch = |number| ports.get(&(own, number)).and_then(|port| port.lid);
         if record.kind == RecordKind::Switch {
-            // All ports of a switch have port 0's LID.
             record.lid = of_switch(0).or_else(|| of_switch(1));
         }
     }

@@ -36,16 +36,13 @@ pub struct ImportedRoutes {
 #[derive(Default)]
 struct Given {
     tables: Vec<Table>,
-    /// Nodes whose port GUIDs are next to LIDs.
     by_guid: BTreeMap<Lid, NodeId>,
     lanes: SlToVlTables,
 }
 
 struct Table {
     switch: SwitchId,
-    /// LID in the file, port, line.
     routes: Vec<(Lid, PortNumber, usize)>,
-    /// LID in the file, and level from all hosts of the switch or one.
     levels: Vec<(Lid, Option<HostId>, Sl)>,
 }
 
@@ -160,7 +157,6 @@ fn parse(text: &str, fabric: &Fabric) -> Result<Given, ImportError> {
             section = Section::Table;
         } else if let Some((kind, heading)) = sl_to_vl::heading(line) {
             let what = "SL to VL tables";
-            // Scenarios omit aggregation nodes.
             if heading.name == Some(NodeKind::AGGREGATION_NAME) {
                 section = Section::None;
                 continue;
@@ -251,7 +247,6 @@ fn find_switch(
     find(fabric, nodes, heading, line, what, Node::as_switch)
 }
 
-/// `what` is below the heading; `as_kind` selects its kind of node.
 fn find<T>(
     fabric: &Fabric,
     nodes: &HashMap<Guid, NodeId>,
@@ -282,7 +277,6 @@ fn find<T>(
         })
 }
 
-/// No port if the LID is out of reach.
 fn route(line: &str) -> Option<(Lid, Option<PortNumber>)> {
     let mut words = line.split_whitespace().filter(|&word| word != ":");
     let lid: Lid = words.next()?.parse().ok()?;

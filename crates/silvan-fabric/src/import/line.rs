@@ -8,7 +8,6 @@ use winnow::token::take_till;
 use crate::import::ImportWarning;
 use crate::{Speed, Width};
 
-/// Errors need no details, because lines are short.
 pub(crate) type Piece<T> = winnow::Result<T, ContextError>;
 
 /// Numbered from 1, without trailing `\r` and spaces.
@@ -70,7 +69,6 @@ pub(crate) fn prefixed_guid(input: &mut &str) -> Piece<Guid> {
     preceded("0x", hex_guid).parse_next(input)
 }
 
-/// Values that are no unicast LIDs; 0 means none.
 #[derive(Debug, Default)]
 pub(crate) struct InvalidLids {
     first: Option<(usize, String)>,
@@ -91,7 +89,6 @@ impl InvalidLids {
         None
     }
 
-    /// After the word `lid`; see [`unicast`](Self::unicast).
     pub fn read(&mut self, comment: &str, line: usize) -> Option<Lid> {
         let mut words = comment.split_whitespace();
         words.by_ref().find(|&word| word == "lid")?;

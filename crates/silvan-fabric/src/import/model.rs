@@ -112,7 +112,6 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// Aggregation nodes of NVIDIA's switches.
     const AGGREGATION_DEVICE: u32 = 0xcf09;
 
     /// The description of aggregation nodes, unless someone has changed it. Names of nodes start with it.

@@ -37,8 +37,7 @@ struct PortLine<'t> {
     names: &'t str,
 }
 
-/// Reads the output of `ibnetdiscover -p`; a bad or contradictory line, or a cabled node without description, is an
-/// error.
+/// Reads the output of `ibnetdiscover -p`; a bad or contradictory line is an error.
 pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover -p"))
@@ -131,7 +130,6 @@ fn end<'t>(input: &mut &'t str) -> Piece<End<'t>> {
         .parse_next(input)
 }
 
-/// Of a cabled port; capabilities of others have no effect.
 fn port_rate(
     line: &PortLine<'_>,
     number: usize,
@@ -164,7 +162,6 @@ fn new_record(line: &PortLine<'_>, id: String, lid: Option<Lid>, number: usize) 
         kind: local.kind,
         name: own_name(line.names).unwrap_or(&id).to_owned(),
         id,
-        // The file lacks adapters' GUIDs.
         guid: is_switch.then_some(local.guid),
         device: None,
         lid: lid.filter(|_| is_switch),

@@ -29,7 +29,6 @@ pub(crate) enum OwnerKind {
     Host,
 }
 
-/// `None` if it is no heading.
 pub(crate) fn heading(line: &str) -> Option<(OwnerKind, Heading<'_>)> {
     let kinds = [
         ("Switch ", OwnerKind::Switch),

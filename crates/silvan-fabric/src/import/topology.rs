@@ -23,8 +23,7 @@ use crate::import::line::{
 use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
-/// Reads `ibnetdiscover`'s output or ibsim's net file; a bad or contradictory line, or a cabled node without
-/// description, is an error.
+/// Reads `ibnetdiscover`'s output or ibsim's net file; a bad or contradictory line is an error.
 pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
     let text = clean(text);
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover"))
@@ -51,7 +50,6 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
     let mut lids = InvalidLids::default();
     let mut in_record = false;
     let mut warnings = Vec::new();
-    // A login's greetings precede the first node; without a node they are the error.
     let mut unknown = None;
     for (number, line) in lines(text) {
         if is_message(line) {
@@ -64,7 +62,6 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
         }
         let (body, comment) = split_comment(line);
         if body.is_empty() {
-            // A comment line may be inside a record.
             in_record &= !line.trim().is_empty() || !comment.is_empty();
         } else if body.starts_with('[') {
             let record = records.last_mut().filter(|_| in_record).ok_or_else(|| {
@@ -99,7 +96,6 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
     assemble(records, warnings)
 }
 
-/// Returns true for a line that no tool has written.
 fn is_greeting(line: &str) -> bool {
     let kind: String = line
         .chars()

@@ -34,7 +34,6 @@ pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingErro
 pub(super) struct CollectedAlternatives {
     pub(super) alternatives: Alternatives,
     places: HashMap<Vec<PortNumber>, u16>,
-    /// `None` for a switch without hosts.
     columns: IdVec<SwitchId, Option<usize>>,
 }
 
@@ -59,7 +58,6 @@ impl CollectedAlternatives {
             .collect()
     }
 
-    /// Ports to a switch without hosts are omitted.
     pub(super) fn set(&mut self, switch: SwitchId, leaf: SwitchId, ports: &[PortNumber]) {
         // A single port is no alternative.
         let (Some(column), 2..) = (self.columns[leaf], ports.len()) else {
@@ -84,7 +82,6 @@ impl CollectedAlternatives {
 pub struct Alternatives {
     columns: Vec<u32>,
     leaves: usize,
-    /// By switch and leaf; or `NO_GROUP`.
     groups_of: Vec<u16>,
     groups: Vec<Vec<PortNumber>>,
 }

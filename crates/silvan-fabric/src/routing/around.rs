@@ -45,7 +45,6 @@ enum State {
 
 struct Detours {
     state: IdVec<SwitchId, State>,
-    /// Cables to the host's switch; [`UNREACHABLE`] without a route.
     length: IdVec<SwitchId, u32>,
 }
 
@@ -67,7 +66,6 @@ impl Detours {
                 if ways.state[at] != State::Unknown {
                     break (ways.state[at], ways.length[at]);
                 }
-                // The check reports loops of given tables.
                 ways.state[at] = State::Kept;
                 path.push(at);
                 let Some(number) = tables.to_host(at, host) else {
@@ -94,7 +92,6 @@ impl Detours {
         self.state.iter().any(|state| *state == State::Lost)
     }
 
-    /// Dijkstra's algorithm for switches that have lost their route.
     fn extend(&mut self, graph: &SwitchGraph) {
         let known = self.length.iter_enumerated();
         let known = known.filter(|(_, length)| **length != UNREACHABLE);

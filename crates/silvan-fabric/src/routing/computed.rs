@@ -4,7 +4,6 @@ use silvan_core::{HostId, PortNumber, SwitchId};
 
 use crate::Fabric;
 
-/// Including the host's port.
 const MOST_PARTS: usize = 16;
 
 /// The switch is above all parts of the level.
@@ -25,9 +24,7 @@ const NO_ROUTE: u16 = 0;
 pub struct ComputedRoutes {
     parts: usize,
     addresses: Vec<u16>,
-    /// By switch and part.
     places: Vec<LevelRow>,
-    /// Port numbers and groups, by place and part.
     entries: Vec<u16>,
     groups: Vec<Group>,
     members: Vec<u8>,
@@ -37,7 +34,6 @@ pub struct ComputedRoutes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LevelRow {
     part: u16,
-    /// First entry for this level.
     row: u32,
 }
 
@@ -59,7 +55,6 @@ impl ComputedRoutes {
                 return place.row as usize + usize::from(part);
             }
         }
-        // No switch has the part of a port.
         0
     }
 
@@ -115,7 +110,6 @@ impl ComputedRoutes {
 
 pub(crate) struct Hierarchy {
     levels: usize,
-    /// By switch and level.
     parts: Vec<u16>,
     /// By level: shared number of switches with equal parts before it.
     prefixes: Vec<Vec<u32>>,
@@ -131,7 +125,6 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// All switches are above all parts.
     pub(crate) fn new(switches: usize, levels: usize) -> Self {
         Self {
             levels,
@@ -139,7 +132,6 @@ impl Parts {
         }
     }
 
-    /// `None` for too many parts.
     pub(crate) fn set(&mut self, switch: SwitchId, level: usize, part: usize) -> Option<()> {
         let part = u16::try_from(part).ok().filter(|part| *part != OUTSIDE)?;
         self.parts[switch.index() * self.levels + level] = part;
@@ -148,7 +140,6 @@ impl Parts {
 }
 
 impl Hierarchy {
-    /// `None` for too many parts.
     pub(crate) fn new(parts: Parts) -> Option<Self> {
         let Parts { levels, parts } = parts;
         if levels >= MOST_PARTS {
@@ -165,7 +156,6 @@ impl Hierarchy {
         };
         let mut prefixes: Vec<u32> = vec![0; switches];
         for level in 0..levels {
-            // A switch above the parts of a level has no row for later levels.
             let mut sizes: Vec<u32> = Vec::new();
             let mut members: Vec<Vec<SwitchId>> = Vec::new();
             let mut following: HashMap<(u32, u16), u32> = HashMap::new();
@@ -205,7 +195,6 @@ impl Hierarchy {
         self.parts[switch.index() * self.levels + level]
     }
 
-    /// Shared by switches with equal parts up to a level.
     pub(crate) fn number_at(&self, level: usize, switch: SwitchId) -> usize {
         let prefix = self.prefixes[level][switch.index()] as usize;
         self.offsets[level][prefix] + usize::from(self.part(switch, level))
@@ -318,14 +307,12 @@ impl Hierarchy {
     }
 }
 
-/// With the entries of groups.
 pub(crate) struct NewRoutes(
     pub(crate) ComputedRoutes,
     HashMap<(Vec<PortNumber>, u32), u16>,
 );
 
 impl NewRoutes {
-    /// `None` for too many groups.
     fn set(
         &mut self,
         switch: SwitchId,

@@ -63,8 +63,7 @@ pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     Ok(tables)
 }
 
-/// Computes the routes of [`d_mod_k`] to hosts from subtrees, if it accepts the fabric, and switches reach a subtree
-/// alike.
+/// Computes the routes of [`d_mod_k`] to hosts from subtrees, if the fabric allows it.
 pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph).ok()?;
@@ -90,7 +89,6 @@ pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
         .then_some(routes)
 }
 
-/// Ports down to a leaf, by switch; empty above other subtrees.
 struct DownPorts {
     leaf: Option<SwitchId>,
     ports: IdVec<SwitchId, Vec<PortNumber>>,
@@ -106,7 +104,6 @@ impl DownPorts {
         }
     }
 
-    /// Collects ports from which one can go down to `leaf`.
     fn lead_to(&mut self, tree: &Tree, leaf: SwitchId) {
         if self.leaf.replace(leaf) == Some(leaf) {
             return;
@@ -122,7 +119,6 @@ impl DownPorts {
             }
             above.sort_unstable();
             above.dedup();
-            // The frontier is sorted from the second round on.
             for &parent in &above {
                 let leads_down =
                     |(_, child): &&(PortNumber, SwitchId)| frontier.binary_search(child).is_ok();
@@ -165,7 +161,6 @@ impl Tree {
         let levels = graph.distances(leaves);
         let mut up = IdVec::filled(Vec::new(), fabric.switch_count());
         let mut down = up.clone();
-        // As on the first switch of each level.
         let mut widths: Vec<Option<usize>> = Vec::new();
         for switch in fabric.switch_ids() {
             let level = levels[switch];
@@ -259,10 +254,8 @@ impl Tree {
         Some(parts)
     }
 
-    /// Returns true if switches above a subtree reach all its leaves by the ports to its first leaf.
     fn is_uniform(&self, fabric: &Fabric, hierarchy: &Hierarchy, routes: &ComputedRoutes) -> bool {
         let mut down = DownPorts::new(fabric);
-        // Number of switches above the first leaf, by level and subtree.
         let mut expected: HashMap<(usize, usize), usize> = HashMap::new();
         let highest = self.levels.iter().copied().max().unwrap_or(0) as usize;
         for host in fabric.host_ids() {

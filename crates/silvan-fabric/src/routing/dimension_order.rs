@@ -117,8 +117,7 @@ pub fn computed_dimension_order(
     Some((tables, lanes(fabric, grid).ok()?))
 }
 
-/// Routes over one cable per dimension, in order: channels cannot depend on each other in a cycle. The index selects a
-/// parallel cable.
+/// Routes over one cable per dimension, in order; the index selects a parallel cable.
 fn along_rows(fabric: &Fabric, rows: &FullRows) -> ForwardingTables {
     let mut tables = ForwardingTables::new(fabric);
     let managed = fabric.switch_ids().filter(|_| fabric.has_lids());
@@ -139,7 +138,6 @@ fn along_rows(fabric: &Fabric, rows: &FullRows) -> ForwardingTables {
     tables
 }
 
-/// `None` for too many coordinates.
 fn computed_along_rows(
     fabric: &Fabric,
     rows: &FullRows,
@@ -153,7 +151,6 @@ fn computed_along_rows(
     let cables = rows.cables.iter().copied().max().unwrap_or(1);
     let routes = Hierarchy::new(parts)?.routes(fabric, |switch, leaf, ports| {
         for cable in 0..cables {
-            // Hosts have the cables in turn.
             let port = rows.port_towards(switch, leaf, cable).ok_or(())?;
             if ports.first() == Some(&port) {
                 break;
@@ -169,13 +166,11 @@ fn lanes(fabric: &Fabric, grid: &Grid) -> Result<Option<PathLanes>, RoutingError
     grid.wraps.then(|| datelines(fabric, grid)).transpose()
 }
 
-/// Dimension and direction of the first step; `None` at the end.
 fn first_step(grid: &Grid, from: SwitchId, to: SwitchId) -> Option<(usize, Direction)> {
     (0..grid.sizes.len())
         .find_map(|dimension| way(grid, dimension, from, to).map(|way| (dimension, way)))
 }
 
-/// `None` if the coordinate is right.
 fn way(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> Option<Direction> {
     let size = grid.sizes[dimension];
     let at = grid.coordinate(from, dimension);

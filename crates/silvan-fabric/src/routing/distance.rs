@@ -5,7 +5,7 @@ use crate::Fabric;
 
 pub(super) const UNREACHABLE: u32 = u32::MAX;
 
-/// Ports to switches, in order.
+/// Cables between switches: by switch, its ports and their neighbours in the order of ports.
 pub(super) struct SwitchGraph {
     neighbours: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
 }
@@ -68,7 +68,7 @@ impl SwitchGraph {
     }
 }
 
-/// Minimal routes to LIDs of switches, spread by the index of the destination.
+/// Adds minimal routes to LIDs of switches, spread by the index of the destination.
 pub(super) fn route_to_switches(
     fabric: &Fabric,
     graph: &SwitchGraph,

@@ -83,7 +83,6 @@ fn add_route(
     match fabric.nodes[node].as_host() {
         Some(host) => tables.set_host(switch, host, Some(port)),
         None if fabric.has_lids() => tables.set(switch, fabric.nodes[node].lid, Some(port)),
-        // Nothing is sent to a switch without LID.
         None => {}
     }
     Ok(())

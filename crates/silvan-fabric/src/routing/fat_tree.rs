@@ -38,7 +38,6 @@ impl RoutingAlgorithm for FatTree {
         Ok((fat_tree(input.fabric, self)?, None))
     }
 
-    /// Ports of the shortest paths up and down.
     fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
         let graph = SwitchGraph::new(input.fabric);
         let tree = Tree::new(input.fabric, &graph, self)?;
@@ -80,9 +79,7 @@ pub fn fat_tree(fabric: &Fabric, keys: &FatTree) -> Result<ForwardingTables, Rou
 /// Found trees have fewer than one in so many hosts at inner switches.
 const MOST_INNER: usize = 5;
 
-/// Ranks, and legal paths.
 struct Tree {
-    /// Distance from the nearest root.
     ranks: IdVec<SwitchId, u32>,
     order: Order,
     is_compute: IdVec<HostId, bool>,
@@ -184,7 +181,6 @@ impl Tree {
     }
 }
 
-/// Refuses cables within a rank and unreachable switches.
 fn check_ranks(
     fabric: &Fabric,
     graph: &SwitchGraph,
@@ -208,7 +204,6 @@ fn check_ranks(
 }
 
 struct Refused {
-    /// Key to blame, unless roots or routing.
     key: Option<&'static str>,
     problem: String,
     hint: &'static str,
@@ -245,7 +240,6 @@ impl Refused {
     }
 }
 
-/// Flags by host; `None` without names.
 fn compute_nodes(
     fabric: &Fabric,
     names: &[String],
@@ -331,7 +325,6 @@ fn covering(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>, tops: &[SwitchId]
 /// Nearest switches without hosts that are equally far from nine of ten hosts.
 fn even(graph: &SwitchGraph, hosts: &IdVec<SwitchId, u64>) -> Vec<SwitchId> {
     let total: u64 = hosts.iter().sum();
-    // Hosts by switch and distance.
     let mut at: IdVec<SwitchId, Vec<u64>> = IdVec::filled(Vec::new(), graph.len());
     for (leaf, count) in with_hosts(hosts) {
         for (switch, &distance) in graph.distances([leaf]).iter_enumerated() {

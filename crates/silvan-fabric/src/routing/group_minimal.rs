@@ -95,7 +95,6 @@ fn group_minimal(
     Ok(tables)
 }
 
-/// `None` if [`group_minimal`] refuses the fabric, or there are too many groups.
 fn computed_group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,
@@ -112,7 +111,6 @@ fn computed_group_minimal(
     let mut routes = hierarchy.without_entries(fabric)?;
     let mut fits = true;
     let made = groups.routes(fabric, |switch, targets, ports| {
-        // Targets of one group, or a single one, share an entry.
         fits &= hierarchy
             .set(&mut routes, switch, targets[0], ports)
             .is_some();
@@ -140,7 +138,6 @@ impl Groups {
         }
     }
 
-    /// Output ports towards another group, or a switch of its own group.
     fn routes(
         &self,
         fabric: &Fabric,
@@ -208,7 +205,6 @@ fn ports_to(
         .map(|(number, _)| *number)
 }
 
-/// Cables to the nearest of `ends`, inside the group.
 fn within(
     graph: &SwitchGraph,
     inside: &[SwitchId],

@@ -19,7 +19,6 @@ pub struct PathLanes {
     path_bits: u8,
     lanes: u8,
     levels: PathServiceLevels,
-    /// Low bits of a service level that select a lane.
     index_bits: u8,
     switches: IdVec<SwitchId, SwitchLanes>,
     tables: Option<Tables>,
@@ -28,14 +27,12 @@ pub struct PathLanes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tables {
     hosts: IdVec<HostId, Vls>,
-    /// Levels that some traffic has on all paths, as bits.
     own: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SwitchLanes {
     ports: usize,
-    /// By input port, output port and kind of path.
     lanes: Vec<u8>,
 }
 
@@ -64,7 +61,6 @@ impl PathLanes {
     pub fn by_level(fabric: &Fabric, levels: PathServiceLevels) -> Self {
         let highest = levels.highest().min(15);
         let path_bits = (u8::BITS - highest.leading_zeros()) as u8;
-        // Levels without paths would need lanes that may not exist.
         Self::new(fabric, path_bits, levels, |_, _, _, path| path.min(highest))
     }
 

@@ -86,7 +86,6 @@ pub fn layered_min_hop(
     Ok((tables, Some(PathLanes::by_level(fabric, levels))))
 }
 
-/// Input ports of a path after its first switch.
 fn follow(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -108,9 +107,7 @@ fn follow(
 /// Channels of one lane, by input port, with their followers.
 struct Layer {
     followers: Vec<Vec<u32>>,
-    /// Dependencies that would close a cycle.
     refused: HashSet<(u32, u32)>,
-    /// Last search that visited each channel.
     visited: Vec<u32>,
     search: u32,
 }
@@ -125,7 +122,6 @@ impl Layer {
         }
     }
 
-    /// Returns false if a dependency closes a cycle.
     fn insert(&mut self, path: &[PortId]) -> bool {
         let edge = |pair: &[PortId]| (pair[0].index() as u32, pair[1].index() as u32);
         if path

@@ -73,7 +73,6 @@ struct Rows {
 }
 
 impl Rows {
-    /// Equal rows share a number.
     fn number(&mut self, row: impl Iterator<Item = u8>) -> u32 {
         let row: Vec<u8> = row.collect();
         let next = self.numbers.len() as u32;

@@ -59,9 +59,7 @@ struct Cable {
 struct PathsToLeaf {
     leaf: SwitchId,
     cables: IdVec<SwitchId, Vec<Cable>>,
-    /// Other switches with a path, nearest first.
     switches: Vec<SwitchId>,
-    /// The leaf and switches above, roots first, with their cables from above.
     above: Vec<(SwitchId, Vec<(SwitchId, Cable)>)>,
 }
 
@@ -127,17 +125,12 @@ impl PathsToLeaf {
 /// Pairs by cable, and state of the current destination.
 struct Loads {
     pairs: IdVec<PortId, u64>,
-    /// Main paths down through a switch.
     through: IdVec<SwitchId, u64>,
-    /// Source hosts by switch.
     sources: IdVec<SwitchId, u64>,
-    /// Hosts that are not first count, too.
     are_all_hosts: bool,
     chosen: IdVec<SwitchId, Option<Cable>>,
     is_main: IdVec<SwitchId, bool>,
-    /// Cables upwards lead to the main path.
     leads_to_main: IdVec<SwitchId, bool>,
-    /// Pairs over the busiest cable from a root, on the best path.
     least: IdVec<SwitchId, u64>,
 }
 
@@ -163,7 +156,6 @@ impl Loads {
         }
     }
 
-    /// Chooses cables for one destination, and counts the pairs.
     fn route(
         &mut self,
         paths: &PathsToLeaf,
@@ -221,7 +213,6 @@ impl Loads {
         }
     }
 
-    /// Cables to the main path come first.
     fn best(&self, cables: &[Cable]) -> Cable {
         let key = |cable: &&Cable| {
             let mut busiest = self.pairs[cable.port];
@@ -243,7 +234,6 @@ impl Loads {
         *best.expect("a switch with a path has a cable")
     }
 
-    /// Counts pairs on all cables of a switch's path.
     fn count(&mut self, switch: SwitchId) {
         let sources = self.sources[switch];
         let mut at = switch;

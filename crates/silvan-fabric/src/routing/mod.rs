@@ -1,11 +1,8 @@
 //! Linear forwarding tables and the algorithms that fill them.
 //!
-//! An algorithm is a module, whose keys implement [`RoutingAlgorithm`], and a line in the list `register!`. The guide's
-//! page "How to add a routing algorithm" adds one.
-//!
-//! [`d_mod_k`] is for fat trees, [`fat_tree`](fn@fat_tree) for less regular ones, [`dimension_order`] for meshes and
-//! tori, others for any fabric. Non-minimal paths lead over [`Waypoints`] on [`LaneSteps`]. Minimal routes to switches'
-//! LIDs, for management, count in no balance, and [`check`](crate::check) does not follow them.
+//! An algorithm is a module, whose keys implement [`RoutingAlgorithm`], and a line in the list
+//! `register!`. Minimal routes to switches' LIDs, for management, count in no balance, and
+//! [`check`](crate::check) does not follow them.
 
 mod algorithm;
 mod alternatives;
@@ -49,8 +46,6 @@ use thiserror::Error;
 
 use crate::Fabric;
 
-/// Registers routing algorithms, for each its module, its type, its name in scenarios and a sentence on it; and the forms in
-/// which tables are given instead.
 macro_rules! register {
     (
         algorithms {
@@ -383,7 +378,6 @@ impl ForwardingTables {
         }
     }
 
-    /// Empty without a table.
     fn row_by_lid(&self, switch: SwitchId) -> &[u8] {
         match &self.form {
             Form::Tables {

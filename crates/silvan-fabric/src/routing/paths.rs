@@ -87,7 +87,6 @@ impl PathChoice {
 /// The pair of lane and kind increases along a path, so channels cannot form a cycle below the last lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneSteps {
-    /// 1 to 15, or 0 for a host's cable and an empty port.
     kinds: IdVec<PortId, u8>,
     lanes: u8,
 }
@@ -125,12 +124,10 @@ impl LaneSteps {
     }
 }
 
-/// The lane goes up at every switch.
 pub(crate) fn equal_kinds(fabric: &Fabric) -> IdVec<PortId, u8> {
     kinds_between(fabric, |_, _| 1)
 }
 
-/// Kinds by the switches at both ends.
 pub(crate) fn kinds_between(
     fabric: &Fabric,
     kind: impl Fn(SwitchId, SwitchId) -> u8,
@@ -148,7 +145,6 @@ pub(crate) fn kinds_between(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waypoints {
     hosts: Vec<HostId>,
-    /// First of `hosts` by group, and the end.
     starts: Vec<u32>,
     groups: IdVec<SwitchId, u32>,
 }

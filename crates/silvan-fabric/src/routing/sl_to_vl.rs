@@ -8,8 +8,7 @@ use thiserror::Error;
 /// The virtual lane of each service level, 0 to 15; no data is sent on lane 15.
 pub type Vls = [u8; 16];
 
-/// SLtoVLMappingTables (IBA volume 1, section 14.2.5.8) of switches by ports, and of hosts; missing ones are the
-/// caller's.
+/// SLtoVLMappingTables (IBA volume 1, section 14.2.5.8) of switches by ports, and of hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlToVlTables {
     switches: BTreeMap<SwitchId, BTreeMap<(PortNumber, PortNumber), Vls>>,

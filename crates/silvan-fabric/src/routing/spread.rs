@@ -24,7 +24,6 @@ pub(super) fn spread_destinations(
     };
     let mut paths: Option<PathsTo> = None;
     let mut hosts: Vec<_> = fabric.host_ids().collect();
-    // Stable: the order of hosts without LIDs.
     hosts.sort_by_key(|host| fabric.host(*host).lid);
     for host in hosts {
         let (leaf, leaf_port) = fabric.host_attachment(host);
@@ -50,12 +49,10 @@ struct Candidate {
 
 pub(super) struct PathsTo {
     leaf: SwitchId,
-    /// Other switches, farthest first, with ports towards the leaf.
     switches: Vec<(SwitchId, Vec<Candidate>)>,
 }
 
 impl PathsTo {
-    /// A port leads to a switch one cable nearer.
     pub(super) fn new<P: IntoIterator<Item = PortNumber>>(
         fabric: &Fabric,
         leaf: SwitchId,
@@ -86,7 +83,6 @@ impl PathsTo {
 
 struct Balance {
     pairs: IdVec<PortId, u64>,
-    /// Known sources through the switch, for the current destination.
     sources: IdVec<SwitchId, u64>,
 }
 

@@ -28,14 +28,12 @@ impl RoutingAlgorithm for UpDown {
         Ok((up_down(input.fabric, &self.roots)?, None))
     }
 
-    /// The tables' ports: no path turns upwards again.
     fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
         let graph = SwitchGraph::new(input.fabric);
         let order = Order::new(input.fabric, &graph, &self.roots)?;
         Ok(order.alternatives(input.fabric, &graph))
     }
 
-    /// No path turns upwards again, so one lane is enough.
     fn raises_lanes(&self, _choice: PathChoice) -> bool {
         false
     }
@@ -61,13 +59,11 @@ pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, Ro
 }
 
 pub(super) struct Order {
-    /// From the roots downwards.
     place: IdVec<SwitchId, u32>,
     switches: Vec<SwitchId>,
 }
 
 impl Order {
-    /// Below these roots, or below suitable ones.
     fn new(fabric: &Fabric, graph: &SwitchGraph, roots: &[String]) -> Result<Self, RoutingError> {
         let leaves = leaves(fabric);
         if roots.is_empty() {
@@ -100,7 +96,6 @@ impl Order {
         }
     }
 
-    /// By distance from the nearest root.
     pub(super) fn below(
         fabric: &Fabric,
         graph: &SwitchGraph,
@@ -131,7 +126,6 @@ impl Order {
         collected.alternatives
     }
 
-    /// Two leaves without a path between them.
     pub(super) fn unconnected(
         &self,
         graph: &SwitchGraph,
@@ -179,7 +173,6 @@ impl Order {
                 }
             }
         }
-        // From the roots downwards: paths of upper switches are known.
         let mut lengths = IdVec::filled(UNREACHABLE, count);
         let mut is_passed = IdVec::filled(false, count);
         for &switch in &self.switches {
@@ -207,11 +200,8 @@ impl Order {
 }
 
 pub(super) struct Paths {
-    /// `UNREACHABLE` without a legal path.
     pub(super) lengths: IdVec<SwitchId, u32>,
-    /// By cables down alone.
     below: IdVec<SwitchId, u32>,
-    /// Packets come from above.
     is_passed: IdVec<SwitchId, bool>,
 }
 
@@ -235,7 +225,6 @@ impl Paths {
     }
 }
 
-/// With their number of hosts.
 pub(super) fn leaves(fabric: &Fabric) -> Vec<(SwitchId, u64)> {
     let mut hosts: IdVec<SwitchId, u64> = IdVec::filled(0, fabric.switch_count());
     for host in fabric.host_ids() {
@@ -250,7 +239,6 @@ fn tops(graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> Vec<SwitchId> {
     highest(graph, leaves.iter().map(|(leaf, _)| *leaf))
 }
 
-/// Switches without a neighbour farther from the leaves.
 pub(super) fn highest(
     graph: &SwitchGraph,
     leaves: impl IntoIterator<Item = SwitchId>,

@@ -18,7 +18,6 @@ pub fn sample() -> Fabric {
 /// A text is a fabric or one mistake, for every reader of topologies. A net file of the fabric has as many nodes and cables.
 ///
 /// # Panics
-///
 /// If neither holds.
 pub fn check_topology(text: &str) {
     for import in [
@@ -59,7 +58,6 @@ fn sizes(fabric: &Fabric) -> [usize; 3] {
 /// A text is forwarding tables of a fabric, or one mistake.
 ///
 /// # Panics
-///
 /// If neither holds.
 pub fn check_routes(text: &str, fabric: &Fabric) {
     match import::routes(text, fabric) {
@@ -71,7 +69,6 @@ pub fn check_routes(text: &str, fabric: &Fabric) {
 /// A text is a list of switches or of hosts, each once, or one mistake.
 ///
 /// # Panics
-///
 /// If neither holds.
 pub fn check_guids(text: &str, fabric: &Fabric) {
     match import::root_switches(text, fabric) {

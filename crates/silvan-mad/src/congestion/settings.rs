@@ -102,8 +102,7 @@ pub mod switch_control_map {
 }
 
 attribute! {
-    /// SwitchCongestionSetting: what a switch does at ports without a setting of their own. Its
-    /// modifier is 0.
+    /// SwitchCongestionSetting: what a switch does at ports without a setting of their own. Its modifier is 0.
     pub struct SwitchCongestionSetting[76] = 0x14 {
         /// Control_Map, of bits in [`switch_control_map`].
         pub control_map: u32 = 0 hex,
@@ -141,8 +140,7 @@ attribute! {
 }
 
 attribute! {
-    /// SwitchPortCongestionSetting: settings of single ports, 48 to a block. Its modifier is the
-    /// block.
+    /// SwitchPortCongestionSetting: settings of single ports, 48 to a block. Its modifier is the block.
     pub struct SwitchPortCongestionSetting[192] = 0x15 {
         /// The ports from 48 times the block on.
         pub ports: [SwitchPortCongestionElement; 48] = 0,
@@ -176,8 +174,7 @@ attribute! {
 }
 
 attribute! {
-    /// An entry of the Congestion Control Table: packets wait for `multiplier / 2^shift` of their own
-    /// length.
+    /// An entry of the Congestion Control Table: packets wait for `multiplier / 2^shift` of their own length.
     pub struct CongestionControlTableEntry[2] {
         /// CCT_Shift.
         pub shift: Bits<2> = 0,

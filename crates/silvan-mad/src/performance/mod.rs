@@ -26,8 +26,7 @@ pub use lanes::{
 pub use samples::PortSamplesControl;
 
 attributes! {
-    /// The attribute of a performance management datagram (volume 1, section 16.1.3, and annex A10
-    /// from 0x30 to 0x35).
+    /// The attribute of a performance management datagram (volume 1, section 16.1.3, and annex A10 from 0x30 to 0x35).
     pub enum PerformanceAttribute[192] {
         ClassPortInfo,
         PortSamplesControl,

@@ -59,8 +59,7 @@ impl NodeInfo {
 }
 
 attribute! {
-    /// SwitchInfo: what a switch can do and how it forwards (volume 1, section 14.2.5.4). Its modifier
-    /// is 0.
+    /// SwitchInfo: what a switch can do and how it forwards (volume 1, section 14.2.5.4). Its modifier is 0.
     pub struct SwitchInfo[20] = 0x12 {
         /// LinearFDBCap: entries that the linear forwarding table can hold.
         pub linear_fdb_cap: u16 = 0,
@@ -76,8 +75,7 @@ attribute! {
         pub default_multicast_primary_port: PortNumber = 72,
         /// DefaultMulticastNotPrimaryPort.
         pub default_multicast_not_primary_port: PortNumber = 80,
-        /// LifeTimeValue: packets are kept for at most 4.096 us times 2 to this power; above 19 for
-        /// ever.
+        /// LifeTimeValue: packets are kept for at most 4.096 us times 2 to this power; above 19 for ever.
         pub life_time: Bits<5> = 88,
         /// PortStateChange: some port's state has changed since the subnet manager cleared this.
         pub port_state_change: bool = 93,

@@ -192,8 +192,7 @@ attribute! {
         pub mtu_cap: Mtu = 332,
         /// VLStallCount: packets discarded for age before the lane counts as stalled.
         pub vl_stall_count: Bits<3> = 336,
-        /// HOQLife: packets wait at the head of a queue for at most 4.096 us times 2 to this power;
-        /// above 19 unlimited.
+        /// HOQLife: packets wait at the head of a queue for at most 4.096 us times 2 to this power; above 19 unlimited.
         pub hoq_life: Bits<5> = 339,
         /// OperationalVLs: data lanes in use, coded as VLCap.
         pub operational_vls: Bits<4> = 344,

@@ -21,8 +21,7 @@ attribute! {
 }
 
 attribute! {
-    /// SLtoVLMappingTable (volume 1, section 14.2.5.8). On a switch its modifier is [`PortPair`], on
-    /// an adapter 0.
+    /// SLtoVLMappingTable (volume 1, section 14.2.5.8). On a switch its modifier is [`PortPair`], on an adapter 0.
     pub struct SlToVlMappingTable[8] = 0x17 {
         /// The lane of each service level; 15 discards the packet.
         pub vls: [Bits<4>; Sl::COUNT] = 0,
@@ -49,8 +48,7 @@ attribute! {
 }
 
 attribute! {
-    /// LinearForwardingTable: a block of a switch's table (volume 1, section 14.2.5.10). Its modifier
-    /// is the block.
+    /// LinearForwardingTable: a block of a switch's table (volume 1, section 14.2.5.10). Its modifier is the block.
     pub struct LinearForwardingTable[64] = 0x19 {
         /// The port for each LID from 64 times the block on; [`NO_ROUTE`](Self::NO_ROUTE) discards.
         pub ports: [PortNumber; 64] = 0,

@@ -10,7 +10,6 @@ use crate::{KeyPath, ScenarioError};
 
 const MOST_ITERATIONS: u32 = 1 << 20;
 
-/// Ranks of HPCC: its ping-pongs go through all pairs, one after the other.
 const MOST_HPCC_RANKS: u32 = 256;
 
 pub(super) fn gpcnet_of(section: &GpcnetSection, fabric: &Fabric) -> Result<Gpcnet, ScenarioError> {
@@ -110,7 +109,6 @@ pub(super) fn hpcc_of(section: &HpccSection, fabric: &Fabric) -> Result<Hpcc, Sc
         hosts: hosts(fabric, &section.hosts, section.ranks_per_host, &key)?,
         keys: section.clone(),
     };
-    // Ping-pongs go through all pairs, and PTRANS through all pairs of blocks.
     if !(2..=MOST_HPCC_RANKS).contains(&hpcc.ranks()) {
         let ranks = hpcc.ranks();
         let message = format!("{ranks} ranks are not between 2 and {MOST_HPCC_RANKS}");

@@ -9,7 +9,6 @@ use super::{at, refused_in};
 use crate::ScenarioError;
 use crate::parsed::ScenarioFile;
 
-/// Adds to valid routes the ports that switches choose among, and proves freedom from deadlock.
 pub(super) fn add_choices(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -38,7 +37,6 @@ fn refused(message: impl Into<String>, hint: impl Into<String>) -> ScenarioError
     ScenarioError::new(at("fabric.path-choice"), message).with_hint(hint)
 }
 
-/// The ports that start a shortest path, on lanes that go up where the traffic's own could deadlock.
 fn among_shortest(
     file: &ScenarioFile,
     fabric: &Fabric,

@@ -41,7 +41,6 @@ pub(crate) fn build_control(
     })
 }
 
-/// Names unused tables of schemes: without a scheme, or with one of an override or a sweep, they are intended.
 pub(crate) fn warn_of_idle(
     source: &SourceText,
     file: &ScenarioFile,

@@ -45,7 +45,6 @@ fn refused(error: &DcmsError) -> ScenarioError {
     ScenarioError::new(at("control.dcms").key(key), error.to_string()).with_hint(hint)
 }
 
-/// All cabled switch ports and what they are cabled to. All may be changed.
 fn dcms_topology(fabric: &Fabric) -> DcmsTopology {
     let switch_of = |port| {
         let node: silvan_core::NodeId = fabric.ports[port].node;

@@ -154,8 +154,6 @@ pub(crate) struct CheckedRoutes {
     pub report: RouteReport,
 }
 
-/// Computes or takes the routes and proves that they work. `uncut` has the cables that faults cut for the whole run,
-/// `origin` is the key of the tables' file.
 pub(crate) fn build_routes(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -220,7 +218,6 @@ pub(crate) struct ChosenRouting {
     pub reason: String,
 }
 
-/// Chooses a routing if none is written: the topology's, or the first that suits the cables.
 pub(crate) fn choose_routing(
     section: &FabricSection,
     fabric: &Fabric,
@@ -337,7 +334,6 @@ pub(crate) fn warn_of_routing(section: &FabricSection) -> Option<String> {
     ))
 }
 
-/// The data virtual lanes that are written, or all of a link; one if routes may deadlock.
 pub(super) fn most_lanes(file: &ScenarioFile) -> u8 {
     let by_default = match file.link.flow_control {
         _ if file.fabric.allow_credit_loops => 1,
@@ -347,7 +343,6 @@ pub(super) fn most_lanes(file: &ScenarioFile) -> u8 {
     file.vl.data_vls.unwrap_or(by_default)
 }
 
-/// Returns true if the lane of a packet goes up along its path.
 pub(crate) fn has_steps(section: &FabricSection) -> bool {
     let choice = section.path_choice;
     let routing = section.routing();
@@ -397,7 +392,6 @@ pub(super) fn routing_input<'a>(file: &'a ScenarioFile, fabric: &'a Fabric) -> R
     }
 }
 
-/// The tables of routes, also of those that follow a rule.
 pub(crate) fn tabulate(
     file: &ScenarioFile,
     fabric: &Fabric,
@@ -455,7 +449,6 @@ fn compute_routes(
     if routing == Routing::None {
         return Ok((ForwardingTables::new(fabric), None));
     }
-    // Tables from a file have become linear tables by now.
     let tables = match section.linear_tables.is_empty() {
         false => linear::decode(&section.linear_tables, fabric)?,
         true => {
@@ -481,7 +474,6 @@ fn cannot_route(error: &RoutingError, fabric: &Fabric) -> ScenarioError {
     }
 }
 
-/// The number of parts that the switches form, if some adapter is cabled to several of them.
 fn planes(fabric: &Fabric) -> Option<usize> {
     let mut parts: IdVec<SwitchId, Option<usize>> = IdVec::filled(None, fabric.switch_count());
     let mut count = 0;

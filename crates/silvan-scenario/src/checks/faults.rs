@@ -8,9 +8,7 @@ use crate::{KeyPath, ScenarioError};
 
 #[derive(Debug, Default)]
 pub(crate) struct FabricFaults {
-    /// The fabric with all its cables, if some are cut from the start to the end.
     pub uncut: Option<Fabric>,
-    /// Cables degraded for the whole run, as they are without the fault.
     pub degraded: Vec<(LinkId, LinkKind)>,
     pub later: Vec<PlannedFault>,
 }

@@ -103,7 +103,6 @@ pub(crate) fn import_program_hosts(
     Ok(())
 }
 
-/// The lines of a text that say something, trimmed, with their numbers; `#` starts a comment.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text
         .lines()
@@ -195,7 +194,6 @@ pub(crate) fn import_tables(
     }
 }
 
-/// The file's path as errors name it, and its [text](decode_text) of at most `limit`.
 pub(super) fn read(
     file: &str,
     base: &Path,
@@ -206,7 +204,6 @@ pub(super) fn read(
     Ok((name, decode_text(bytes)))
 }
 
-/// The file's path as errors name it, and its contents of at most `limit`.
 pub(super) fn in_bytes(
     file: &str,
     base: &Path,

@@ -96,7 +96,6 @@ impl Key {
     }
 }
 
-/// The last values by their keys, the one that was used last at the end.
 #[derive(Debug)]
 struct Recent<K, V>(Vec<(K, V)>);
 

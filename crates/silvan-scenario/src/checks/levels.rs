@@ -22,7 +22,6 @@ pub(crate) fn lanes_named(section: &FabricSection) -> u8 {
     let levels = section.path_sl.values();
     let lines = section.sl_to_vl.values().flatten();
     let lanes = lines.filter_map(|line| line.split_whitespace().last());
-    // VL 15 carries no data.
     let highest = match section.sl_to_vl.is_empty() {
         true => levels
             .filter_map(|digits| hexadecimal(digits)?.into_iter().max())
@@ -67,7 +66,6 @@ pub(super) fn encode_levels(
     let row = |sources: &[HostId]| {
         let mut digits = vec!['0'; fabric.max_lid().index() + 1];
         for host in fabric.host_ids() {
-            // A host has no path to itself.
             let source = sources.iter().find(|source| **source != host);
             let level = source.map_or(0, |source| levels.level(*source, host));
             digits[fabric.host(host).lid.index()] = digit(level);
@@ -196,7 +194,6 @@ fn decode_tables(
     Ok(tables)
 }
 
-/// Takes in one line of a switch: input ports, output ports, and lanes.
 fn decode_pairs(
     tables: &mut SlToVlTables,
     fabric: &Fabric,

@@ -15,26 +15,20 @@ use crate::ScenarioError;
 use crate::parsed::ScenarioFile;
 use crate::sampling::Sampling;
 
-/// Largest file of a fabric, of a GOAL schedule, or of a scheme in Python.
 pub(crate) const FILE: Bytes = Bytes::from_bytes(256 << 20);
 /// Largest file of forwarding tables: OpenSM writes some 80 bytes for each entry.
 pub(crate) const TABLES_FILE: Bytes = Bytes::from_bytes(1 << 30);
 const SCENARIO_FILE: Bytes = Bytes::from_bytes(64 << 20);
-/// Largest size of the time series and of the congestion trees of one run, together.
 const SERIES: Bytes = Bytes::from_bytes(4 << 30);
 const RUNS: u64 = 100_000;
 /// Longest name of a scenario, in bytes: file systems allow 255, and folder names add some.
 const NAME: usize = 200;
 
-/// Bytes that are read at first of a file that does not tell its size.
 const FIRST_PIECE: u64 = 64 << 10;
 
-/// Bytes of a row of `host_series` and of `class_series`, and of one of `port_series`.
 const ROW: u64 = 20;
 const PORT_ROW: u64 = 52;
-/// Bytes of a flow: its record, and its row of the table.
 const FLOW_ROW: u64 = 256;
-/// Bytes of a sample of the trees: of all together, and of each Port VL and each host in a tree.
 const FOREST_ROW: u64 = 68;
 const TREE_PORT_ROW: u64 = 96;
 const TREE_HOST_ROW: u64 = 28;
@@ -45,8 +39,7 @@ pub fn read_scenario(path: &Path) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))
 }
 
-/// Reads a file, device or open pipe such as `/dev/stdin` of at most `limit` bytes; a named pipe would wait for its
-/// writer.
+/// Reads a file, device or open pipe of at most `limit` bytes; a named pipe is refused.
 pub(super) fn read_limited(path: &Path, limit: Bytes) -> io::Result<Vec<u8>> {
     let limit = limit.as_u64();
     let is_open = ["/dev", "/proc"]

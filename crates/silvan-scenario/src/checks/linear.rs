@@ -23,7 +23,6 @@ pub(crate) fn encode(fabric: &Fabric, tables: &ForwardingTables) -> BTreeMap<Str
     rows.collect()
 }
 
-/// Decodes the tables of the text, without a check of their routes.
 pub(crate) fn decode(
     rows: &BTreeMap<String, String>,
     fabric: &Fabric,

@@ -34,7 +34,6 @@ pub(crate) fn at(path: &str) -> KeyPath {
     KeyPath::from(path)
 }
 
-/// An error of a crate below whose keys start at the root of the file.
 pub(crate) fn refused(error: impl Into<Refusal>) -> ScenarioError {
     refused_in(&KeyPath::ROOT, error)
 }

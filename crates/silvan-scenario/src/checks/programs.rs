@@ -96,6 +96,7 @@ fn check_messaging(section: &Messaging) -> Result<(), ScenarioError> {
     let per_byte = [
         ("overhead-per-byte", section.overhead_per_byte),
         ("eager-per-byte", section.eager_per_byte),
+        ("latency-per-byte", section.latency_per_byte),
     ];
     if let Some((key, span)) = per_byte.iter().find(|(_, span)| *span > MOST_PER_BYTE) {
         let message = format!("{span} is more than {MOST_PER_BYTE}");
@@ -237,7 +238,6 @@ fn find(fabric: &Fabric, host: &HostRef) -> Option<HostId> {
     }
 }
 
-/// Two ranks share a host by `ranks-per-host` only.
 fn check_distinct(fabric: &Fabric, hosts: &[HostId], key: &KeyPath) -> Result<(), ScenarioError> {
     let mut seen = vec![false; fabric.host_count()];
     for (place, host) in hosts.iter().enumerate() {
@@ -253,7 +253,6 @@ fn check_distinct(fabric: &Fabric, hosts: &[HostId], key: &KeyPath) -> Result<()
     Ok(())
 }
 
-/// Puts the first hosts of all servers in front, then the second ones, and so on.
 fn sort_by_rail(
     hosts: &mut [HostId],
     entry: &ProgramEntry,

@@ -11,7 +11,6 @@ use crate::parsed::ControlSection;
 
 const UNNAMED: &str = "control.python.source";
 
-/// Replaces the Python file by its text, which silvan-sim's caller interprets. `base` is the folder of paths.
 pub(crate) fn import_python(
     control: &mut ControlSection,
     base: &Path,

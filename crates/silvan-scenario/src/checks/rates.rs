@@ -9,7 +9,6 @@ pub(crate) fn cable_rates(fabric: &Fabric) -> BTreeSet<Rate> {
     fabric.links.iter().map(Link::data_rate).collect()
 }
 
-/// Warns where a scheme computes its parameters for cables that do not exist.
 pub(crate) fn warn_of_rate(file: &ScenarioFile, fabric: &Fabric) -> Option<String> {
     let assumed = file.link.kind().data_rate();
     let rates = cable_rates(fabric);

@@ -10,7 +10,6 @@ pub(crate) fn assignment(key: &str, value: &AxisValue) -> Override {
     Override::new(key, toml_text(value))
 }
 
-/// Reads the file once per value and axis; the points are checked when they run.
 pub(crate) fn check_sweep(
     sweep: &SweepSection,
     text: &str,

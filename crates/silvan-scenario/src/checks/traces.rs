@@ -12,7 +12,6 @@ use super::{at, limits};
 use crate::parsed::TrafficSection;
 use crate::{KeyPath, ScenarioError};
 
-/// The names of the files of each program's trace, for errors; none where the trace is given as text.
 pub(crate) type TraceNames = Vec<Vec<String>>;
 
 pub(crate) fn import_traces(
@@ -89,7 +88,6 @@ fn import_trace(
     Ok(names)
 }
 
-/// The files `NAME.RANK.ENDING`, from rank 0 on, all with the same ending.
 fn rank_files(
     name: &str,
     base: &Path,
@@ -164,7 +162,6 @@ struct RankFile<'a> {
     ending: &'a str,
 }
 
-/// The files that are named by ranks, by rank; each rank's in the order of the endings.
 fn named_ranks<'a>(
     prefix: &Path,
     endings: &[&'a str],
@@ -192,7 +189,6 @@ fn named_ranks<'a>(
         let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             let number = number.to_owned();
-            // No trace has a rank that is so large.
             let rank = digits.parse().unwrap_or(u64::MAX);
             ranks
                 .entry(rank)

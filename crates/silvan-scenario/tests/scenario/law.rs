@@ -7,7 +7,6 @@ use silvan_scenario::{Scenario, ScenarioError};
 /// A text is a scenario that its effective text gives again, or one error with its place.
 ///
 /// # Panics
-///
 /// If neither holds.
 pub fn check(text: &str) {
     match Scenario::from_toml(text, "file.toml", &[]) {

@@ -5,18 +5,14 @@ use std::time::Duration;
 
 use super::{COMPLETION, lock, raw};
 
-/// Empty polls before a poll waits.
 const PATIENT_POLLS: u32 = 16;
-/// Leaves the processor to the fabric.
 const POLL_WAIT: Duration = Duration::from_micros(50);
 const NOTICE_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// The program's name, which events state.
     user: u64,
     completions: VecDeque<[u8; COMPLETION]>,
-    /// Completions polled that the server does not know of.
     polled: u32,
     empty_polls: u32,
     reported: u32,
@@ -33,7 +29,6 @@ struct Channel {
 #[derive(Debug, Default)]
 struct State {
     queues: BTreeMap<u32, Queue>,
-    /// `None` for asynchronous events.
     channels: BTreeMap<Option<u32>, Channel>,
     reported: BTreeMap<u64, u32>,
     count: u64,
@@ -91,7 +86,6 @@ impl Notices {
         lock(&self.state).channels.insert(handle, channel);
     }
 
-    /// Returns the events read before, of completion and asynchronous.
     pub fn remove_queue(&self, handle: u32) -> (u32, u32) {
         let mut state = lock(&self.state);
         let Some(queue) = state.queues.remove(&handle) else {
@@ -104,7 +98,6 @@ impl Notices {
         (queue.reported, asynchronous)
     }
 
-    /// Returns the events read before.
     pub fn remove_element(&self, user: u64) -> u32 {
         let mut state = lock(&self.state);
         if let Some(channel) = state.channels.get_mut(&None) {
@@ -113,7 +106,6 @@ impl Notices {
         state.reported.remove(&user).unwrap_or(0)
     }
 
-    /// Count and completions; `None` without such a queue.
     pub fn poll(&self, handle: u32, most: u32) -> Option<Vec<u8>> {
         let mut state = lock(&self.state);
         let queue = state.queues.get_mut(&handle)?;

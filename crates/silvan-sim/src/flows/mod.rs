@@ -18,14 +18,12 @@ struct FlowRow {
     delivered_bytes: u64,
     start: Time,
     end: Option<Time>,
-    /// Time on an empty fabric, for finished flows.
     ideal: Option<Span>,
     marks: u32,
     hops: u8,
     /// Of an entry of one flow.
     retries: Option<u64>,
     has_failed: bool,
-    /// Entries of many flows are summed up.
     is_listed: bool,
 }
 

@@ -18,13 +18,11 @@ const T_MEAN: f64 = 2.093_024;
 
 struct Bin<'a> {
     class: u16,
-    /// `None` for all sizes, and for no end.
     from: Option<u64>,
     to: Option<u64>,
     rows: Vec<&'a FlowRow>,
 }
 
-/// Flows of entries of many that began after the warm-up, by class and bin.
 pub(super) fn table(engine: &dyn Simulation, rows: &[FlowRow], warm: Time) -> Option<Table> {
     let measured = rows.iter().filter(|row| row.is_listed && row.start >= warm);
     let mut measured: Vec<&FlowRow> = measured.collect();
@@ -92,7 +90,6 @@ fn bins<'a>(rows: &[&'a FlowRow]) -> Vec<Bin<'a>> {
 
 struct Sample {
     flows: usize,
-    /// By the start of their flows.
     values: Vec<f64>,
     sorted: Vec<f64>,
 }
@@ -141,7 +138,6 @@ impl Sample {
         })
     }
 
-    /// Half of the 95 % confidence interval of the mean.
     fn interval(&self) -> Option<f64> {
         let batches = self.batches(|value| value)?;
         let mean = mean(&batches);

@@ -17,7 +17,6 @@ pub(super) struct ForestColumns {
     waiting_bytes: Vec<u64>,
 }
 
-/// A row per sample and tree.
 #[derive(Default)]
 pub(super) struct TreeColumns {
     time_ps: Vec<u64>,
@@ -37,7 +36,6 @@ pub(super) struct TreeColumns {
     victim_bytes: Vec<u64>,
 }
 
-/// A row per sample and Port VL of a tree.
 #[derive(Default)]
 pub(super) struct PortColumns {
     time_ps: Vec<u64>,
@@ -50,7 +48,6 @@ pub(super) struct PortColumns {
     queued_bytes: Vec<u64>,
 }
 
-/// A row per sample, tree and host.
 #[derive(Default)]
 pub(super) struct HostColumns {
     time_ps: Vec<u64>,

@@ -20,7 +20,6 @@ pub use nodes::{CounterRates, FakeNode, FakePort};
 
 /// Unix time in seconds at zero of the world's clock.
 const UNIX_START: u64 = 1_700_000_000;
-/// Longest time between two readings of the clock during a wait for datagrams.
 const LONGEST_POLL: Span = Span::from_ms(50);
 const ROUND_TRIP: Span = Span::from_us(20);
 

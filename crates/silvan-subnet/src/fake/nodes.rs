@@ -25,7 +25,7 @@ pub struct CounterRates {
 }
 
 impl CounterRates {
-    /// Data alone.
+    /// Creates rates of data alone, without waiting and congestion.
     pub fn data(data: f64) -> Self {
         Self {
             data,
@@ -45,14 +45,14 @@ pub struct FakePort {
     data: f64,
     wait: f64,
     cong: f64,
-    /// PortXmitData of 32 bits is reset apart from that of 64 bits.
+    /// PortXmitData at the last reset of its 32-bit counter, which is separate from the 64-bit one.
     narrow_base: f64,
-    /// Congestion-control setting of the port alone.
+    /// The port's own congestion-control setting.
     pub own: SwitchPortCongestionElement,
 }
 
 impl FakePort {
-    /// Lets its counters grow for so long.
+    /// Lets the counters grow for this time.
     pub fn grow(&mut self, rates: CounterRates, seconds: f64) {
         self.data += rates.data * seconds;
         self.wait += rates.wait * seconds;
@@ -83,7 +83,7 @@ pub struct FakeNode {
     pub device: DeviceId,
     /// True if the node is on.
     pub alive: bool,
-    /// By number, port 0 first.
+    /// Ports by number, from port 0.
     pub ports: Vec<FakePort>,
     /// The setting of congestion control of the whole switch.
     pub whole: SwitchCongestionSetting,
@@ -93,7 +93,7 @@ pub struct FakeNode {
     pub key: u64,
     /// True if the node answers requests of congestion control.
     pub has_congestion_agent: bool,
-    /// Passes over elements that are not valid, instead of taking their settings away.
+    /// True if the switch ignores invalid elements; else it removes their settings.
     pub ignores_invalid: bool,
 }
 
@@ -135,7 +135,7 @@ impl FakeNode {
         }
     }
 
-    /// Everything as shipped.
+    /// Resets all settings to their defaults.
     pub fn reboot(&mut self) {
         self.whole.marking_rate = 200;
         for port in &mut self.ports {
@@ -153,7 +153,7 @@ impl FakeNode {
         }
     }
 
-    /// Turns a request into its answer and gives the status; `None` if it is passed over.
+    /// Turns a request into its answer and returns the status; `None` if the request is ignored.
     pub fn answer(
         &mut self,
         mad: &mut Mad,

@@ -140,7 +140,6 @@ fn check_room(room: usize, response: usize) -> Result<(), Errno> {
     }
 }
 
-/// Counts of a structure in front of lists.
 macro_rules! counts {
     ($post:ident) => {
         (&mut $post.sge_count, &mut $post.wqe_size, $post.wr_count)

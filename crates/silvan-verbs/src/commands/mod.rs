@@ -38,7 +38,6 @@ impl Verbs {
         let Some(owner) = self.contexts.get_mut(&context) else {
             return Reply::refused(Errno::Invalid);
         };
-        // The first command makes the context, and there is one.
         if owner.is_ready == matches!(command, Command::GetContext(_)) {
             return Reply::refused(Errno::Invalid);
         }
@@ -112,7 +111,6 @@ impl Verbs {
         }
     }
 
-    /// Destroys all objects of a context, users of others first.
     pub(crate) fn destroy_objects(&mut self, context: ContextId) {
         let Some(owner) = self.contexts.get(&context) else {
             return;

@@ -97,7 +97,6 @@ impl Address {
         Lid::new(port.lid.as_u16() | bits)
     }
 
-    /// The global route header (40 bytes) before `payload` bytes of data.
     pub(crate) fn route_header(&self, port: &PortAttributes, payload: u64) -> Option<[u8; 40]> {
         let route = self.route?;
         // Behind the header: BTH, DETH, padded data, ICRC.

@@ -6,7 +6,6 @@ use crate::verbs::ContextId;
 
 pub(crate) const MOST_COMPLETIONS: u32 = 4_194_303;
 
-/// Bytes of a full queue of this size.
 pub(crate) fn memory(size: u32) -> u64 {
     u64::from(size) * size_of::<WorkCompletion>() as u64
 }
@@ -24,7 +23,6 @@ pub(crate) struct Added {
     pub(crate) is_stored: bool,
     pub(crate) overflows: bool,
     pub(crate) notifies: bool,
-    /// True if nothing waited to be taken before.
     pub(crate) is_first: bool,
 }
 
@@ -36,11 +34,9 @@ pub(crate) struct CompletionQueue {
     pub(crate) channel: Option<u32>,
     pub(crate) size: u32,
     waiting: VecDeque<WorkCompletion>,
-    /// Completions that were taken and not yet consumed.
     taken: u32,
     notify: Notify,
     has_overflowed: bool,
-    /// Send and receive queues that complete here.
     pub(crate) users: u32,
     pub(crate) completion_events: u32,
     pub(crate) async_events: u32,

@@ -6,7 +6,6 @@ use crate::abi::values::EventType;
 use crate::errno::Errno;
 use crate::verbs::{DeviceId, ProcessId};
 
-/// Most objects of one context, so that a program cannot fill the memory of the fabric's process.
 const MOST_HANDLES: usize = 1 << 20;
 
 /// Most memory of the queues of one context, in bytes, as if all were full.
@@ -40,7 +39,6 @@ pub(crate) struct Context {
     pub(crate) device: DeviceId,
     pub(crate) process: ProcessId,
     pub(crate) is_ready: bool,
-    /// Bytes of its queues, as if all were full.
     queue_memory: u64,
     handles: Vec<Option<Object>>,
     free: Vec<u32>,
@@ -62,7 +60,6 @@ impl Context {
         }
     }
 
-    /// Reserves a handle; [`bind`](Self::bind) gives it its object.
     pub(crate) fn reserve(&mut self) -> Result<u32, Errno> {
         if let Some(handle) = self.free.pop() {
             return Ok(handle);
@@ -151,7 +148,6 @@ impl Context {
         self.events.pop_front()
     }
 
-    /// Removes events of a destroyed object that were not taken.
     pub(crate) fn drop_events(&mut self, source: EventSource) {
         self.events.retain(|(_, from)| *from != source);
         if let EventSource::Cq(cq) = source {
@@ -162,7 +158,6 @@ impl Context {
     }
 }
 
-/// Declares the search of each kind of object by its handle.
 macro_rules! searches {
     ($($name:ident, $variant:ident, $key:ty;)*) => {
         impl Context {

@@ -16,7 +16,6 @@ pub(crate) struct ProtectionDomain {
 pub(crate) struct MemoryRegion {
     pub(crate) pd: PdKey,
     process: ProcessId,
-    /// First address in the process.
     start: u64,
     length: u64,
     /// First address as work requests state it.
@@ -25,7 +24,6 @@ pub(crate) struct MemoryRegion {
 }
 
 impl MemoryRegion {
-    /// A region of a process, refused if it or its rights are not valid.
     pub(crate) fn new(
         pd: PdKey,
         process: ProcessId,
@@ -70,12 +68,10 @@ pub(crate) struct Segment {
     pub(crate) length: u64,
 }
 
-/// Key of a region: its slot, and in the last byte which region of that slot.
 pub(crate) fn key_of(region: MrKey) -> u32 {
     region.index() << 8 | region.generation() & 0xff
 }
 
-/// Most regions: their slots fit in a key.
 pub(crate) const MOST_REGIONS: usize = 1 << 20;
 
 /// The memory that `key` opens to holders of `pd` for `rights`, `None` if it opens nothing there.
@@ -128,7 +124,6 @@ pub(crate) enum Origin {
     Bytes(std::sync::Arc<[u8]>),
 }
 
-/// Parts of a copy into `targets`, which have room for it, after their first `skip` bytes.
 pub(crate) fn pieces(origin: &Origin, targets: &[Segment], skip: u64) -> Vec<Piece> {
     let mut room = Vec::with_capacity(targets.len());
     let mut skipped = skip;

@@ -18,7 +18,6 @@ use crate::verbs::{ContextId, DeviceId};
 pub(crate) const MOST_SENDS: u32 = 16_384;
 pub(crate) const MOST_ELEMENTS: u32 = 32;
 pub(crate) const MOST_INLINE: u32 = 1024;
-/// Most reads and atomic operations in flight, at each end of a connection.
 pub(crate) const MOST_READS: u8 = 16;
 pub(crate) const PSN_MASK: u32 = 0xff_ffff;
 
@@ -29,12 +28,10 @@ pub(crate) struct SendRequest {
     pub(crate) flags: u32,
     pub(crate) immediate: [u8; 4],
     pub(crate) elements: Vec<Sge>,
-    /// Bytes of data in either direction.
     pub(crate) length: u64,
     pub(crate) inline: Option<Arc<[u8]>>,
     pub(crate) remote_address: u64,
     pub(crate) remote_key: u32,
-    /// Values of an atomic operation: compare or add, and swap.
     pub(crate) operands: (u64, u64),
     pub(crate) datagram: Option<Datagram>,
 }
@@ -58,9 +55,7 @@ pub(crate) struct Datagram {
 #[derive(Debug)]
 pub(crate) struct Send {
     pub(crate) request: SendRequest,
-    /// Number that no other request of the queue pair has.
     pub(crate) serial: u64,
-    /// First packet sequence number, once it is sent.
     pub(crate) psn: u32,
     /// Sequence numbers that it takes; 0 before it is sent.
     pub(crate) packets: u32,
@@ -71,9 +66,7 @@ pub(crate) struct Send {
     pub(crate) departed: Option<Time>,
     pub(crate) is_acknowledged: bool,
     pub(crate) is_answered: bool,
-    /// Transfers that write its memory: the request cannot complete before they end.
     pub(crate) landing: u32,
-    /// Transfer that reads its data, or writes the value of an atomic operation.
     pub(crate) transfer: Option<TransferId>,
     pub(crate) data: Option<Arc<[u8]>>,
     /// Status in which it completes when it becomes the oldest.
@@ -91,7 +84,6 @@ pub(crate) struct SendQueue {
     pub(crate) retries_left: u8,
     pub(crate) rnr_retries_left: u8,
     pub(crate) rnr_until: Option<Time>,
-    /// Time of the latest progress: an acknowledgement or response.
     pub(crate) progress: Time,
     /// SQ_DRAINED is due when no request is in flight.
     pub(crate) reports_drained: bool,
@@ -155,7 +147,6 @@ pub(crate) struct Execution {
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveQueue {
     pub(crate) requests: VecDeque<ReceiveRequest>,
-    /// Messages that arrived while another one was executed.
     pub(crate) arrivals: VecDeque<Message>,
     pub(crate) execution: Option<Execution>,
     pub(crate) expected_psn: u32,
@@ -163,7 +154,6 @@ pub(crate) struct ReceiveQueue {
     pub(crate) has_refused: bool,
     /// Sequence numbers and values of the latest atomic operations, for requests that are sent again.
     pub(crate) atomics: VecDeque<(u32, u64)>,
-    /// Data of reads that have not departed.
     pub(crate) responses: u32,
     pub(crate) has_established: bool,
 }
@@ -347,7 +337,6 @@ impl QueuePair {
         }
     }
 
-    /// Bytes of a packet's data on its path.
     pub(crate) fn mtu(&self, port: &PortAttributes) -> u64 {
         let code = match self.kind {
             QpType::Ud => port.active_mtu,

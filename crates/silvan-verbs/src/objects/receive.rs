@@ -33,7 +33,6 @@ pub(crate) struct SharedReceiveQueue {
 }
 
 impl SharedReceiveQueue {
-    /// Takes the oldest request, and true if the queue fell below its limit.
     pub(crate) fn take(&mut self) -> (Option<ReceiveRequest>, bool) {
         let request = self.requests.pop_front();
         let is_low = request.is_some() && (self.requests.len() as u64) < u64::from(self.limit);

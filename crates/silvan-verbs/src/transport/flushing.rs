@@ -60,7 +60,6 @@ impl Verbs {
             return;
         };
         if matches!(qp.state, QpState::Err | QpState::Reset) {
-            // From RESET there is no work to flush.
             qp.state = QpState::Err;
             return;
         }
@@ -70,7 +69,6 @@ impl Verbs {
         self.flush_receives(key);
     }
 
-    /// Flushes the send queue; receives go on.
     pub(crate) fn enter_send_error(&mut self, key: QpKey) {
         if let Some(qp) = self.qps.get_mut(key) {
             qp.state = QpState::Sqe;

@@ -22,7 +22,6 @@ use crate::verbs::{ChannelHandle, CqHandle, DeviceId, Verbs};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Transfer {
-    /// A responder executes a request; the serial number is that of a read whose memory is written.
     Execution(QpKey, Option<(QpKey, u64)>),
     Data(QpKey, u64),
     Value(QpKey, u64),
@@ -115,7 +114,6 @@ impl Verbs {
         }
     }
 
-    /// Queue pairs of overflowed completion queues fail.
     pub(crate) fn fail_overflowed(&mut self) {
         while let Some(cq) = self.overflowed.pop() {
             let users: Vec<QpKey> = self

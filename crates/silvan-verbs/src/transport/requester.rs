@@ -18,7 +18,6 @@ use crate::verbs::Verbs;
 const NO_LIMIT: u8 = 7;
 
 impl QueuePair {
-    /// Returns true if requests that were sent go on.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.state, QpState::Rts | QpState::Sqd)
     }
@@ -60,7 +59,6 @@ impl Verbs {
         }
     }
 
-    /// Sends again from the oldest request, or fails it after the last retry.
     fn retry(&mut self, now: Time, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -124,7 +122,6 @@ impl Verbs {
             .is_some_and(|qp| qp.kind == QpType::Rc && qp.is_running() && qp.send.is_busy())
     }
 
-    /// Marks all requests up to a sequence number as acknowledged, and completes what is done.
     fn acknowledge(&mut self, now: Time, key: QpKey, psn: u32) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
@@ -275,7 +272,6 @@ impl Verbs {
         self.resume_sends(now, key);
     }
 
-    /// A read is no longer written to the requester's memory by one transfer.
     pub(crate) fn read_landed(&mut self, now: Time, key: QpKey, serial: u64) {
         if let Some(send) = self.qps.get_mut(key).and_then(|qp| qp.send.find(serial)) {
             send.landing = send.landing.saturating_sub(1);
@@ -283,7 +279,6 @@ impl Verbs {
         }
     }
 
-    /// Goes on after a transfer into the memory of a request: completes, flushes or starts requests.
     fn resume_sends(&mut self, now: Time, key: QpKey) {
         if self
             .qps
@@ -296,7 +291,6 @@ impl Verbs {
         self.start_sends(now, key);
     }
 
-    /// Stops or starts the timer of a read whose data leave the responder.
     pub(crate) fn mark_streaming(
         &mut self,
         now: Time,

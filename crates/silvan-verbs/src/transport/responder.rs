@@ -16,13 +16,11 @@ use crate::objects::receive::ReceiveRequest;
 use crate::objects::{PdKey, QpKey};
 use crate::verbs::{ProcessId, Verbs};
 
-/// Room for the global route header in front of a datagram.
 const ROUTE_HEADER: u64 = 40;
 
 #[derive(Clone, Copy)]
 struct Refusal {
     status: Status,
-    /// Event of the responder, if no receive request can say it.
     event: Option<EventType>,
 }
 
@@ -42,7 +40,6 @@ const OPERATION: Refusal = Refusal {
 };
 
 impl Verbs {
-    /// Queues a request behind the one that is executed, if any.
     pub(crate) fn enqueue_arrival(&mut self, now: Time, key: QpKey, message: Message) {
         if let Some(qp) = self.qps.get_mut(key) {
             qp.receive.arrivals.push_back(message);
@@ -288,7 +285,6 @@ impl Verbs {
         self.copy(now, key, message, (Some(receive), &targets, parts));
     }
 
-    /// Data of a request, `None` if its sender no longer has it.
     fn origin(&mut self, now: Time, message: &Message, request: &Request) -> Option<Origin> {
         if let Some(data) = &request.data {
             return Some(Origin::Bytes(data.clone()));
@@ -372,7 +368,6 @@ impl Verbs {
         self.acknowledge_with(key, Acknowledge::NotReady(request.psn, code));
     }
 
-    /// Refuses a request after its receive request completed in error.
     fn refuse(&mut self, key: QpKey, psn: u32, status: Status) {
         if self.qps.get(key).is_some_and(|qp| qp.kind == QpType::Rc) {
             self.acknowledge_with(key, Acknowledge::Failed(psn, status));
@@ -380,7 +375,6 @@ impl Verbs {
         self.enter_error(key);
     }
 
-    /// Refuses a request that uses no receive request; UC drops it.
     fn refuse_access(&mut self, key: QpKey, psn: u32, refusal: Refusal) {
         if self.qps.get(key).is_none_or(|qp| qp.kind != QpType::Rc) {
             return;

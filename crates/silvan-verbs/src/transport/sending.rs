@@ -106,7 +106,6 @@ impl Verbs {
         };
         let runs = match qp.state {
             QpState::Rts => true,
-            // Requests that were sent before go on.
             QpState::Sqd => send.packets > 0,
             _ => false,
         };
@@ -304,7 +303,6 @@ impl Verbs {
         self.actions.push_back(Action::Inject(message));
     }
 
-    /// Completes requests from the oldest on, as far as they are done or failed.
     pub(crate) fn reap(&mut self, now: Time, key: QpKey) {
         loop {
             let Some(qp) = self.qps.get_mut(key) else {

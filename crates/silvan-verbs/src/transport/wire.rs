@@ -18,7 +18,6 @@ pub(crate) fn packets(length: u64, mtu: u64) -> u32 {
     length.div_ceil(mtu).max(1) as u32
 }
 
-/// Padded data, headers of each packet, and `extension` bytes of other headers.
 pub(crate) fn wire_bytes(payload: u64, packets: u32, has_route: bool, extension: u64) -> u64 {
     let each = EACH + if has_route { GRH } else { 0 };
     payload.next_multiple_of(4) + u64::from(packets) * each + extension
@@ -29,7 +28,6 @@ pub(crate) fn distance(psn: u32, expected: u32) -> i32 {
     ((psn.wrapping_sub(expected) << 8) as i32) >> 8
 }
 
-/// Sequence number `count` after `psn`.
 pub(crate) fn advance(psn: u32, count: u32) -> u32 {
     psn.wrapping_add(count) & PSN_MASK
 }

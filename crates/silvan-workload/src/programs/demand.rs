@@ -5,7 +5,6 @@ use crate::programs::op::Op;
 use crate::programs::schedule::{Action, Schedule};
 use crate::programs::spec::{JobSpec, Script};
 
-/// Later operations of a rank count as similar.
 const MOST_OPS: usize = 20_000;
 
 impl JobSpec {
@@ -50,7 +49,6 @@ impl Script {
                 for step in 0.. {
                     ops.clear();
                     let may_go_on = steps.step(step, Time::ZERO, &mut ops);
-                    // A step without operations counts, so that the loop ends.
                     seen += ops.len().max(1);
                     for op in &ops {
                         if let Op::Send { to, bytes, .. }

@@ -2,7 +2,6 @@ use silvan_core::Time;
 
 use crate::programs::ranks::Programs;
 
-/// Most messages, and most steps; later ones are omitted.
 const MOST: usize = 10_000_000;
 
 /// A message that has arrived. Ranks are numbered over all jobs.

@@ -10,7 +10,6 @@ use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
 pub const COMPUTE: u32 = 0;
 /// The processor of a rank that starts and ends messages.
 pub const MESSAGES: u32 = 1;
-/// Processor for operations of no length that join others.
 const JOINS: u32 = 2;
 /// The processor of a rank that does what is no kernel: its host.
 pub const HOST: u32 = 3;
@@ -20,8 +19,7 @@ pub const HOST: u32 = 3;
 pub struct Pipeline {
     /// Parts of the data that are independent of each other.
     pub channels: u32,
-    /// Largest piece of a channel's data in bytes, which starts after the first step of the one before; `None` is one
-    /// piece.
+    /// Largest piece of a channel's data in bytes; `None` is one piece.
     pub chunk: Option<u64>,
 }
 
@@ -179,7 +177,6 @@ impl Draft {
                     bytes,
                     tag: Some(tag),
                 },
-                // Collective operations consist of sends, receives and waits.
                 _ => {
                     if !started.is_empty() {
                         current = self.join(line, &started);

@@ -1,6 +1,4 @@
-//! Messages that a driver requests at run time, as an additional job with a rank per host.
-//!
-//! They are puts: no handshake, no receive, no processor time. Timers at one instant expire in the order of requests.
+//! Messages that a driver requests at run time: puts, in an additional job with a rank per host.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -102,7 +100,6 @@ impl Programs {
             rails: Vec::new(),
             labels: Vec::new(),
         });
-        // The job can continue while there is a driver.
         self.jobs[job].pending = 1;
         self.external = Some(Box::new(External {
             driver,
@@ -126,8 +123,7 @@ impl Programs {
         job.map_or(0, |job| self.jobs[job].pending - 1)
     }
 
-    /// Starts a call that runs the simulation; it pauses when the driver stops it, and with `when_idle` when nothing is
-    /// pending.
+    /// Starts a call that runs the simulation until the driver stops it or, with `when_idle`, nothing is pending.
     pub fn start_call(&mut self, when_idle: bool) {
         if let Some(external) = &mut self.external {
             external.pauses_when_idle = when_idle;

@@ -17,7 +17,6 @@ pub(crate) struct Sent {
 /// Half of all numbers of messages.
 const HALF: u16 = 1 << 15;
 
-/// Packets between two hosts on one level. Overtaken messages are complete with as many packets as were sent.
 #[derive(Clone, Debug, Default)]
 struct Flow {
     delivered: u64,

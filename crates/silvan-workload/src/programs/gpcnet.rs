@@ -176,7 +176,6 @@ impl Steps for Congesting {
             Congestor::TwoSidedIncast => {
                 collective::direct::incast(out, self.group, self.me, 0, bytes)
             }
-            // The root of the one-sided patterns does nothing.
             Congestor::PutIncast | Congestor::GetBroadcast if self.me == 0 => return false,
             Congestor::PutIncast => out.extend([Op::Put { to: root, bytes }, Op::Wait]),
             Congestor::GetBroadcast => out.extend([Op::Get { from: root, bytes }, Op::Wait]),

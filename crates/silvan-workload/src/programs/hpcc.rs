@@ -236,7 +236,6 @@ impl Rank {
     ) {
         let (client, server) = pair;
         let (bytes, tag) = (self.bytes(latency), 0);
-        // A client passes its turn to the next one.
         if let Some(before) = after.filter(|before| *before != client) {
             let turn = 1;
             if self.me == before {
@@ -278,7 +277,6 @@ impl Rank {
         ];
         for iteration in 0..=loops(latency) {
             if self.me == client {
-                // The first exchange does not count.
                 out.extend((iteration == 1).then_some(Op::Begin));
                 out.extend(send.iter().chain(&receive));
             } else if self.me == server {

@@ -25,8 +25,7 @@ pub struct Load {
     traffic_change: Option<Time>,
 }
 
-/// For a further part of a fabric: it shares the programs. Panics if there are programs that are not
-/// [shared](Load::shared).
+/// For a further part of a fabric, which shares the programs. Panics if they are not [shared](Load::shared).
 impl Clone for Load {
     fn clone(&self) -> Self {
         Self {
@@ -45,16 +44,13 @@ impl Clone for Load {
 }
 
 impl Load {
-    /// Joins programs with the traffic; classes are the traffic's, the programs', then those of
-    /// [added](Traffic::add_flow) flows.
+    /// Joins programs with the traffic; classes are the traffic's, then the programs'.
     pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
         let mut load = Self::of_traffic(traffic);
-        // The scenario limits classes to 16 bits.
         load.class_count = classes.len() as u16;
         load.traffic.classes.extend(classes);
         let senders = Senders::new(hosts, programs.payload);
         let mut ranks = Ranks::new(programs, hosts);
-        // Messages sent at time zero. The engine collects each host's mail before its first poll.
         ranks.change(None, &mut Vec::new(), |_| {});
         load.programs = Some(Box::new(OnHosts {
             ranks,
@@ -68,7 +64,6 @@ impl Load {
     pub fn of_traffic(traffic: Traffic) -> Self {
         Self {
             traffic_change: traffic.next_change(Time::ZERO),
-            // The traffic limits classes to 16 bits.
             first_class: traffic.classes().len() as u16,
             class_count: 0,
             traffic,

@@ -118,8 +118,7 @@ impl Ranks {
         }
     }
 
-    /// Lets the ranks continue, after they process `sent` messages of a host. New messages go into the mail, their
-    /// hosts to `wake`.
+    /// Lets the ranks continue after `sent` messages; new messages go into the mail, their hosts to `wake`.
     pub fn change(
         &mut self,
         sent: Option<(HostId, Time)>,

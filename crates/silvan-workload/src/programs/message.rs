@@ -1,6 +1,5 @@
 use silvan_core::Time;
 
-/// Stage of a message; a handshake has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Eager,
@@ -16,7 +15,6 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// From the destination of the bytes to their source.
     fn is_backward(self) -> bool {
         matches!(self, Self::ClearToSend | Self::GetRequest | Self::Finished)
     }

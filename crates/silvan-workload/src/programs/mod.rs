@@ -1,8 +1,7 @@
-//! Message-passing programs: a [job](JobSpec) of ranks, each with a [script](Script) of [operations](Op) or a
-//! [`Schedule`], as in [GOAL](goal).
+//! Message-passing programs: a [job](JobSpec) of ranks, each with a [script](Script) of
+//! [operations](Op) or a [`Schedule`], as in [GOAL](goal).
 //!
-//! Messages match by MPI's rules, large ones after a handshake. [`Load`] adds traffic, a [`Driver`] requests messages
-//! at run time. [`collective`] has the usual algorithms, [`trace`] the formats, [`gpcnet`] and [`hpcc`] benchmarks.
+//! Messages match by MPI's rules, large ones after a handshake.
 
 pub mod collective;
 mod demand;

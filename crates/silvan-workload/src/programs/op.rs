@@ -1,7 +1,6 @@
 use silvan_core::{Span, Time};
 
-/// Next operation of a sequential rank, numbered within its job; sends, receives, puts and gets last until a
-/// [`Wait`](Self::Wait).
+/// Next operation of a sequential rank; sends and receives last until a [`Wait`](Self::Wait).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Computes for this long.

@@ -142,7 +142,6 @@ pub(crate) fn parts(length: u32) -> u64 {
     u64::from(length.div_ceil(AT_A_TIME).max(1))
 }
 
-/// Number of the operation, range of its steps, and true for the last part.
 pub(crate) fn part(length: u32, step: u64) -> (u64, Range<u32>, bool) {
     let (operation, part) = (step / parts(length), (step % parts(length)) as u32);
     let first = part * AT_A_TIME;
@@ -190,7 +189,6 @@ impl Steps for Looped {
         self.collective
             .append_steps(out, self.group, self.me, steps);
         if is_last {
-            // No run exceeds the number's range.
             let index = operation as u32;
             out.push(Op::End { label: 0, index });
         }

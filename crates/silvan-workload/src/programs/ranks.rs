@@ -213,7 +213,6 @@ impl Programs {
         self.timers.peek().map(|timer| timer.0.at)
     }
 
-    /// Messages of a flow are in order.
     pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>, now: Time) {
         for sent in sent.drain(..) {
             self.flows.note_sent(sent);
@@ -245,7 +244,6 @@ impl Programs {
         if let Some(flow) = self.flows.of_packet(from, offer, true) {
             self.lose_messages(flow, now);
         }
-        // Counts like others: later messages must not wait for it.
         if offer.last || !in_order {
             let flow = self.flows.delivered(from, offer, true, in_order);
             self.take_whole(flow, now);
@@ -328,7 +326,6 @@ impl Programs {
         }
     }
 
-    /// Arrival of a stage at a rank of the same host.
     fn copied(&mut self, slot: u32, now: Time) -> Time {
         let message = self.messages.at(slot);
         let bytes = self.stage_bytes(message);
@@ -400,7 +397,6 @@ impl Programs {
         }
     }
 
-    /// First adapter of a stage, and their number.
     fn rails_for(&mut self, slot: u32, bytes: u64) -> (u32, u32) {
         let message = self.messages.at(slot);
         let (from, to) = message.way();
@@ -433,11 +429,12 @@ impl Programs {
         if message.parts > 0 {
             return;
         }
+        let message = *self.messages.at(slot);
+        let bytes = self.stage_bytes(&message);
+        let passage = self.messaging.passage(bytes, self.payload.most());
         let job = self.ranks[message.source as usize].job;
         let (_, receiver) = message.way();
-        let at = now
-            .max(message.moved)
-            .saturating_add(self.messaging.latency);
+        let at = now.max(message.moved).saturating_add(passage);
         if self.take_lost(slot) {
             self.messages.remove(slot);
         } else if at > now {
@@ -555,7 +552,6 @@ impl Programs {
         }
     }
 
-    /// Returns true for a message without handshake, which is complete at once.
     pub(crate) fn send(
         &mut self,
         rank: u32,
@@ -590,7 +586,6 @@ impl Programs {
         eager
     }
 
-    /// Credits limit messages without handshake.
     fn take_credit(&mut self, rank: u32, target: u32) -> bool {
         let unmet = self.ranks[rank as usize].unmet.entry(target).or_insert(0);
         let may = *unmet < self.messaging.eager_credits;
@@ -679,7 +674,6 @@ impl Programs {
         }
     }
 
-    /// Completes an operation; for a receive, without its overhead.
     fn complete(&mut self, rank: u32, token: u32, received: Option<u64>, now: Time) {
         let to_pay = received.map(|bytes| self.overhead_of(bytes));
         match self.ranks[rank as usize].work {

@@ -3,8 +3,7 @@ use silvan_core::{HostId, Span, Time};
 use crate::programs::rank::{RankTotals, Work};
 use crate::programs::ranks::Programs;
 
-/// A measurement that a rank has made between [`Begin`](crate::programs::Op::Begin) and
-/// [`End`](crate::programs::Op::End).
+/// A measurement of a rank between [`Begin`](crate::programs::Op::Begin) and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Number of the rank over all jobs.

@@ -5,7 +5,7 @@ use silvan_core::Span;
 pub enum Action {
     /// Computes for this long.
     Calc(Span),
-    /// Ends after this time, in which nothing is computed.
+    /// Waits for this long, without computing.
     Delay(Span),
     /// Sends a message.
     Send {
@@ -25,7 +25,7 @@ pub enum Action {
         /// Tag; `None` is any.
         tag: Option<u32>,
     },
-    /// Writes into the memory of another rank, which need not do anything; it ends when the bytes have arrived.
+    /// Writes into the memory of another rank, and ends when the bytes have arrived.
     Put {
         /// The rank written to.
         to: u32,
@@ -50,13 +50,13 @@ pub struct ScheduleOp {
 pub struct Dependency {
     /// Number of the operation that waits.
     pub later: u32,
-    /// Number of the one that it waits for.
+    /// Number of the operation that it waits for.
     pub earlier: u32,
     /// True if the operation waits only for the start, not for the end.
     pub start_only: bool,
 }
 
-/// A cycle among edges (waiting, awaited): nodes without order remain (A. B. Kahn, CACM 5:11, 1962).
+/// Finds a cycle among edges (waiting, awaited) by topological sorting (A. B. Kahn, CACM 5:11, 1962).
 pub(crate) fn cycle(
     nodes: usize,
     edges: impl Iterator<Item = (u32, u32)> + Clone,
@@ -90,7 +90,6 @@ pub(crate) fn cycle(
         }
     }
     let start = waits.iter().position(|left| *left > 0)?;
-    // Among remaining nodes: one that each waits for.
     let mut next = vec![u32::MAX; nodes];
     for (later, earlier) in edges {
         if waits[later as usize] > 0 && waits[earlier as usize] > 0 {
@@ -111,7 +110,7 @@ pub(crate) fn cycle(
     Some(cycle)
 }
 
-/// The operations of one rank and what they wait for, checked.
+/// The operations of a rank and their dependencies, without cycles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     ops: Vec<ScheduleOp>,
@@ -156,7 +155,7 @@ impl Followers {
 }
 
 impl Schedule {
-    /// Joins operations and dependencies by place, or returns the places of a cycle.
+    /// Joins operations and dependencies by index, or returns the indexes of a cycle.
     pub fn new(ops: Vec<ScheduleOp>, dependencies: &[Dependency]) -> Result<Self, Vec<u32>> {
         let mut waits = vec![0; ops.len()];
         for dependency in dependencies {
@@ -180,8 +179,7 @@ impl Schedule {
         }
     }
 
-    /// Lets the second (rank, operation) of each pair wait for the first, at no cost: a trigger outside the network. No
-    /// cycles.
+    /// Lets the second (rank, operation) of each pair wait for the first, at no cost.
     pub fn link(ranks: &mut [Self], pairs: impl IntoIterator<Item = ((u32, u32), (u32, u32))>) {
         for (earlier, later) in pairs {
             let entry = (earlier.1, later.0, later.1);
@@ -217,7 +215,7 @@ impl Schedule {
         &self.waits
     }
 
-    /// Operations that wait for none.
+    /// Operations that wait for no other.
     pub fn first_ready(&self) -> impl Iterator<Item = u32> + '_ {
         let waits = self.waits.iter().enumerate();
         waits

@@ -29,7 +29,6 @@ impl Programs {
         self.account_waiting(rank, now);
     }
 
-    /// A rank waits while it has operations left and no processor has a task.
     fn account_waiting(&mut self, rank: u32, now: Time) {
         let run = self.run_of(rank);
         let waits = run.left > 0 && run.cpus.iter().all(|cpu| cpu.task.is_none());
@@ -182,14 +181,12 @@ impl Programs {
             None => unreachable!("a processor ends the task that it has"),
         }
         self.do_ready(now);
-        // The ended operation may have given the processor a task.
         if self.run_of(rank).cpus[cpu as usize].task.is_none() {
             self.next_task(rank, cpu, now);
         }
         self.account_waiting(rank, now);
     }
 
-    /// For a receive, except this overhead.
     pub(crate) fn schedule_complete(
         &mut self,
         rank: u32,

@@ -46,6 +46,10 @@ pub struct Messaging {
     /// It keeps no processor busy.
     #[schemars(with = "schema::SpanText")]
     pub latency: Span,
+    /// Time for each byte after the first of a message's first packet, in addition to `latency`, at most 100 ns: adapters and
+    /// buses that store a packet before they pass it on. It keeps no processor busy.
+    #[schemars(with = "schema::SpanText")]
+    pub latency_per_byte: Span,
     /// Time that a message between two ranks of a host takes in addition to that of its bytes; not zero.
     #[schemars(with = "schema::SpanText")]
     pub local_latency: Span,
@@ -140,6 +144,7 @@ impl Default for Messaging {
             eager_per_byte: Span::ZERO,
             control: Bytes::from_bytes(64),
             latency: Span::ZERO,
+            latency_per_byte: Span::ZERO,
             local_latency: Span::from_ns(300),
             local_rate: LOCAL_RATE,
             gap: Span::ZERO,
@@ -162,6 +167,11 @@ impl Messaging {
             false => self.overhead_per_byte,
         };
         per_byte * bytes.saturating_sub(1)
+    }
+
+    /// Returns the time that a stage with this payload spends in adapters, with packets of up to `most` bytes of payload.
+    pub fn passage(&self, bytes: u64, most: u64) -> Span {
+        self.latency + self.latency_per_byte * bytes.min(most).saturating_sub(1)
     }
 }
 
@@ -452,7 +462,6 @@ impl Default for HpccSection {
             fft_length: 1 << 20,
             fft_compute: Span::ZERO,
             hpl_rows: 0,
-            // As in HPCC's input file.
             hpl_block: 80,
             hpl_compute: Span::ZERO,
             sl: Sl::ZERO,

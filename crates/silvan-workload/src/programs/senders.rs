@@ -26,6 +26,11 @@ impl Payload {
             most: mtu.as_u64(),
         }
     }
+
+    /// Returns the largest payload of a packet.
+    pub(crate) fn most(self) -> u64 {
+        self.most
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +65,6 @@ struct Waiting {
     next: u32,
 }
 
-/// A queue pair: messages between two ranks, in order.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     head: u32,
@@ -214,7 +218,6 @@ impl Senders {
             let bytes = waiting[pair.head as usize].left.min(*most) as u32;
             gate.lane_open(flow.sl, bytes).then_some(bytes)
         };
-        // Most hosts have one pair at a time.
         let chosen = if pairs.len() == 1 {
             waiting_pairs.clear();
             let only = pairs.iter_mut().next();
@@ -225,7 +228,6 @@ impl Senders {
                 Some((*key, bytes?))
             })
         } else {
-            // First pairs that wait for credits, then pairs after the last sender, then the rest.
             let before = *waiting_pairs;
             let found = before.iter().find_map(|(lane, key)| {
                 let bytes = pairs.get_mut(&key).and_then(|pair| payload(pair, gate));
@@ -257,7 +259,6 @@ impl Senders {
             };
         };
         *last = key;
-        // The key comes from this map.
         let pair = pairs.get_mut(&key).expect("a pair just found");
         let flow = &mut flows[pair.flow as usize];
         let message = &mut waiting[pair.head as usize];
@@ -321,7 +322,6 @@ impl Senders {
             let left = |pair: &Pair| self.waiting[pair.head as usize].left;
             Some((queue.pairs.values().map(left).max()?, host))
         });
-        // Ties go to the first host.
         let longest = longest.max_by_key(|&(left, host)| (left, std::cmp::Reverse(host)))?;
         Some(HostId::new(longest.1))
     }

@@ -121,7 +121,6 @@ impl Programs {
         }
     }
 
-    /// Returns true if its bytes keep the rank busy.
     fn start(&mut self, rank: u32, op: Op, now: Time) -> bool {
         let sequence = self.sequence(rank);
         sequence.advance();
@@ -157,7 +156,6 @@ impl Programs {
         true
     }
 
-    /// Completes an operation; for a receive, except this overhead.
     pub(crate) fn sequence_complete(&mut self, rank: u32, received: Option<Span>, now: Time) {
         let sequence = self.sequence(rank);
         sequence.outstanding -= 1;

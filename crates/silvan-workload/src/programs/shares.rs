@@ -9,6 +9,7 @@ struct Shared {
     memory_end: Time,
 }
 
+/// By host: the next start of a message, and the end of the traffic in its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares(Vec<Shared>);
 

@@ -13,13 +13,10 @@ use crate::programs::schedule::Schedule;
 use crate::programs::trace::aicb::{CollectiveStep, Groups, Section, Step, Waiter, build};
 use crate::programs::trace::{LONGEST, MOST_BYTES, MOST_OPS, TraceSettings};
 
-/// Bytes of an activation or weight.
 const HALF: u64 = 2;
-/// Bytes of a gradient, or a loss value.
 const SINGLE: u64 = 4;
 /// A rank's part of the vocabulary is a multiple of this.
 const VOCABULARY_UNIT: u64 = 128;
-/// Maximum of any number of a model.
 const MOST: u64 = 1 << 24;
 
 /// A transformer and how its training is distributed.
@@ -141,7 +138,6 @@ impl TrainingModel {
         let sections: Vec<Section> = (0..self.pipeline)
             .map(|stage| training.stage(stage))
             .collect();
-        // The sections fit together, so only the length can be wrong.
         build(&sections, settings).map_err(|_| self.too_long())
     }
 
@@ -387,7 +383,6 @@ impl Training<'_> {
         let model = self.model;
         let ranks = model.tensor * self.data;
         let mut writer = Writer::default();
-        // Each round begins with one operation.
         writer.steps.push((0, Step::Compute(Span::ZERO)));
         let ahead = (model.pipeline - stage - 1).min(model.micro_batches);
         for _ in 0..ahead {

@@ -114,7 +114,6 @@ impl<'a> Builder<'a> {
         self.sources[host.index()].push((source, contribution));
     }
 
-    /// Marks the receivers of hosts that send to all others, and to themselves with loopback.
     pub(crate) fn reach_all_from(&mut self, senders: &[HostId]) {
         for (host, receives) in self.receives.iter_mut().enumerate() {
             let host = HostId::new(host);

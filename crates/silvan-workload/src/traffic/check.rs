@@ -24,7 +24,6 @@ pub(crate) struct ResolvedLoad {
 }
 
 impl ResolvedLoad {
-    /// `None` if it saturates.
     pub(crate) fn pace(&self, spacing: Spacing, start: Time, gaps: Stream) -> Option<Pace> {
         self.gap.map(|gap| Pace::spaced(spacing, start, gap, gaps))
     }
@@ -142,7 +141,6 @@ impl Checker<'_> {
         Ok(senders)
     }
 
-    /// The entry's own size, else the common one, else two packets.
     pub(crate) fn message(&self, own: Option<Bytes>) -> Result<u32, TrafficError> {
         let general = self.general.message;
         let size = own
@@ -151,7 +149,6 @@ impl Checker<'_> {
         self.size("message", size)
     }
 
-    /// `None` without end.
     pub(crate) fn bytes(&self, bytes: Limit<Bytes>) -> Result<Option<u64>, TrafficError> {
         match bytes {
             Limit::At(Bytes::ZERO) => self.fail("bytes", Reason::ZeroBytes),

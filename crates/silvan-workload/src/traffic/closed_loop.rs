@@ -25,7 +25,6 @@ pub(crate) struct ClosedLoop {
     /// Undelivered bytes; 0 without a message.
     awaited: u32,
     next_start: Time,
-    /// Congestion control's last answer.
     release: Time,
     progress: SequenceProgress,
 }
@@ -75,7 +74,6 @@ impl ClosedLoop {
         }
     }
 
-    /// `Ok` if [`emit`](Self::emit) has a packet now, else the earliest instant of one.
     pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
         if self.left == 0 {
             self.next_message_at(now)?;
@@ -112,9 +110,7 @@ impl ClosedLoop {
         }
     }
 
-    /// Returns true if its message is now complete.
     pub(crate) fn deliver(&mut self, bytes: u32, now: Time) -> bool {
-        // Packets may overtake each other, so bytes count.
         self.awaited -= bytes;
         if self.awaited > 0 {
             return false;
@@ -169,7 +165,6 @@ impl ClosedLoop {
         }
     }
 
-    /// `Ok`, or the earliest start without a delivery.
     fn next_message_at(&self, now: Time) -> Result<(), Time> {
         let end = self.plan.window.end.unwrap_or(Time::MAX);
         if self.awaited > 0 || self.progress.end.is_some() || now >= end {

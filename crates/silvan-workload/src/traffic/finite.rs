@@ -7,11 +7,9 @@ use crate::traffic::fixed::Fixed;
 #[derive(Clone, Debug)]
 pub struct FiniteFlow {
     pub(crate) source: HostId,
-    /// At the start of the run.
     pub(crate) fixed: Fixed,
 }
 
-/// A fabric without limits.
 struct Open;
 
 impl Gate for Open {

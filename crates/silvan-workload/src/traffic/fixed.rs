@@ -22,16 +22,13 @@ pub(crate) struct Fixed {
     left: u32,
     /// Bytes without a message yet; without end, more than any run sends.
     remaining: u64,
-    /// Congestion control's last answer.
     release: Time,
-    /// `None`: a message is always ready.
     pace: Option<Box<Pace>>,
     on_off: Option<Box<OnOff>>,
     plan: Plan,
 }
 
 impl Fixed {
-    /// `bytes` in total; `None` without end.
     pub(crate) fn new(
         plan: Plan,
         bytes: Option<u64>,
@@ -48,7 +45,6 @@ impl Fixed {
         }
     }
 
-    /// `Ok` if [`emit`](Self::emit) has a packet now, else the earliest instant of one.
     #[inline]
     pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
         if self.left == 0 {
@@ -93,7 +89,6 @@ impl Fixed {
             class: self.plan.class,
             last: self.left == 0,
             behind: match self.pace {
-                // The next messages have not arrived.
                 Some(_) => self.left,
                 None => Offer::cut_off(self.remaining.saturating_add(u64::from(self.left))),
             },
@@ -147,12 +142,10 @@ impl Fixed {
         }
     }
 
-    /// Congestion control may allow earlier sends.
     pub(crate) fn invalidate_releases(&mut self) {
         self.release = Time::ZERO;
     }
 
-    /// `Ok`, or the time of the next message.
     fn next_message_at(&self, now: Time) -> Result<(), Time> {
         let Window { start, end } = self.plan.window;
         let end = end.unwrap_or(Time::MAX);

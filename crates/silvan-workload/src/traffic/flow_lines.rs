@@ -2,7 +2,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Span};
 
-/// 1 TiB.
 const LARGEST: u64 = 1 << 40;
 
 /// Format of a list of flows.
@@ -78,7 +77,6 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// Column of the start, and its unit unless each value has one.
 const STARTS: [(&str, Option<&str>); 6] = [
     ("start", None),
     ("start_s", Some("s")),

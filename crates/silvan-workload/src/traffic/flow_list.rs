@@ -18,17 +18,13 @@ pub(crate) struct FlowListPlan {
     pub(crate) mtu: u32,
     pub(crate) window: Window,
     pub(crate) count: u64,
-    /// True if flows are sent one after the other.
     pub(crate) whole: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Starts {
-    /// By themselves.
     Open(Box<Pace>),
-    /// After the delivery of an earlier flow and a pause; `due` are future starts.
     Closed { due: VecDeque<Time>, pause: Span },
-    /// Together with other hosts, to one receiver.
     Incasts(Box<Incasts>),
 }
 
@@ -42,7 +38,6 @@ pub(crate) enum FlowSupply {
         sizes: Sizes,
         draws: Stream,
     },
-    /// By start, with the index of the next flow.
     Listed(Arc<[ListedFlow]>, usize),
 }
 
@@ -59,7 +54,6 @@ impl FlowSupply {
         }
     }
 
-    /// Receiver and size of the due flow; no flow starts from `end` on.
     fn take(&mut self, host: HostId, end: Time) -> Option<(HostId, u64)> {
         match self {
             Self::Drawn {
@@ -113,7 +107,6 @@ pub struct FlowRecord {
     pub hops: u8,
 }
 
-/// Flows between two hosts share a queue pair.
 #[derive(Clone, Debug)]
 struct Pair {
     dst: HostId,
@@ -128,11 +121,9 @@ struct Sending {
     /// Number of its flow at the host.
     flow: u32,
     left: u64,
-    /// Congestion control's last answer.
     release: Time,
 }
 
-/// Destinations take turns, packet by packet.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowList {
     host: HostId,
@@ -221,7 +212,6 @@ impl FlowList {
         matches!(starts, Starts::Closed { .. })
     }
 
-    /// `Ok` if [`emit`](Self::emit) has a packet now, else the earliest instant of one.
     pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
         let mut wait = self.start_flows(now);
         for _ in 0..self.sending.len() {
@@ -265,7 +255,6 @@ impl FlowList {
         }
     }
 
-    /// Returns true if the host may have something new to send.
     pub(crate) fn deliver(&mut self, offer: &Offer, transit: Transit, now: Time) -> bool {
         let Ok(place) = self.pairs.binary_search_by_key(&offer.dst, |pair| pair.dst) else {
             return false;
@@ -309,7 +298,6 @@ impl FlowList {
         ended
     }
 
-    /// Congestion control may allow earlier sends.
     pub(crate) fn invalidate_releases(&mut self) {
         for sending in &mut self.sending {
             sending.release = Time::ZERO;
@@ -387,7 +375,6 @@ impl FlowList {
         }
     }
 
-    /// Unless a flow of the pair is being sent.
     fn send_next(&mut self, place: usize) {
         let pair = &mut self.pairs[place];
         if pair.sending {

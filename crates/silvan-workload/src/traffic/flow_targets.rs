@@ -124,7 +124,6 @@ impl Incasts {
         }
     }
 
-    /// The receiver is omitted, so later senders move up.
     fn takes_part(&self, host: HostId, receiver: HostId, key: u64) -> bool {
         let place = |host: HostId| {
             let index = self.senders.binary_search(&host).ok()?;

@@ -58,7 +58,6 @@ impl Source {
 pub(crate) struct HostSources {
     pub(crate) first: u32,
     pub(crate) count: u32,
-    /// Stopped sources behind the active ones.
     pub(crate) stopped: u32,
     pub(crate) turn: u32,
 }
@@ -79,13 +78,11 @@ pub struct Traffic {
     pub(crate) receives: Vec<bool>,
     pub(crate) targets: Vec<HostId>,
     pub(crate) finite: Vec<FiniteFlow>,
-    /// Sequences start messages at deliveries; flows record them.
     pub(crate) needs_delivery: bool,
     pub(crate) comes_back: bool,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
     pub(crate) send_queues: Vec<SendQueue>,
-    /// By host: indices of sources whose packets wait for credits.
     pub(crate) chosen: Vec<Chosen<u32>>,
 }
 
@@ -151,8 +148,7 @@ impl Traffic {
             .fold(0, u64::saturating_add)
     }
 
-    /// A host's flows of entries of many up to `now`, with classes, by start within a class. Panics without such a
-    /// host.
+    /// A host's flows of entries of many up to `now`, with classes. Panics without such a host.
     pub fn flows_of(&self, host: HostId, now: Time) -> Vec<(u16, FlowRecord)> {
         let mut all = Vec::new();
         for source in self.sources_of(host) {
@@ -189,7 +185,6 @@ impl Traffic {
 }
 
 impl Traffic {
-    /// The next source that can start a packet, or the earliest instant of one.
     #[inline]
     fn ready_source<G: Gate>(
         &mut self,
@@ -252,7 +247,6 @@ impl Traffic {
         Err(wait)
     }
 
-    /// Queries congestion control again; only sources to many destinations store much.
     fn invalidate_releases(&mut self, host: HostId, of_scatter: impl Fn(&mut Scatter)) {
         let HostSources { first, count, .. } = self.hosts[host.index()];
         for source in &mut self.sources[first as usize..(first + count) as usize] {

@@ -67,7 +67,6 @@ impl HotspotTable {
         }
     }
 
-    /// The subset's hotspot, or the next subset's if that is `host` itself; `None` for the only hotspot.
     #[inline]
     pub(crate) fn target(&self, host: HostId, subset: u32) -> Option<HostId> {
         let subset = subset as usize;

@@ -22,7 +22,6 @@ impl Source {
             Self::Scatter(scatter) => scatter.resume(now),
             Self::Fixed(fixed) => fixed.resume(now),
             Self::Flows(flows) => flows.resume(now),
-            // The delivery of its last message decides the next start.
             Self::ClosedLoop(_) => {}
         }
     }
@@ -49,7 +48,6 @@ impl Traffic {
             general: &general,
         };
         let mtu = check.size("mtu", environment.mtu)?;
-        // Every flow has a class, so their number is free.
         let make = flow.source(&check, mtu, self.classes.len())?;
         let name = flow.name.clone().unwrap_or_else(|| self.free_name());
         if self.classes.contains(&name) {

@@ -6,17 +6,16 @@ use crate::traffic::spec::Window;
 pub(crate) struct Contribution {
     /// In bit/s of payload.
     pub(crate) rate: f64,
-    /// Part of it to all other hosts [bit/s].
+    /// Part of `rate` to all other hosts [bit/s].
     pub(crate) uniform: f64,
     pub(crate) window: Window,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct OfferedLoad {
-    /// End of each host's part of `contributions`.
     ends: Vec<usize>,
     contributions: Vec<Contribution>,
-    /// Uniform traffic includes the own host.
+    /// True if uniform traffic includes the sending host.
     loopback: bool,
 }
 
@@ -38,7 +37,6 @@ impl OfferedLoad {
         self.contributions.iter()
     }
 
-    /// Bits per source from `from` on and before `to`, by host.
     pub(crate) fn bits(&self, from: Time, to: Time) -> impl Iterator<Item = f64> + '_ {
         self.contributions.iter().map(move |source| {
             let start = source.window.start.max(from);

@@ -33,7 +33,6 @@ pub(crate) struct OnOff {
     on: Span,
     off: Span,
     is_on: bool,
-    /// A time on has begun; the engine is not notified yet.
     has_started: bool,
     until: Time,
     draws: Stream,
@@ -60,7 +59,6 @@ impl OnOff {
         process
     }
 
-    /// `Ok` if the source is on, else the next start. Calls come in the order of time.
     pub(crate) fn advance(&mut self, now: Time) -> Result<(), Time> {
         while self.until <= now {
             self.is_on = !self.is_on;
@@ -74,7 +72,6 @@ impl OnOff {
         std::mem::take(&mut self.has_started)
     }
 
-    /// At least a picosecond.
     fn draw(&mut self) -> Span {
         let mean = if self.is_on { self.on } else { self.off };
         let draw = u128::from(exponential(&mut self.draws));

@@ -22,7 +22,6 @@ const FRACTION_BITS: u32 = 32;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    /// Next arrival [2^-32 ps].
     due: u128,
     /// Mean gap [2^-32 ps].
     gap: u128,
@@ -38,7 +37,6 @@ pub(crate) fn gap_at_rate(message: Bytes, rate: Rate) -> u128 {
 }
 
 impl Pace {
-    /// The first message is at `start`.
     pub(crate) fn periodic(start: Time, gap: u128) -> Self {
         Self {
             due: fixed(start),
@@ -47,7 +45,6 @@ impl Pace {
         }
     }
 
-    /// The first message is at a random phase after `start`.
     pub(crate) fn periodic_with_phase(start: Time, gap: u128, stream: &mut Stream) -> Self {
         let phase = (gap * u128::from(stream.next_u32())) >> 32;
         Self {
@@ -67,7 +64,6 @@ impl Pace {
         pace
     }
 
-    /// Equal gaps have a random phase.
     pub(crate) fn spaced(spacing: Spacing, start: Time, gap: u128, mut stream: Stream) -> Self {
         match spacing {
             Spacing::Poisson => Self::poisson(start, gap, stream),
@@ -80,7 +76,6 @@ impl Pace {
         u64::try_from(messages).unwrap_or(u64::MAX)
     }
 
-    /// Rounded up to a picosecond.
     pub(crate) fn due(&self) -> Time {
         let ps = self.due.div_ceil(1 << FRACTION_BITS);
         Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
@@ -91,7 +86,6 @@ impl Pace {
         fixed(now) >= self.due
     }
 
-    /// Drops messages before `now`.
     pub(crate) fn skip_to(&mut self, now: Time) {
         self.due = self.due.max(fixed(now));
     }

@@ -10,7 +10,6 @@ use places::Places;
 /// Most queue pairs with held messages; beyond, no uniform messages are drawn. Bounds a source to some 8 KB.
 const MAX_QUEUES: usize = 256;
 
-/// The two classes of a source have separate queue pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Uniform,
@@ -34,9 +33,7 @@ pub(crate) enum Append {
 
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    /// Congestion control's last answer, if the queue is [timed](Held::timed).
     release: Time,
-    /// Congestion control's answer is known until then.
     known: Time,
     /// Rest of a started message in bytes; it goes first.
     started: u32,
@@ -59,12 +56,10 @@ pub(crate) struct Parking {
 #[derive(Clone, Debug, Default)]
 struct Held {
     again: Places,
-    /// Queues with a known release.
     timed: Places,
     /// Queues that wait for an event: their release is [`Time::MAX`].
     asleep: Places,
     waiting: Vec<(Vl, Places)>,
-    /// Queues that wait for a lane without credits, in a poll.
     dry: Places,
     keys: Vec<u32>,
     queues: Vec<Queue>,
@@ -113,7 +108,6 @@ impl Held {
         }
     }
 
-    /// Queries congestion control if the answer may have changed.
     fn may_go<G: Gate>(&mut self, place: usize, now: Time, sl: Sl, gate: &mut G) -> bool {
         let queue = &self.queues[place];
         if queue.known > now {
@@ -158,7 +152,6 @@ impl Held {
         found
     }
 
-    /// Release and place; the first of several.
     fn earliest(&self) -> Option<(Time, usize)> {
         if let Some(first) = self.again.next(0) {
             return Some((Time::ZERO, first));
@@ -210,7 +203,6 @@ impl Held {
         }
     }
 
-    /// Lets all queues take part in the next choice.
     fn reconsider_all(&mut self) {
         self.again.fill(self.queues.len());
         self.timed.clear();
@@ -238,10 +230,9 @@ impl Parking {
         self.next_release
     }
 
-    /// Returns true if no further queue pair should be throttled.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        // The set is at hand; the number of queues is a line of memory away.
+        // A clear filter answers without reading the number of queues from memory.
         self.filter != 0 && self.held.queues.len() >= MAX_QUEUES
     }
 
@@ -258,7 +249,6 @@ impl Parking {
         Append::Held
     }
 
-    /// End of the throttling, if messages are held.
     #[inline]
     pub(crate) fn release_of(&self, dst: HostId, kind: Kind) -> Option<Time> {
         let place = self.place_of(dst, kind)?;
@@ -290,8 +280,7 @@ impl Parking {
         self.next_release = self.next_release.min(release);
     }
 
-    /// Next message of the queue that was released first, `whole_bytes` long unless started. All are on one service
-    /// level.
+    /// Next message of the queue that was released first, `whole_bytes` long unless started.
     pub(crate) fn take_released<G: Gate>(
         &mut self,
         now: Time,
@@ -356,7 +345,6 @@ impl Parking {
         self.reconsider_all();
     }
 
-    /// Queues to one destination are queried again.
     pub(crate) fn invalidate_releases_to(&mut self, dst: HostId) {
         for kind in [Kind::Uniform, Kind::Hot] {
             if let Some(place) = self.place_of(dst, kind) {
@@ -366,7 +354,6 @@ impl Parking {
         self.reconsider_all();
     }
 
-    /// Queues that wait for credits are checked again.
     pub(crate) fn invalidate_lanes(&mut self) {
         self.reconsider_all();
     }

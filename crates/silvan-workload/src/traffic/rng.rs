@@ -44,7 +44,6 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Kind in the upper half, entry in the lower.
     fn key(self) -> u64 {
         let (kind, entry) = match self {
             Self::Roles => (1, 0),

@@ -16,8 +16,7 @@ pub enum Role {
     B,
 }
 
-/// Whole parts of fraction * hosts, then the largest remainders, ties to the earlier; sums to `hosts` if fractions sum
-/// to 1.
+/// Whole parts of fraction * hosts, then the largest remainders, ties to the earlier.
 pub(crate) fn largest_remainder<const N: usize>(fractions: [f64; N], hosts: usize) -> [usize; N] {
     let quotas = fractions.map(|fraction| fraction * hosts as f64);
     let mut counts = quotas.map(|quota| quota.floor() as usize);
@@ -40,7 +39,6 @@ pub(crate) fn placement_order(hosts: usize, placement_seed: u64) -> Vec<HostId> 
     order
 }
 
-/// `members[i]` is in subset i modulo the hotspots; a hotspot in its own changes places with a member of the next.
 pub(crate) fn deal(members: &mut [HostId], hotspots: &[u32]) {
     let subsets = hotspots.len();
     if subsets < 2 || members.len() < 2 {

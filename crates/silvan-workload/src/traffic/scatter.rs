@@ -1,6 +1,4 @@
 //! Sources with changing destinations: V, C and B nodes and uniform entries.
-//!
-//! A poll takes the message in progress unless throttled, a released one, or a new one, drawn until unthrottled.
 
 use silvan_cc::workload::{Gate, Offer};
 use silvan_core::{HostId, Sl, Time};
@@ -14,12 +12,10 @@ use crate::traffic::supply::{Spread, Supply};
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
     pub(crate) hosts: u32,
-    /// The own host is a destination.
     pub(crate) loopback: bool,
     pub(crate) message: u32,
     pub(crate) mtu: u32,
     pub(crate) sl: Sl,
-    /// Messages per throttled queue pair.
     pub(crate) backlog: u16,
     pub(crate) window: Window,
 }
@@ -33,9 +29,7 @@ pub(crate) struct Classes {
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
     classes: Classes,
-    /// Index of the entry's [`Common`].
     common: u32,
-    /// No message is drawn before.
     start: Time,
     spread: Spread,
     supply: Supply,
@@ -62,7 +56,6 @@ impl Scatter {
         }
     }
 
-    /// `Ok` if [`emit`](Self::emit) has a packet now, else its earliest instant; `commons` are of all entries.
     #[inline]
     pub(crate) fn ready<G: Gate>(
         &mut self,
@@ -137,7 +130,6 @@ impl Scatter {
         }
     }
 
-    /// Congestion control may allow earlier sends.
     pub(crate) fn invalidate_releases(&mut self) {
         self.spread.parking.invalidate_releases();
     }
@@ -146,12 +138,10 @@ impl Scatter {
         self.spread.parking.invalidate_releases_to(dst);
     }
 
-    /// Lanes may have credits for waiting flows.
     pub(crate) fn invalidate_lanes(&mut self) {
         self.spread.parking.invalidate_lanes();
     }
 
-    /// Makes a new message that can start now, or returns the earliest instant of a packet.
     #[inline]
     fn draw<G: Gate>(
         &mut self,

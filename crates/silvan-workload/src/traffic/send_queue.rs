@@ -7,7 +7,6 @@ pub(crate) struct SendQueue(Option<Message>);
 
 #[derive(Clone, Copy, Debug)]
 struct Message {
-    /// No other packet is larger.
     first: Offer,
     left: u64,
 }
@@ -42,7 +41,6 @@ impl SendQueue {
         self.0 = Some(Message { first, left: bytes });
     }
 
-    /// A held message blocks the host.
     pub(crate) fn poll<G: Gate>(&mut self, now: Time, gate: &mut G) -> Poll {
         let Some(Message { first, left }) = &mut self.0 else {
             return Poll::Idle;

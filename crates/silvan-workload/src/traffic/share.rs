@@ -38,7 +38,6 @@ impl ShareCap {
         self.spent <= self.earned(now) + whole(limits.run_ahead)
     }
 
-    /// First instant at which a message may start.
     pub(crate) fn due(&self, limits: &CapLimits) -> Time {
         let debt = self.spent.saturating_sub(whole(limits.run_ahead));
         let ps = debt.div_ceil(u128::from(self.share));

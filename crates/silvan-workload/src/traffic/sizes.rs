@@ -17,7 +17,6 @@ use crate::traffic::rng::Stream;
 use cdf::Cdf;
 pub use cdf::{CdfError, read_cdf};
 
-/// 1 TiB.
 const LARGEST: u64 = 1 << 40;
 
 /// A size, and the part of flows that are at most as large, in percent.
@@ -217,7 +216,6 @@ pub(crate) struct Pareto {
     shape: f64,
     from: f64,
     to: f64,
-    /// Logarithm of `to / from`.
     range: f64,
 }
 
@@ -324,7 +322,6 @@ fn decay(rate: f64, end: f64) -> f64 {
     }
 }
 
-/// Inverse of [`decay`].
 fn decay_end(rate: f64, area: f64) -> f64 {
     let part = rate * area;
     match part.abs() < NEGLIGIBLE {

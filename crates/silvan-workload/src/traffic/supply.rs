@@ -1,7 +1,4 @@
-//! Supply of messages of V, C and B nodes and uniform entries.
-//!
-//! Hotspot messages are made when they can start, to follow moves; uniform ones are drawn and held back, so that
-//! throttled destinations get equal shares.
+//! Supply of messages of V, C and B nodes and uniform entries; hotspot messages are made when they can start.
 
 use rand_core::RngCore;
 use silvan_cc::workload::Gate;
@@ -14,11 +11,9 @@ use crate::traffic::rng::{Stream, below};
 use crate::traffic::scatter::Common;
 use crate::traffic::share::{CapLimits, ShareCap, WHOLE};
 
-/// Draws per poll. With all destinations throttled, the host waits for the earliest release: with 8 hotspots among 648
-/// hosts, once in 10^15 polls.
+/// Draws per poll; with 8 hotspots among 648 hosts, all fail once in 10^15 polls.
 const MAX_DRAWS: u32 = 8;
 
-/// Own place among the destinations, random stream, message in progress and throttled queue pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     host: HostId,
@@ -29,11 +24,8 @@ pub(crate) struct Spread {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drawn {
-    /// The message can start and is the current one.
     Start,
-    /// The message is held back.
     Held,
-    /// The queue is full; there is no message.
     Refused,
 }
 
@@ -58,7 +50,6 @@ impl Spread {
         }
         let own = u32::from(!common.loopback);
         let drawn = below(&mut self.stream, common.hosts - own) as usize;
-        // Without the own host, higher hosts move down by one.
         let above = !common.loopback && drawn >= self.host.index();
         let dst = HostId::new(drawn + usize::from(above));
         match self.parking.append(dst, common.backlog) {
@@ -104,11 +95,10 @@ impl Spread {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Supply {
-    /// V node.
     Uniform,
-    /// C node.
-    Hot { subset: u32 },
-    /// B node.
+    Hot {
+        subset: u32,
+    },
     Mixed(Box<Mixed>),
     /// A message to a random host at each arrival.
     Paced(Box<Pace>),
@@ -175,7 +165,6 @@ pub(crate) struct Mixed {
 }
 
 impl Mixed {
-    /// `probability` is strictly between 0 and [`WHOLE`].
     pub(crate) fn new(
         subset: u32,
         probability: u64,

@@ -328,7 +328,6 @@ impl<'de> Deserialize<'de> for SeedSource {
     }
 }
 
-/// Defines the schema of a type whose text form serde alone does not show.
 macro_rules! described {
     ($(#[$meta:meta])* $type:ty, $name:literal, |$generator:ident| $schema:expr) => {
         impl JsonSchema for $type {

@@ -87,6 +87,28 @@ fn latency_of_adapters() {
     );
 }
 
+/// Adapters that store a packet pass on a message of several packets after the first.
+#[test]
+fn latency_by_bytes_of_the_first_packet() {
+    let per_byte = Span::from_ps(450);
+    let m = Messaging {
+        latency_per_byte: per_byte,
+        ..reading()
+    };
+    let o = m.overhead;
+    let eager = wire(100) + per_byte * 99;
+    assert_eq!(one_message(100, m), (o, o + eager + o));
+    // Request to send, read, three packets of data, and the word to the sender.
+    let bytes = 3 * MTU.as_u64();
+    let (sender, receiver) = one_message(bytes, reading());
+    let (control, data) = (per_byte * 63, per_byte * (MTU.as_u64() - 1));
+    let more = control * 2 + data;
+    assert_eq!(
+        one_message(bytes, m),
+        (sender + more + control, receiver + more)
+    );
+}
+
 /// Bytes of messages that go at once are copied at either end; others are not.
 #[test]
 fn eager_messages_are_copied() {

@@ -5,7 +5,6 @@ use silvan_workload::traffic::{FlowFormat, read_flows};
 /// A text is a list of possible flows, or has a line at fault.
 ///
 /// # Panics
-///
 /// If neither holds.
 pub fn check(text: &str) {
     for format in [FlowFormat::Csv, FlowFormat::Ns3] {

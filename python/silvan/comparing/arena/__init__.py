@@ -1,8 +1,4 @@
-"""The arena: every scheme on the same set of cases, with published and with tuned settings.
-
-`silvan compare --arena` runs it. ``arena.toml`` defines it: fabrics and traffic as scenarios, the
-objective of each, seeds, and the budget of tuning.
-"""
+"""The arena: every scheme on the cases of ``arena.toml``, with published and tuned settings."""
 
 from silvan.comparing.arena.definition import Arena, Case, read_arena
 from silvan.comparing.arena.judge import Entry

@@ -28,7 +28,6 @@ _OF_ARENA = {
     "run.threads": ("each run of an arena has one thread", "--workers N makes N runs at once"),
     "control.scheme": ("an arena runs all schemes", "--schemes NAME,NAME chooses some"),
 }
-"""Keys without effect: reason, and advice."""
 
 _GUIDE = 'the guide\'s page "Schemes side by side" has an arena with all keys'
 
@@ -37,11 +36,7 @@ LINKS = ("credits", "pfc")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A fabric with its traffic.
-
-    Names of cases with PFC end in ``-pfc`` if a case runs on several kinds of links. Settings are
-    tuned once per group, whose links are alike, on cases with ``is_tuned``.
-    """
+    """A fabric with its traffic; settings are tuned once per group, on cases with ``is_tuned``."""
 
     name: str
     title: str
@@ -59,11 +54,7 @@ class Case:
     def objectives(
         self, measured: Sequence[Measured], off: Sequence[Measured]
     ) -> list[float] | None:
-        """Compute the objective for each seed: infinite if an event did not occur.
-
-        None if a run failed or lacks a quantity. Numbers of runs without control begin with
-        ``off.``.
-        """
+        """Compute the objective by seed: infinite without an event, None after a failure."""
         values = []
         for one, without in zip(measured, off, strict=False):
             value = reached(self.objective, one, without)
@@ -91,10 +82,7 @@ class Arena:
     tuned_elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     def only(self, names: Sequence[str], kinds: Sequence[str] = ()) -> Arena:
-        """Return an arena with some of the cases, in their order.
-
-        With ``kinds``, a name also selects the case with PFC.
-        """
+        """Return an arena with some cases; with ``kinds``, a name also selects its PFC case."""
         of_kind = self.on_links(kinds) if kinds else self
         kept: set[str] = set()
         for name in names:
@@ -127,7 +115,6 @@ class Arena:
     def override(self, overrides: Mapping[str, TomlValue]) -> Arena:
         """Return an arena whose scenarios have other values of keys."""
         for key, (why, hint) in _OF_ARENA.items():
-            # A scheme in a Python file takes part as its scenario names it.
             if key in overrides and overrides[key] != "python":
                 raise ScenarioError(why, hint=hint, key=key)
         cases = []
@@ -188,10 +175,7 @@ def _keep(arena: Arena, kept: Sequence[Case]) -> Arena:
 
 
 def read_arena(path: Path | None = None, *, quick: bool = False) -> Arena:
-    """Read an arena from a TOML file, by default the installed one.
-
-    ``quick`` reduces cases by their key, to one seed and published settings.
-    """
+    """Read an arena, by default the installed one; ``quick`` reduces cases and tunes nothing."""
     if path is None:
         folder = Path(str(files("silvan.comparing.arena")))
         path = folder / "arena.toml"
@@ -264,7 +248,6 @@ def _cases(
         raise ScenarioError("tune is neither true nor false", where, hint="write tune = true")
     title = _text({"title": name, **entry}, "title", where)
     group = _text({"group": name, **entry}, "group", where)
-    # The note is about the full case's numbers.
     note = _text(entry, "note", where) if "note" in entry and not quick else ""
     reduced = _table(entry, "quick", where)
     reduction = reduced if quick else {}
@@ -273,7 +256,6 @@ def _cases(
     wanted = _links(entry, where) or links
     for kind in wanted or [flow_control(read)]:
         keys = {**given, **(with_pfc if kind == "pfc" else {})}
-        # A case on one kind of links keeps its name.
         behind = "-pfc" if kind == "pfc" and len(wanted) > 1 else ""
         if wanted:
             keys["link.flow-control"] = kind

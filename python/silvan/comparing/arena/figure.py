@@ -21,7 +21,6 @@ _OF_TUNED = "; tuned: published settings if no trial was better"
 _LEAST_IN = 4.5
 _LETTERS_PER_IN = 16
 _WHITE_BELOW = 0.55
-"""Share below which a cell is dark and has white text."""
 
 
 def draw_arena(
@@ -32,10 +31,7 @@ def draw_arena(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw the share of the best (0 to 1) of each scheme in each case, best schemes first.
-
-    Cases without a scheme are missing in its row. Writes a PNG and an SVG.
-    """
+    """Draw each scheme's share of the best (0 to 1) in each case as a PNG and an SVG."""
     common = common_cases([of for _, of in rows])
     ordered = sorted(rows, key=lambda row: -mean_share(row[1], common))
     shares = np.array([[of.get(case, math.nan) for case in cases] for _, of in ordered])
@@ -78,8 +74,6 @@ def draw_arena(
 def percent(share: float) -> str:
     """Write a share as a percentage that reads 0 for nothing alone.
 
-    Examples
-    --------
     >>> percent(1.0), percent(0.998), percent(0.5), percent(0.002), percent(0.0)
     ('100', '100', '50', '<1', '0')
     """

@@ -151,7 +151,6 @@ def _entry(
 
 
 def _numbers(read: Mapping[str, Any], without: Mapping[str, Any] | None) -> dict[str, float]:
-    """Return all measures of a run; a failed run without control omits some."""
     nothing = Sampled(np.empty(0), np.empty(0), {})
     return as_sampled(read).numbers(nothing if without is None else as_sampled(without))
 
@@ -190,8 +189,6 @@ def share(value: float, best: float) -> float:
 def common_cases(shares: Sequence[Mapping[str, float]]) -> list[str]:
     """List the cases that all schemes take part in.
 
-    Examples
-    --------
     >>> common_cases([{"incast": 1.0, "dragonfly": 0.9}, {"incast": 0.5}])
     ['incast']
     """
@@ -201,8 +198,6 @@ def common_cases(shares: Sequence[Mapping[str, float]]) -> list[str]:
 def mean_share(shares: Mapping[str, float], common: Sequence[str]) -> float:
     """Return the mean share of a scheme over the common cases, or over its own if there are none.
 
-    Examples
-    --------
     >>> mean_share({"incast": 1.0, "dragonfly": 0.5}, ["incast"])
     1.0
     """
@@ -212,8 +207,6 @@ def mean_share(shares: Mapping[str, float], common: Sequence[str]) -> float:
 def interval(values: Sequence[float]) -> float:
     """Return half of the 95 % confidence interval of a mean, by Student's t.
 
-    Examples
-    --------
     >>> round(interval([1.0, 2.0, 3.0]), 3)  # 4.303 / sqrt(3)
     2.484
     """

@@ -34,10 +34,7 @@ def read_objective(text: str, where: str) -> Objective:
 
 
 def reached(objective: Objective, run: Measured, without: Measured) -> float | None:
-    """Compute the objective of a run, and of the run without control with the same seed.
-
-    Infinite if an event did not occur. None if the run failed or lacks a quantity.
-    """
+    """Compute the objective of a run: infinite without an event, None if the run failed."""
     own, off = _quantities(run, without), _quantities(without, without)
     known = {**own, **{f"{_WITHOUT}{name}": value for name, value in off.items()}}
     return objective.formula.value(known, infinite=True)
@@ -57,7 +54,6 @@ def require_quantities(case: str, objective: Objective, off: Measured) -> None:
 
 
 def _quantities(run: Measured, without: Measured) -> dict[str, float]:
-    """Infinite for an event that did not occur."""
     if run.numbers is None:
         return {}
     sampled = as_sampled(run.numbers)

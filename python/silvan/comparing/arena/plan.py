@@ -68,11 +68,7 @@ def plan_arena(
     run_timeout_s: float | None = None,
     report: Callable[[ArenaProgress], object] = lambda _progress: None,
 ) -> list[Estimate]:
-    """Estimate the cost of an arena from runs of its reduced form and finished runs.
-
-    All runs of the reduced form are made, and one of each full case without control. Other
-    arguments as for :func:`silvan.comparing.arena.run_arena`.
-    """
+    """Estimate the cost of an arena from runs of its reduced form and finished runs."""
     require_scheduler(scheduler)
     sides = {one.name: taking_part(one, schemes, added).sides for one in arena.cases}
     require_few(sum(map(len, sides.values())) * len(arena.seeds))

@@ -32,7 +32,6 @@ from silvan.sweeping.work import Task
 PUBLISHED, TUNED = "published", "tuned"
 
 BATCH = 8
-"""Trials drawn before their results are known."""
 
 SAMPLER_SEED = 1
 
@@ -48,11 +47,7 @@ class ArenaProgress:
 
 @dataclass(frozen=True, slots=True)
 class ArenaResult:
-    """Result of an arena.
-
-    ``settings`` by group and scheme are tuned ones that beat the published. ``absent`` are reasons
-    by case and scheme. ``made`` excludes runs of earlier calls.
-    """
+    """Result of an arena: tuned settings that beat the published, and reasons of absent schemes."""
 
     arena: Arena
     entries: tuple[Entry, ...]
@@ -117,12 +112,7 @@ def run_arena(
     run_timeout_s: float | None = None,
     report: Callable[[ArenaProgress], object] = lambda _progress: None,
 ) -> ArenaResult:
-    """Run every scheme in every case, with published and with tuned settings.
-
-    Finished runs in ``root`` are not repeated. No control always takes part. ``added`` are keys of
-    a scheme in a Python file, which other schemes' scenarios lack. ``run_timeout_s`` includes the
-    start of a run's process.
-    """
+    """Run every scheme in every case; ``added`` are keys of a scheme in a Python file."""
     begun = time.monotonic()
     require_scheduler(scheduler)
     if arena.trials > 1:
@@ -163,10 +153,7 @@ def run_arena(
 def require_python_scheme(
     arena: Arena, sides: Mapping[str, Sequence[Baseline]], run_timeout_s: float | None
 ) -> None:
-    """Build the scheme in a Python file in its first case, before anything runs.
-
-    A timeout is no error, because it may concern this case only.
-    """
+    """Build the scheme in a Python file in its first case; a timeout is no error."""
     limit_s = min(SCHEME_LIMIT_S, run_timeout_s or SCHEME_LIMIT_S)
     for case in arena.cases:
         own = "python" if case.scenario.has_python_scheme else None
@@ -220,7 +207,6 @@ def _measure(
     cases = {one.name: one for one in arena.cases}
     runs: dict[_Key, list[Run]] = {}
     for number, (key, overrides) in enumerate(settings.items()):
-        # The routes of a large fabric take a moment to check.
         runner.report(ArenaProgress(f"{step}, preparing", number, len(settings)))
         runs[key] = prepared(cases[key[0]], overrides, arena.seeds)
     measured = iter(runner.measure(step, [run for of_key in runs.values() for run in of_key]))
@@ -228,11 +214,7 @@ def _measure(
 
 
 def prepared(case: Case, overrides: Mapping[str, TomlValue], seeds: Sequence[int]) -> list[Run]:
-    """Prepare one run for each seed, with programs on drawn hosts placed.
-
-    A scenario is checked once if only the seed differs: proving that a dragonfly cannot deadlock
-    takes a third of a second.
-    """
+    """Prepare one run per seed, checked once if only the seed differs."""
     programs = case.scenario.to_dict()["traffic"].get("program", [])
     drawn = [place for place, one in enumerate(programs) if one.get("placement") == "random"]
     try:
@@ -268,7 +250,6 @@ def _tune(
 def _tune_one(
     runner: Runner, arena: Arena, case: Case, baseline: Baseline, without: Baseline
 ) -> tuple[dict[str, TomlValue], dict[str, TomlValue]] | None:
-    """Return one scheme's settings in words and as overrides, or None."""
     wanted = search_of(case.scenario.override(baseline.overrides))
     if wanted is None:
         return None

@@ -20,10 +20,7 @@ from silvan.results.measures import MEASURES
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A scenario with a scheme's settings, and a seed.
-
-    It holds the text alone, because a scenario takes a hundred times the memory.
-    """
+    """A scenario's text with a scheme's settings, and a seed."""
 
     text: str
     hash: str
@@ -149,7 +146,6 @@ def _measured(read: object) -> Measured:
         raise ValueError("series holds something that is no number")
     if not 0 < len(times) == len(ports):
         raise ValueError("its series are of different lengths")
-    # The checks above cannot find every change.
     if digest != _digest(numbers):
         raise ValueError("its numbers are not those that were written")
     return Measured(_with_infinity(numbers), float(processor_s))

@@ -1,5 +1,1 @@
-"""Searches over parameters: settings for an objective, and parameters fitted to numbers.
-
-Every run is a point of a sweep's folder. A search is a function of its seed and these points, so a
-stopped search continues.
-"""
+"""Searches over parameters; every run is a point in the folder of a sweep."""

@@ -34,8 +34,6 @@ class Expression:
     def parse(cls, text: str, source: str) -> Expression:
         """Read a formula.
 
-        Examples
-        --------
         >>> rate = Expression.parse("min(1, on.a / off.a)", "--objective")
         >>> rate.names, rate.value({"on.a": 1.5, "off.a": 2.0})
         (('on.a', 'off.a'), 0.75)

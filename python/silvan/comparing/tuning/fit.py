@@ -43,11 +43,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class FitRow:
-    """A target with the numbers of the default and the fitted parameters.
-
-    ``tol`` is a relative difference. Numbers are means over the search's seeds, and ``elsewhere``
-    over others.
-    """
+    """A target with the numbers of the default and the fitted parameters, means over seeds."""
 
     id: str
     value: float
@@ -109,11 +105,7 @@ def fit(
     overwrite: bool = False,
     report: Callable[[str], object] = lambda _text: None,
 ) -> FitResult:
-    """Fit parameters to numbers; a stopped fit continues in its folder.
-
-    ``check_seeds`` are further seeds, with other placements, for the default and the best values.
-    No batch begins after ``timeout_s``.
-    """
+    """Fit parameters to numbers; ``check_seeds`` are further seeds for the result."""
     about = {
         "fit": problem.name,
         "parameters": [one.to_dict() for one in problem.space.parameters],

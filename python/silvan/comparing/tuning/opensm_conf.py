@@ -22,10 +22,7 @@ _SWITCH_CONTROL_MAP = 0b10101
 
 @dataclass(frozen=True, slots=True)
 class OpensmSettings:
-    """Settings of OpenSM in all switches, and in all adapters.
-
-    Bit p of ``victim_mask`` is set if port p is in the mask of every switch.
-    """
+    """Settings of OpenSM in all switches and adapters; bit p of ``victim_mask`` is port p."""
 
     victim_mask: int
     threshold: int
@@ -111,10 +108,7 @@ def host_ports(lists: FabricLists) -> list[int]:
 
 
 def as_opensm_sets(scenario: Scenario) -> dict[str, TomlValue]:
-    """Return changes of a scenario with which OpenSM can set equal values, by dotted key.
-
-    OpenSM sets one Victim_Mask in all switches, also at ports that lead to switches elsewhere.
-    """
+    """Return changes, by dotted key, to equal settings that OpenSM can make."""
     control = scenario.to_dict()["control"]["ib-cc"]
     if control["switch"]["victim-mask"] != "hosts":
         return {}

@@ -28,10 +28,7 @@ _TARGET = {"id", "measure", "value", "tol", "group", "held-out"}
 
 @dataclass(frozen=True, slots=True)
 class FitTarget:
-    """A measured number, and the formula for it.
-
-    ``tol`` is a relative difference, ``group`` a figure or table; the search ignores ``held_out``.
-    """
+    """A measured number, and the formula for it; the search ignores ``held_out``."""
 
     id: str
     measure: Expression
@@ -67,10 +64,7 @@ class FitProblem:
         return [one for one in self.targets if not one.held_out]
 
     def values(self, case: str, drawn: Mapping[str, float]) -> dict[str, TomlValue]:
-        """Return the keys of a case for some values of the parameters.
-
-        Without congestion control its parameters are omitted, so that runs are shared.
-        """
+        """Return the keys of a case for drawn values; without control they lack its parameters."""
         own = self.cases[case]
         values = self.space.overrides(drawn)
         if own.get("control.scheme") == OFF["control.scheme"]:
@@ -219,7 +213,6 @@ def _space(entries: object, scenario: Scenario, source: str) -> tuple[Space, dic
 
 
 def _require_key(scenario: Scenario, one: Parameter, start: float, source: str) -> None:
-    """Refuse a key that no scenario has; some values are possible in cases only."""
     if one.key in (SLOPE, POWER):
         return
     try:

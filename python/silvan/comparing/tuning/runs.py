@@ -21,7 +21,6 @@ from silvan.sweeping.table import SweepRow
 from silvan.sweeping.work import Task
 
 Measures = Mapping[str, float | None]
-"""By name with unit."""
 
 STUDY = "study.json"
 
@@ -88,10 +87,7 @@ def open_runs(
     overwrite: bool = False,
     on_failure: Callable[[str], object] = lambda _text: None,
 ) -> Iterator[Runs]:
-    """Open the folder of a new or stopped search.
-
-    ``keys`` are those that the runs change; ``study`` must be unchanged when a search continues.
-    """
+    """Open the folder of a search; ``study`` must be unchanged when a search continues."""
     require_scheduler(scheduler)
     base = scenario.override({"sweep": {}})
     axes: dict[str, list[TomlValue]] = {key: [] for key in keys}

@@ -16,13 +16,11 @@ if TYPE_CHECKING:
     import optuna
 
 BATCH = 4
-"""Trials drawn before their results are known."""
 
 STARTUP = 12
 """Random trials before the sampler models anything, including the start."""
 
 Evaluate = Callable[[Sequence[Mapping[str, float]]], Sequence[Sequence[float] | None]]
-"""Maps drawn values to objectives, None for failed runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +34,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Result of a search.
-
-    The front are trials that no other beats in all objectives. ``importance`` is the share in the
-    variance of the first objective, by PED-ANOVA; empty after too few trials.
-    """
+    """Result of a search; the front has trials that no other beats in all objectives."""
 
     trials: tuple[Trial, ...]
     front: tuple[int, ...]
@@ -112,7 +106,6 @@ def _front(study: optuna.Study) -> tuple[int, ...]:
         return ()
     if len(study.directions) == 1:
         return (study.best_trial.number,)
-    # Best in the first objective first.
     rising = study.directions[0].name == "MAXIMIZE"
     front = sorted(study.best_trials, key=lambda one: (-1 if rising else 1) * one.values[0])
     return tuple(one.number for one in front)
@@ -137,7 +130,6 @@ def _importance(study: optuna.Study) -> dict[str, float]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Optuna's log and warnings about experimental features."""
     import optuna
 
     level = optuna.logging.get_verbosity()

@@ -13,16 +13,11 @@ from silvan.inputs.scenario import Scenario
 from silvan.inputs.toml_text import TomlValue
 
 _SCALE = 8.0
-"""Amounts are searched from an eighth of the scenario's value to eight times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Search of one scheme.
-
-    ``fixed`` are keys needed beside the parameters: a table has all of its keys from a default, or
-    none.
-    """
+    """Search of one scheme; ``fixed`` are keys that a table needs beside the parameters."""
 
     space: Space
     start: dict[str, float]
@@ -32,8 +27,6 @@ class Search:
 def search_of(scenario: Scenario) -> Search | None:
     """Set up the search for the scheme in force; None if it declares no parameters.
 
-    Examples
-    --------
     >>> import silvan
     >>> search = search_of(silvan.Scenario(control={"scheme": "hpcc"}))
     >>> search.start["control.hpcc.eta"]
@@ -68,8 +61,6 @@ def search_of(scenario: Scenario) -> Search | None:
 def amount_in(value: Quantity, unit: str) -> float:
     """Give a size, a time or a rate in another unit.
 
-    Examples
-    --------
     >>> amount_in(Quantity("55 us"), "ns")
     55000.0
     """

@@ -47,8 +47,6 @@ class Parameter:
     def parse(cls, key: str, text: str, source: str) -> Parameter:
         """Read a range, ``LOW..HIGH [UNIT] [log]``, or choices, ``V1,V2,...``.
 
-        Examples
-        --------
         >>> Parameter.parse("control.feedback.delay", "1..2000 us log", "--vary").log
         True
         """
@@ -131,8 +129,6 @@ class Searched:
 def searches(scheme: str) -> list[Searched]:
     """List the parameters of a scheme that are searched, in the order in which they are drawn.
 
-    Examples
-    --------
     >>> [one.key for one in searches("hpcc")]
     ['control.hpcc.eta', 'control.hpcc.additive-increase', 'control.hpcc.max-stage']
     >>> searches("hpcc")[0].parameter == Parameter("control.hpcc.eta", 0.7, 0.99)
@@ -157,8 +153,6 @@ def _declared(key: str, values: Mapping[str, Any] | str) -> Parameter | None:
 def cct_entry(packet_times: float) -> list[int]:
     """Give the shift and multiplier of the delay that is nearest to a number of packet times.
 
-    Examples
-    --------
     >>> cct_entry(0.95), cct_entry(0.0), cct_entry(3000)
     ([3, 8], [0, 0], [2, 12000])
     """
@@ -172,20 +166,13 @@ def cct_entry(packet_times: float) -> list[int]:
 
 
 def cct_entries(slope: float, power: float, limit: int) -> list[list[int]]:
-    """Return a Congestion Control Table: entry i delays by slope · limit · (i / limit)^power.
-
-    ``slope`` is the delay of the last entry divided by its index, in packet times. Powers below 1
-    rise first. Entries are shift and multiplier.
-    """
+    """Return a Congestion Control Table: entry i delays by slope · limit · (i / limit)^power."""
     return [cct_entry(slope * limit * (index / limit) ** power) for index in range(limit + 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The parameters of a search, and their effect.
-
-    ``fixed`` are values of :data:`SLOPE` and :data:`POWER` if one alone is searched.
-    """
+    """The parameters of a search; ``fixed`` has :data:`SLOPE` or :data:`POWER` if not searched."""
 
     parameters: tuple[Parameter, ...]
     limit: int = 127

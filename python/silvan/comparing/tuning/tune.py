@@ -29,7 +29,6 @@ from silvan.planning.changes import stated
 from silvan.results.measures import MEASURES, require_measure
 
 OPENSM = "ib-cc"
-"""Scheme of OpenSM, and default scheme for tuning."""
 
 _TABLE = "control.ib-cc.adapter.cct"
 
@@ -169,7 +168,6 @@ def _amount(one: Parameter, value: str) -> float:
 
 
 def _require_effect(scenario: Scenario, parameters: Sequence[Parameter]) -> None:
-    """Refuse settings of schemes that are not in force."""
     scheme = str(scenario.control.scheme)
     others = {name for name, _ in schemes()} - set(scheme_tables(scheme))
     for one in parameters:
@@ -370,8 +368,6 @@ def tune(
 
 
 class _Judge:
-    """Scores settings by their runs and those without control."""
-
     def __init__(self, runs: Runs, objectives: Sequence[Objective]) -> None:
         self._runs = runs
         self._objectives = objectives
@@ -405,7 +401,6 @@ class _Judge:
 
 
 def _require_known(objectives: Sequence[Objective]) -> None:
-    """Refuse unknown names before anything runs or is written."""
     known = (*MEASURES, *(f"off.{name}" for name in MEASURES))
     for objective in objectives:
         for name in objective.formula.names:

@@ -266,7 +266,7 @@ _COLOURS = {
 def draw(course: Course, *, folder: Path, stem: str) -> list[Path]:
     """Draw the demonstration as it went."""
     with style.styled(
-        8.2, 3.9, "Real datagrams, OpenSM and silvan dcms: the victim gets its rate back"
+        8.2, 3.9, "silvan dcms lowers a Marking_Rate, and the victim X-Y recovers"
     ) as figure:
         axes = figure.subplots()
         for flow in STARTS_S:

@@ -12,11 +12,7 @@ from silvan.inputs.exports.names import computer, plain_names
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A switch of a logical tree with computers or other switches.
-
-    Names have letters, digits, dots, hyphens and underscores; ``switches`` is the number that it
-    represents.
-    """
+    """A switch of a logical tree with computers or other switches."""
 
     name: str
     switches: int = 1
@@ -25,10 +21,7 @@ class Branch:
 
 
 def leaves(fabric: Cabling) -> list[Branch]:
-    """Return a branch for each switch that has computers.
-
-    A computer with adapters at several switches is at the first of them.
-    """
+    """Return a branch for each switch that has computers, each at its first switch."""
     fabric.require_cabled("a workload manager")
     names = plain_names(fabric.switches)
     seen: set[str] = set()
@@ -54,7 +47,6 @@ def trunk(fabric: Cabling) -> Branch:
 
 
 def _branch(group: Group, names: dict[str, str], leaves: dict[str, Branch]) -> Branch | None:
-    """Make a branch; computers at inner switches get a separate leaf."""
     made = (_branch(child, names, leaves) for child in group.children)
     children = [child for child in made if child is not None]
     held = [leaves[names[switch]] for switch in group.switches if names[switch] in leaves]

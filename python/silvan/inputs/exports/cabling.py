@@ -29,10 +29,7 @@ class Cable:
 
 @dataclass(frozen=True)
 class Cabling:
-    """Switches, hosts and cables of a fabric, in the order of the scenario.
-
-    Nodes have ``guid``, and where unusual ``port-guid`` and ``adapter-port``; switches ``ports``.
-    """
+    """Switches, hosts and cables of a fabric, in the order of the scenario."""
 
     switches: dict[str, dict[str, Any]]
     hosts: dict[str, dict[str, Any]]

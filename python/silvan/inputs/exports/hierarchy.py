@@ -28,11 +28,7 @@ class Group:
 
 
 def roots(fabric: Cabling) -> list[str]:
-    """List the switches at the top of a tree: those that the scenario names.
-
-    By default they are switches without hosts that are farthest from hosts; if every switch has
-    hosts, the switch whose farthest switch is nearest.
-    """
+    """List the switches at the top of a tree: named, farthest from hosts, or most central."""
     if named := fabric.table.get("roots"):
         return list(named)
     holders = [name for name, hosts in fabric.hosts_at.items() if hosts]

@@ -83,7 +83,6 @@ def _bundle(fabric: Cabling, tiers: Sequence[Sequence[str]], tier: int) -> int:
 
 
 def _cables(fabric: Cabling, tiers: Sequence[Sequence[str]], tier: int) -> tuple[int, int]:
-    """In Gbit/s and ns."""
     lower = set(tiers[tier - 1]) if tier else set(fabric.hosts)
     upper = set(tiers[tier])
 
@@ -109,7 +108,6 @@ def _hosts(fabric: Cabling, group: Group) -> int:
 
 
 def _require_pods(fabric: Cabling, pods: Sequence[Group], cores: Sequence[str]) -> None:
-    """Check that cables are where htsim puts them."""
     for pod in pods:
         leaves = {name for child in pod.children for name in child.switches}
         for name in pod.switches:

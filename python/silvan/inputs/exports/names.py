@@ -14,8 +14,6 @@ _ADAPTER_PORT = re.compile(r"/P\d+$")
 def plain(name: str) -> str:
     """Return a name with an underscore in place of each run of other characters.
 
-    Examples
-    --------
     >>> plain("MF0;spine:SX6036/U1")
     'MF0_spine_SX6036_U1'
     """
@@ -25,8 +23,6 @@ def plain(name: str) -> str:
 def computer(name: str) -> str:
     """Return the name of the computer that has an adapter: the first word of the adapter's name.
 
-    Examples
-    --------
     >>> computer("node-1 mlx5_0"), computer("Hca1/P2")
     ('node-1', 'Hca1')
     """

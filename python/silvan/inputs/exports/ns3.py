@@ -17,7 +17,6 @@ def ns3(fabric: Cabling) -> str:
     for cable in fabric.cables:
         rate, latency = fabric.rate_and_latency(cable)
         ends = " ".join(str(numbers[end]) for end in cable.ends)
-        # ns-3 counts time in nanoseconds.
         lines.append(f"{ends} {_decimal(rate, 10**9)}Gbps {_decimal(latency, 10**3)}ns 0")
     return "\n".join(lines) + "\n"
 

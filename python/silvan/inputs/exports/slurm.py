@@ -9,14 +9,11 @@ from silvan.inputs.exports.branches import Branch, leaves, trunk
 from silvan.inputs.exports.cabling import Cabling
 
 _NUMBERED = re.compile(r"(.*\D)(\d{1,9})")
-"""A name that can be part of a range."""
 
 
 def hostlist(names: Sequence[str]) -> str:
     """Join names as Slurm writes lists, with ranges of numbers of the same width.
 
-    Examples
-    --------
     >>> hostlist(["n08", "n09", "n10", "n12", "login"])
     'n[08-10,12],login'
     """
@@ -69,10 +66,7 @@ def _lines(branch: Branch) -> Iterator[str]:
 
 
 def slurm_block(fabric: Cabling) -> str:
-    """Write the file for topology/block: a block for each switch with computers.
-
-    The base size is that of the smallest block; further sizes double it.
-    """
+    """Write the file for topology/block; sizes are the smallest block's, doubled repeatedly."""
     blocks = leaves(fabric)
     base = min(len(block.computers) for block in blocks)
     sizes = [base]

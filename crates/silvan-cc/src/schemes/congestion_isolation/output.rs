@@ -7,7 +7,6 @@ use super::{CONGESTING, LANES, MONITORED};
 use crate::hooks::Flow;
 use crate::schemes::SwitchPort;
 
-/// Entries from which on additions remove expired entries.
 const FIRST_SWEEP: usize = 16;
 
 pub(super) fn outputs(ports: &[Option<SwitchPort>]) -> Vec<Output> {
@@ -35,7 +34,6 @@ pub(super) struct Output {
     pub lanes: [Lane; LANES],
     pub upstream: Option<PortId>,
     pub expected: Expected,
-    /// Period in which flows of a root behind this output are on the congesting lane, by messages.
     pub root_is_behind: Period,
     pub flows: BTreeMap<Flow, Congesting>,
 }
@@ -44,13 +42,11 @@ pub(super) struct Output {
 pub(super) struct Lane {
     pub bytes: u32,
     pub has_credit: bool,
-    /// By input: packets that joined, and packets that left. Empty at a host.
     pub joined: Vec<u64>,
     pub left: Vec<u64>,
 }
 
 impl Lane {
-    /// Returns true if the first `joined` packets of an input have left.
     pub fn has_left(&self, input: u8, joined: u64) -> bool {
         self.left[usize::from(input)] >= joined
     }
@@ -83,12 +79,9 @@ impl Period {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Congesting {
     pub isolated: bool,
-    /// True if a neighbour has sent a message; false if this output has found the congestion.
     pub by_message: bool,
-    /// Period in which the flow counts as congesting.
     pub counts: Period,
     pub message_at: Time,
-    /// Input at the flow's last change of lane, and packets that had joined the other lane from there.
     pub input: u8,
     pub joined: u64,
 }
@@ -139,7 +132,6 @@ impl Output {
         }
     }
 
-    /// True at the set point if the cable leads to a host or has credits, and no output behind it is congested.
     pub fn is_root(&self, now: Time, lane: usize, set_point: u32) -> bool {
         self.is_full(lane, set_point)
             && (self.to_host || self.lanes[lane].has_credit)

@@ -68,11 +68,8 @@ pub struct Diagnosis {
     pub bound: f64,
 }
 
-/// Relative difference that counts as equal for closed forms.
 const EXACT: f64 = 1e-9;
-/// Tolerance for a curve that is followed in steps.
 const STEPPED: f64 = 0.02;
-/// Evenly spread over the logarithm of the range.
 const RATES: usize = 256;
 /// Acknowledgements after which a rate counts as never recovering: AIMD with m = 2 takes some 25,000 from Rmax/2.
 const MOST_STEPS: usize = 1 << 16;
@@ -96,7 +93,6 @@ pub fn check(function: &impl ResponseFunction) -> Vec<Diagnosis> {
             (value, slowest, excess)
         }),
         rates.worst(Condition::RecoveryCurve, |rate| {
-            // With r = Finc(t + Trec): the curve from fdec(r) must return to r after Trec.
             let value = recovery.rate_after(rate, slowest);
             (value, rate, (value / rate - 1.0).abs() - recovery.tolerance)
         }),
@@ -115,7 +111,6 @@ impl Grid {
         }
     }
 
-    /// Checks every rate; the closure gives value, bound and the excess.
     fn worst(&self, condition: Condition, at: impl Fn(f64) -> (f64, f64, f64)) -> Diagnosis {
         let mut diagnosis = Diagnosis {
             condition,
@@ -158,7 +153,6 @@ fn spread(from: f64, to: f64) -> Vec<f64> {
     rates
 }
 
-/// The largest r with `fdec(r) = Rmin`.
 fn unclamped_from(function: &impl ResponseFunction) -> f64 {
     let min = function.min_rate();
     let is_clamped = |rate: f64| function.decrease(rate) <= min * (1.0 + EXACT);
@@ -196,7 +190,6 @@ fn range(function: &impl ResponseFunction) -> Diagnosis {
 }
 
 fn fairness<F: ResponseFunction>(rates: &Grid, recovery: &Recovery<F>) -> Diagnosis {
-    // Longest recovery time of lower rates.
     let longest = std::cell::Cell::new(0.0_f64);
     rates.worst(Condition::FairnessConvergence, |rate| {
         let (value, bound) = (recovery.time(rate), longest.get());
@@ -252,7 +245,6 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
         reached
     }
 
-    /// Steps of unmarked acknowledgements up to Rmax or to a constant rate.
     fn steps(&self, from: f64) -> impl Iterator<Item = SampledStep> {
         let first = SampledStep {
             start: 0.0,

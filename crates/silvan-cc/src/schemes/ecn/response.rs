@@ -13,7 +13,6 @@ use super::EcnError;
 /// Rmin = Rmax/256, the lowest rate of an inter-packet delay of 8 bits (santos2003, section VI-B).
 pub const MIN_RATE: f64 = 1.0 / 256.0;
 
-/// Largest factor of a multiplicative decrease, Rmax/Rmin.
 pub(super) const MOST_FACTOR: f64 = 256.0;
 
 /// An increase and a decrease function (santos2003, section V), in fractions of Rmax and packet times at Rmax.

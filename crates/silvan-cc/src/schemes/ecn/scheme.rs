@@ -162,7 +162,6 @@ impl Scheme for Ecn {
         if self.output_threshold == 0 {
             return self.check_bounds();
         }
-        // The packet size has no effect on the check.
         self.source(0).map(|_| ())
     }
 

@@ -15,41 +15,41 @@ use crate::hooks::{
 /// Possible rates of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateModel {
-    /// Any.
+    /// Any rate.
     Continuous(Response),
     /// The 256 rates of InfiniBand's inter-packet delay.
     Discrete(RateTables),
 }
 
-/// Most packets of a flow in flight; the paper keeps one.
+/// Maximum number of packets of a flow in flight; 1 in the paper.
 ///
-/// With different bounds, a full-rate window of unmarked acknowledgements adds a packet, and a mark halves it, or
-/// lowers the rate at the smallest window.
+/// If the bounds differ, a window of unmarked acknowledgements at full rate adds a packet. A mark halves the window or,
+/// at the smallest window, lowers the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowLimit {
-    /// Smallest window, in packets; the first one.
+    /// Smallest and first window, in packets.
     pub min: u16,
     /// Largest window, in packets.
     pub max: u16,
 }
 
-/// Everything about the sources.
+/// Parameters of the sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceParameters {
     /// Rates and response function.
     pub rates: RateModel,
-    /// Window.
+    /// Limit of the window.
     pub window: WindowLimit,
-    /// First rate of a flow, as a fraction of Rmax; with discrete rates the next one not above it.
+    /// First rate of a flow, as a fraction of Rmax; discrete rates are rounded down.
     pub initial_rate: f64,
-    /// True if a flow starts with the last rate between its hosts on its level (santos2003, section VI-B.2).
+    /// True to start a flow with the last rate between its hosts on its service level (santos2003, section VI-B.2).
     pub persistent: bool,
     /// Payload of an MTU packet: fewer acknowledged bytes raise the rate by less (santos2003, footnote 9).
     pub mtu: u32,
 }
 
 impl SourceParameters {
-    /// Checks what does not depend on the fabric. Errors: [`EcnError::Window`], [`EcnError::InitialRate`].
+    /// Checks the parameters without a fabric. Errors: [`EcnError::Window`], [`EcnError::InitialRate`].
     pub fn validate(&self) -> Result<(), EcnError> {
         let WindowLimit { min, max } = self.window;
         if min == 0 || max < min {
@@ -76,7 +76,6 @@ struct RateState {
     rate: f64,
     /// Discrete: inter-packet delay in packet times.
     ipd: u8,
-    /// Discrete: payload acknowledged without a mark since the last step.
     acknowledged: u64,
 }
 
@@ -84,12 +83,9 @@ struct RateState {
 struct FlowState {
     rate: RateState,
     window: u16,
-    /// Payload acknowledged without a mark at full rate since the window last changed.
     window_acknowledged: u64,
     under_way: u16,
-    /// Packets in progress of an earlier flow; their acknowledgements are ignored.
     stale: u16,
-    /// Next start that the rate limit allows.
     next: Time,
 }
 
@@ -102,8 +98,7 @@ pub struct EcnSource {
 }
 
 impl EcnSource {
-    /// Creates the sources of `hosts` hosts. Errors as [`SourceParameters::validate`];
-    /// [`EcnError::TooManyHosts`].
+    /// Creates the sources; errors as [`SourceParameters::validate`], or [`EcnError::TooManyHosts`].
     pub fn new(parameters: SourceParameters, hosts: usize) -> Result<Self, EcnError> {
         parameters.validate()?;
         // A flow's key is its destination in the upper 28 bits and its SL in the lower 4.
@@ -192,7 +187,6 @@ impl SourceParameters {
             RateModel::Continuous(function) => {
                 let was_full = rate.rate >= 1.0;
                 let step = function.increase(rate.rate) - rate.rate;
-                // A packet of MTU size has a share of exactly one.
                 rate.rate += step * (f64::from(bytes) / f64::from(self.mtu)).min(1.0);
                 was_full
             }
@@ -280,7 +274,6 @@ impl SourceControl for EcnSource {
         let Some(state) = self.flows[flow.source.index()].get_mut(key(flow)) else {
             return false;
         };
-        // Packets of a flow, and their acknowledgements, arrive in order.
         if state.stale > 0 {
             state.stale -= 1;
             return false;

@@ -44,7 +44,6 @@ impl AdapterParameters {
     }
 }
 
-/// Bits of a destination that distinguish flows.
 const fn destination_mask(level: ControlLevel) -> u32 {
     match level {
         ControlLevel::QueuePair => u32::MAX,
@@ -93,8 +92,7 @@ pub struct IbAdapter {
 }
 
 impl IbAdapter {
-    /// The adapters of `hosts` hosts, with timer phases from `seed`; [`ParameterError::OutOfRange`] beyond 2^28 - 1
-    /// hosts.
+    /// The adapters, with timer phases from `seed`; [`ParameterError::OutOfRange`] beyond 2^28 - 1 hosts.
     pub fn new(
         parameters: &AdapterParameters,
         hosts: usize,
@@ -213,8 +211,7 @@ impl IbAdapter {
         }
     }
 
-    /// Changes what a BECN throttles at a host (Port_Control of CACongestionSetting); its flows start at CCTI_Min
-    /// again.
+    /// Changes what a BECN throttles at a host (Port_Control); its flows start at CCTI_Min again.
     pub fn set_level(&mut self, host: HostId, level: ControlLevel) -> Result<(), ParameterError> {
         let mask = self
             .destination_masks
@@ -294,8 +291,6 @@ impl IbAdapter {
         )
     }
 
-    /// The key of a flow that may have state. A host without throttled flows, the common case, does not read its
-    /// bitmap.
     #[inline]
     fn key_with_state(&self, flow: Flow) -> Option<u32> {
         let host = flow.source.index();
@@ -405,7 +400,6 @@ impl IbAdapter {
         }
     }
 
-    /// Only CCTI_Min delays a flow without state.
     fn send_unthrottled(&mut self, now: Time, flow: Flow, wire_time: Span) {
         let level = self.service_level(flow);
         let table = self.table_of(flow.source.index());
@@ -422,7 +416,6 @@ impl IbAdapter {
 impl PerHost for IbAdapter {}
 
 impl SourceControl for IbAdapter {
-    /// Omits flows without state, for any CCTI_Min.
     fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
         let table = self.table_of(host.index());
         let of_pair = self.level(host) == ControlLevel::QueuePair;
@@ -443,7 +436,6 @@ impl SourceControl for IbAdapter {
     #[inline]
     fn prefetch_release(&self, host: HostId) {
         prefetch(&self.flows, host.index());
-        // Bits of 2048 destinations; more would displace other lines.
         let first = host.index() * self.words;
         for word in (first..first + self.words).step_by(8).take(4) {
             prefetch(&self.active, word);
@@ -476,7 +468,6 @@ impl SourceControl for IbAdapter {
         }
     }
 
-    /// Never lets a flow send earlier: a running delay stays.
     #[inline]
     fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
         match feedback {
@@ -487,7 +478,6 @@ impl SourceControl for IbAdapter {
     }
 }
 
-/// Settings of every adapter on one SL, as [`IbAdapter::set_entry`].
 impl Settings for IbAdapter {
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         let SettingChange::Adapter { sl, setting } = *change else {

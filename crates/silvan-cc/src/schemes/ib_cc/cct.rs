@@ -232,8 +232,7 @@ impl CongestionControlTable {
         self.entries[usize::from(ccti)]
     }
 
-    /// A flow's delay at `ccti` behind a packet of `packet_time`, as [`CctEntry::delay`]; panics as
-    /// [`entry`](Self::entry).
+    /// A flow's delay at `ccti` behind a packet of `packet_time`; panics as [`entry`](Self::entry).
     #[inline]
     pub fn delay(&self, ccti: u16, packet_time: Span) -> Span {
         self.entry(ccti).delay(packet_time)

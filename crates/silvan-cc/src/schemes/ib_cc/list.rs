@@ -147,7 +147,6 @@ settings! {
 }
 
 impl PortSetting {
-    /// Returns true if the setting may change which credits a switch delays.
     pub(crate) fn concerns_credits(self) -> bool {
         self.group() == PortGroup::Starvation || matches!(self, Self::CreditMask(_))
     }

@@ -30,7 +30,6 @@ impl Declared for IbCc {
     }
 }
 
-/// The bounds follow from the largest index.
 const SLOPE: ParameterInfo = ParameterInfo {
     key: "adapter.cct.slope",
     bounds: Bounds::Any,

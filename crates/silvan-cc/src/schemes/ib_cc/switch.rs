@@ -69,12 +69,9 @@ pub struct MarkingCounters {
 /// InfiniBand congestion control at all switches of a fabric.
 #[derive(Clone, Debug)]
 pub struct IbSwitch {
-    /// Hot.
     port_vls: Vec<PortVlRecord>,
-    /// Touched by eligible packets only.
     counters: Vec<MarkingCounters>,
     gaps: Gaps,
-    /// By port.
     starvation: Vec<StarvationRecord>,
     starving: usize,
     ports: Vec<Option<PortRecord>>,
@@ -303,7 +300,6 @@ impl SwitchControl for IbSwitch {
         self.starving > 0
     }
 
-    /// Zero unless the port is in Credit_Mask and the buffer has reached CS_Threshold (see [`StarvationSetting`]).
     fn credit_return_delay(&self, input: PortId, occupied_bytes: u32, packet_time: Span) -> Span {
         let record = &self.starvation[input.index()];
         if occupied_bytes < record.threshold_bytes {
@@ -328,7 +324,6 @@ impl SwitchControl for IbSwitch {
 
 impl PerPortVl for IbSwitch {}
 
-/// Masks depend on the location of hosts.
 fn initial_switches(
     parameters: &SwitchParameters,
     ports: &[Option<SwitchPort>],

@@ -33,8 +33,7 @@ impl ThresholdWeight {
 /// Queued bytes of each weight: "uniformly decreasing" by the specification, values by the switch's designer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThresholdMap {
-    /// Equal steps: weight `w` means `highest_bytes - (highest_bytes - lowest_bytes) * (w - 1) / 14`, the rest rounded
-    /// down.
+    /// Equal steps of `(highest_bytes - lowest_bytes) / 14` from weight 1 down to weight 15.
     Linear {
         /// Bytes at weight 15.
         lowest_bytes: u32,
@@ -58,15 +57,13 @@ impl ThresholdMap {
                 highest_bytes,
             } => {
                 let range = u64::from(highest_bytes.saturating_sub(*lowest_bytes));
-                // At most `range`, so the value fits.
                 highest_bytes - (range * u64::from(steps) / 14) as u32
             }
             Self::Table(bytes) => bytes[usize::from(steps)],
         })
     }
 
-    /// Checks positive, not increasing weights: [`ParameterError::ThresholdZero`],
-    /// [`ParameterError::ThresholdsIncrease`].
+    /// Checks positive, falling steps: [`ParameterError::ThresholdZero`], [`ParameterError::ThresholdsIncrease`].
     pub fn validate(&self) -> Result<(), ParameterError> {
         if let Self::Linear {
             lowest_bytes,
@@ -94,7 +91,6 @@ impl ThresholdMap {
         Ok(())
     }
 
-    /// [`NEVER`] if the weight is 0.
     pub(super) fn limit(&self, weight: ThresholdWeight) -> u32 {
         self.bytes(weight).unwrap_or(NEVER)
     }

@@ -11,7 +11,6 @@ const COST: Cost = Cost::new(8, 258, 1, "notifications");
 const CCT_STEPS: u16 = 127;
 /// In units of 1.024 us.
 const CCTI_TIMER: u16 = 150;
-/// Rate of the links in Table I of gran2012.
 const TABLE_1_RATE: Rate = match Rate::from_bits_per_sec(16_000_000_000) {
     Some(rate) => rate,
     None => unreachable!(),
@@ -49,7 +48,6 @@ pub(in crate::schemes) fn by_hosts(hosts: usize) -> [(&'static str, Value); 9] {
     let slope = last / f64::from(CCT_STEPS);
     [
         ("switch.threshold", 15.into()),
-        // 0x200 bytes in units of 64, and a mean of 0xa packets between two marks.
         ("switch.packet-size", 8.into()),
         ("switch.marking-rate", 10.into()),
         ("adapter.ccti-increase", 1.into()),
@@ -86,7 +84,6 @@ pub(super) fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
     ]
 }
 
-/// mizero2017's DCMS, scaled to a much shorter run.
 fn with_dcms(
     facts: &FabricFacts<'_>,
     variant: impl Fn(&'static str, String) -> Variant,

@@ -86,7 +86,6 @@ impl Detector {
         }
     }
 
-    /// Includes the cycle that starts the count again.
     #[inline]
     fn until_reset(&self, spell: Spell) -> u64 {
         match spell.window - self.cycle_count {

@@ -1,7 +1,7 @@
 use silvan_core::stream::SplitMix64;
 
-/// Random numbers of a host by clock cycle, a function of seed, host and cycle, independent of reads. 64 cycles are
-/// drawn at once: word b holds bit b of each.
+/// Random numbers of a host, each a function of seed, host and clock cycle. 64 cycles are drawn at once: word b holds
+/// bit b of each number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draws {
     start: u64,
@@ -14,7 +14,6 @@ impl Draws {
         }
     }
 
-    /// Bit `bit` of the numbers of 64 cycles, the first in the lowest bit.
     #[inline]
     pub(super) fn word(&self, group: u64, bit: u32) -> u64 {
         SplitMix64::nth(
@@ -23,8 +22,7 @@ impl Draws {
         )
     }
 
-    /// A bit for each of 64 cycles, set if its number of `bits` bits is at least `bound`. Compares from the highest bit
-    /// until all cycles are decided.
+    /// Sets the bits of those of 64 cycles whose random number, of `bits` bits, is at least `bound`.
     #[inline]
     pub(super) fn at_least(&self, group: u64, bits: u8, bound: u64) -> u64 {
         if bound >> bits != 0 {

@@ -2,16 +2,13 @@ use super::detector::Detector;
 use super::draws::Draws;
 use super::parameters::{PftParameters, Sending};
 
-/// Clock cycles searched for the next start; beyond them, the host queries again.
 const LOOKAHEAD: u64 = 1 << 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Interface {
     detector: Detector,
     used: u32,
-    /// The first cycle that has not been played.
     next: u64,
-    /// Cycle after the last flit.
     after_flit: u64,
     /// Flits of the started packet that have not been sent.
     owed: u64,
@@ -21,7 +18,6 @@ pub(super) struct Interface {
 pub(super) enum Ready {
     At(u64),
     NotBefore(u64),
-    /// Not before the credits change.
     Never,
 }
 
@@ -120,8 +116,7 @@ impl Interface {
         self.next += cycles;
     }
 
-    /// Sends owed flits before `end`, while the state stays. Ends at `end`, after the last owed flit, or with random
-    /// intervals after a group of cycles.
+    /// Sends owed flits before `end` while the state stays; with random intervals at most a group of cycles.
     fn release_packet(&mut self, parameters: &PftParameters, draws: &Draws, end: u64) {
         let reached = if !self.is_congested() {
             let flits = self.owed.min(end - self.next);
@@ -167,7 +162,6 @@ impl Interface {
         self.pass(parameters, reached - self.next);
     }
 
-    /// First possible cycle of a flit before `end`, while the state stays.
     fn first_open(&self, parameters: &PftParameters, draws: &Draws, end: u64) -> Option<u64> {
         if !self.is_congested() {
             return Some(self.next);
@@ -195,8 +189,6 @@ impl Interface {
         }
     }
 
-    /// Possible cycles of a flit within a group of 64 before `end`, and their end. If no group has any, the end is
-    /// `end`.
     #[inline]
     fn open_cycles(&self, draws: &Draws, bits: u8, bound: u64, end: u64) -> (u64, u64) {
         if bound >> bits != 0 {

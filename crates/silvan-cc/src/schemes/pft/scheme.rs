@@ -118,7 +118,6 @@ const COST: Cost = Cost::new(0, 40, 0, "none");
 
 const READS_CREDITS: &str = "it reads the credits of its host, and links with PFC have none";
 
-/// Settings with the best control factor found.
 fn best() -> [(&'static str, Value); 8] {
     [
         ("threshold", "average".into()),

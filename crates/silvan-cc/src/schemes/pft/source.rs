@@ -87,7 +87,6 @@ impl SourceControl for PftSource {
         self.interfaces[host].set_used(&self.parameters, &self.draws[host], cycle, credits);
     }
 
-    /// One limit for all packets of the host, at the lowest service level.
     fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
         let host = host.index();
         let mut interface = self.interfaces[host];
@@ -122,7 +121,6 @@ pub fn injection_rate(parameters: &PftParameters, used: u32, cycles: u64, seed: 
     };
     let draws = Draws::new(seed, 0);
     let mut interface = Interface::default();
-    // The first cycle detects congestion from its credits alone.
     interface.set_used(&congested, &draws, 0, 1);
     interface.play(&congested, &draws, 1);
     interface.set_used(&congested, &draws, 1, used);

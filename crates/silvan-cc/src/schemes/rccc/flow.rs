@@ -8,9 +8,7 @@ use crate::schemes::flows::ps;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sender {
-    /// Below zero by less than a packet.
     pub credit: i64,
-    /// Time and amount of the last pulls, and the time since those before.
     pub pulled: Time,
     pub granted: i64,
     pub gap: Span,
@@ -25,11 +23,8 @@ impl Sender {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Remote {
-    /// Arrived bytes that have not been pulled again.
     pub owed: i64,
-    /// Bytes without time on the receiver's schedule.
     pub unasked: i64,
-    /// Backlog behind the packet that was sent last, and its send time.
     pub behind: i64,
     pub reported: Time,
     pub queued: bool,
@@ -37,17 +32,14 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// Credit at the sender and on its way.
     pub fn outstanding(&self, rules: &Rules) -> i64 {
         rules.window - self.owed
     }
 
-    /// Returns true if another packet will arrive: it has credit, or is on its way.
     pub fn will_arrive(&self, rules: &Rules) -> bool {
         self.behind > 0 && self.outstanding(rules) > 0
     }
 
-    /// For a packet, at the sender or on its way.
     pub fn has_credit(&self, rules: &Rules) -> bool {
         self.outstanding(rules) >= rules.mtu
     }

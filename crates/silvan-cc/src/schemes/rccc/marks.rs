@@ -9,9 +9,7 @@ use silvan_core::{Span, Time};
 const INTERVAL: f64 = 1.5;
 /// Part of marked packets above which the rate falls.
 const TARGET: f64 = 0.3;
-/// Weight of the last interval in the smoothed part.
 const WEIGHT: f64 = 0.5;
-/// Part of the excess by which the rate falls.
 const DECREASE: f64 = 0.5;
 const INCREASE: f64 = 0.01;
 const LEAST: f64 = 0.01;
@@ -27,7 +25,6 @@ pub(super) fn whole_after(base_rtt: Span) -> Span {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PullRate {
     part: f64,
-    /// Smoothed part of marked packets.
     marked_part: f64,
     increases: u32,
     received: u32,
@@ -62,7 +59,6 @@ impl PullRate {
         }
         if now >= self.end {
             self.adjust();
-            // Intervals without packets have no marks.
             let empty = now.since(self.end).as_ps() / interval.as_ps().max(1);
             for _ in 0..empty.min(MOST_EMPTY) {
                 self.adjust();

@@ -1,9 +1,7 @@
-/// Some of at most 254 inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inputs([u64; 4]);
 
 impl Inputs {
-    /// Returns true if the input is new.
     #[inline]
     pub fn insert(&mut self, input: u8) -> bool {
         let (word, bit) = Self::place(input);

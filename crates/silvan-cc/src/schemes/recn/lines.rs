@@ -19,7 +19,6 @@ impl Group {
         }
     }
 
-    /// Returns true if the other group, a shorter path, includes this group's packets.
     fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Path(path), Self::Path(shorter)) => {
@@ -30,8 +29,7 @@ impl Group {
     }
 }
 
-/// Sender of a message upstream: a line of an output, or the output itself as a root. The destination is that of the
-/// packet that caused it.
+/// Sender of a message upstream: a line of an output, or the output itself as a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sender {
     pub output: PortId,
@@ -49,46 +47,37 @@ impl Sender {
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub group: Group,
-    /// The only destination, if the root is a port to a host.
     pub only: Option<HostId>,
     pub lane: usize,
     pub used: Time,
     pub is_taken: bool,
-    /// Neighbour downstream that made the line.
     pub sender: Sender,
-    /// Inputs with lines upstream made by this line.
     pub branches: Inputs,
     pub seen: Inputs,
 }
 
 #[derive(Clone, Debug)]
 struct Root {
-    /// `None` for all destinations.
     destination: Option<HostId>,
-    /// Inputs with lines upstream made by this root.
     branches: Inputs,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
     pub sent: u32,
-    /// Packets that have left the next output, too, by its messages.
     pub gone: u32,
 }
 
-/// Packets for which the first packet of an input on a lane is held.
 #[derive(Clone, Debug)]
 struct Hold {
     lane: usize,
     input: u8,
-    /// Their lane, and their number.
     before: usize,
     packets: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrived {
-    /// Waiting packets, and packets that have left.
     waiting: u32,
     left: u32,
 }
@@ -97,11 +86,8 @@ struct Arrived {
 pub(super) struct Output {
     pub to_host: bool,
     pub peer: Option<PortId>,
-    /// At most one for each lane other than lane 0.
     pub lines: Vec<Line>,
-    /// Lane by destination; empty without lines.
     pub chosen: Vec<u8>,
-    /// Counts changes of `chosen`.
     pub version: u64,
     roots: Vec<Root>,
     holds: Vec<Hold>,
@@ -110,7 +96,6 @@ pub(super) struct Output {
     inputs: usize,
     waiting: Vec<u32>,
     arrived: Vec<Arrived>,
-    /// Packets per lane and output of the next switch, for lines that have ended.
     totals: Vec<(usize, PortId, Passed)>,
     pub expected: Expected,
     pub check_at: Time,
@@ -172,7 +157,6 @@ impl Output {
         true
     }
 
-    /// The neighbour at an input has no line any more.
     pub fn cut(&mut self, lane: usize, destination: Option<HostId>, input: u8) {
         if let Some(line) = self.line(lane) {
             line.branches.remove(input);
@@ -218,7 +202,6 @@ impl Output {
         self.arrived[place].waiting += 1;
     }
 
-    /// After the last waiting packet of a line's lane, returns the number that has left.
     pub fn depart(&mut self, on: usize, input: u8) -> Option<u32> {
         let place = self.place(on, input);
         let arrived = self.arrived.get_mut(place)?;
@@ -227,9 +210,7 @@ impl Output {
         (arrived.waiting == 0).then_some(arrived.left)
     }
 
-    /// Removes all packets that wait for a lane.
-    ///
-    /// Returns input, lane of arrival and packets that have left, for inputs and lanes without waiting packets.
+    /// Removes a lane's packets; returns input, lane of arrival and packets that have left.
     pub fn discard(&mut self, lane: usize) -> Vec<(u8, u8, u32)> {
         self.holds
             .retain(|hold| hold.before != lane && hold.lane != lane);
@@ -260,8 +241,7 @@ impl Output {
         gone
     }
 
-    /// Records a packet on the lane of a line. At a switch, the first packet of an input is held for packets of the
-    /// line on other lanes.
+    /// Records a packet on the lane of a line, and holds it for the line's packets on other lanes.
     pub fn take(&mut self, now: Time, lane: usize, input: Option<u8>) {
         let Some(place) = self.lines.iter().position(|line| line.lane == lane) else {
             return;
@@ -291,7 +271,6 @@ impl Output {
         self.holds.extend(holds);
     }
 
-    /// Returns true if earlier packets of a lane's line wait on another lane.
     #[inline]
     pub fn is_held(&self, lane: usize, input: u8) -> bool {
         let mut holds = self.holds.iter();
@@ -315,7 +294,6 @@ impl Output {
         });
     }
 
-    /// Removes an empty line; its packets take the longest path of the other lines.
     pub fn remove(&mut self, lane: usize, fits: impl Fn(&Group, HostId) -> bool) -> Option<Line> {
         let place = self.lines.iter().position(|line| line.lane == lane)?;
         let line = self.lines.remove(place);
@@ -338,7 +316,6 @@ impl Output {
         Some(line)
     }
 
-    /// Adds a line, which packets to these destinations take unless they have a longer path.
     pub fn add(&mut self, line: Line, hosts: usize, to: impl Iterator<Item = HostId>) {
         self.version += 1;
         self.chosen.resize(hosts, NORMAL as u8);
@@ -357,7 +334,6 @@ impl Output {
         self.lines.push(line);
     }
 
-    /// Chooses all lanes again after a change of routes.
     pub fn choose_again(&mut self, fits: impl Fn(&Group, HostId) -> bool) {
         self.version += 1;
         for (host, chosen) in self.chosen.iter_mut().enumerate() {
@@ -366,7 +342,6 @@ impl Output {
     }
 }
 
-/// Lane of the fitting line with the longest path.
 fn longest(lines: &[Line], fits: impl Fn(&Group) -> bool) -> u8 {
     let fitting = lines.iter().filter(|line| fits(&line.group));
     let longest = fitting.max_by_key(|line| line.group.length());

@@ -5,15 +5,13 @@ use crate::hooks::{Flow, PortMessage};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// To the output upstream: set a queue aside for packets through a root, whose path is that to the sender's
-    /// destination.
+    /// To the output upstream: set a queue aside for packets through a root.
     SetAside { sender: Sender, root: PortId },
     /// To the sender: the queue is freed, or no queue was free.
     Freed(Sender),
     /// To the output upstream: free the queue of this sender if no packet uses it.
     FreeUnused(Sender),
-    /// To the output upstream: no packet that came on a lane waits for this output any more; the number of packets that
-    /// have left.
+    /// To the output upstream: no packet of a lane waits for this output; the number of packets that have left.
     Emptied {
         output: PortId,
         lane: u8,
@@ -58,7 +56,6 @@ impl Content {
         }
     }
 
-    /// `None` for a message of another scheme.
     pub fn of(message: &PortMessage) -> Option<Self> {
         let [place, output, number] = message.content;
         let [kind, lane, input, _] = place.to_le_bytes();

@@ -39,13 +39,11 @@ pub struct SetAside {
     lanes: Vec<Lane>,
     /// Index of the port in its switch, from 0.
     numbers: Vec<u8>,
-    /// Output, input and destination of the packet whose lane was chosen last.
     joining: Option<(PortId, PortId, HostId)>,
     notifications: u64,
     refused: u64,
     expecting: BinaryHeap<Reverse<(Time, PortId)>>,
     receive_at: Time,
-    /// Messages to exchange, if the fabric has several parts.
     sent: Option<Vec<PortMessage>>,
 }
 
@@ -60,7 +58,6 @@ impl SetAside {
         let mut inputs = Vec::new();
         for (index, port) in setup.ports.iter().enumerate() {
             let Some(port) = port else { continue };
-            // Also the peer of a host, whose position is unknown.
             if let Some(peer) = port.peer {
                 peers[peer.index()] = Some(PortId::new(index));
                 peers[index] = Some(peer);
@@ -241,7 +238,6 @@ impl SwitchControl for SetAside {
     }
 
     fn message_delay(&self) -> Option<Span> {
-        // Outputs of hosts send messages, too.
         Some(Span::from_ps(self.message_delay.as_ps() / 2))
     }
 

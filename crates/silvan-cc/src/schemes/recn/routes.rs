@@ -7,14 +7,11 @@ use crate::schemes::SwitchPort;
 
 const NONE: u8 = u8::MAX;
 
-/// The routes of all switches, shared by the parts of a divided fabric.
 #[derive(Clone, Debug)]
 pub(super) struct Paths {
     hosts: usize,
-    /// By port; `None` at a host.
     switches: Arc<[Option<u32>]>,
     first: Arc<[u32]>,
-    /// Index of the port, by switch and host.
     ports: Arc<Vec<u8>>,
 }
 
@@ -63,13 +60,11 @@ impl Paths {
         (place != NONE).then(|| PortId::new(first + usize::from(place)))
     }
 
-    /// From any entry into the path.
     pub fn are_taken(&self, path: &[PortId], to: HostId) -> bool {
         path.iter()
             .all(|&output| self.output(output, to) == Some(output))
     }
 
-    /// Hosts whose packets take all these outputs.
     pub fn destinations(&self, path: &[PortId]) -> impl Iterator<Item = HostId> + use<> {
         let mut all = vec![true; self.hosts];
         for output in path {
@@ -91,8 +86,7 @@ impl Paths {
         taken.map(|(host, _)| HostId::new(host))
     }
 
-    /// Path of packets to a host from the end of a cable to a root, if they take it. `peers` are the far ends of
-    /// outputs.
+    /// Path of packets to a host from the end of a cable to a root, if they take it; `peers` are far ends.
     pub fn to_root(
         &self,
         mut entry: PortId,
@@ -101,7 +95,6 @@ impl Paths {
         peer: impl Fn(PortId) -> Option<PortId>,
     ) -> Option<Vec<PortId>> {
         let mut path = Vec::new();
-        // Changing routes can form a loop for a while.
         while path.len() < self.first.len() {
             let output = self.output(entry, to)?;
             path.push(output);

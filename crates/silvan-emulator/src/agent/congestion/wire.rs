@@ -82,7 +82,6 @@ macro_rules! conversions {
         masks { $($mask:ident = $mask_field:ident by $mask_part:ident;)* }
         adapter { $($entry:ident = $entry_field:ident;)* }
     ) => {
-        /// The setting of a switch as an attribute, but for its Control_Map.
         pub(super) fn switch_to_wire(setting: &Setting) -> SwitchCongestionSetting {
             let mut whole = SwitchCongestionSetting::default();
             $(whole.$whole = setting.marking.$field.to_wire();)*
@@ -91,14 +90,12 @@ macro_rules! conversions {
             whole
         }
 
-        /// Takes the setting of a switch over from an attribute.
         pub(super) fn switch_from_wire(setting: &mut Setting, whole: &SwitchCongestionSetting) {
             $(setting.marking.$field = Wire::from_wire(whole.$whole);)*
             $(setting.starvation.$credit_field = Wire::from_wire(whole.$credit_whole);)*
             $(setting.$mask = Wire::from_wire(whole.$mask_field);)*
         }
 
-        /// Takes over what Control_Map selects.
         pub(super) fn take_selected(
             whole: &mut SwitchCongestionSetting,
             wanted: &SwitchCongestionSetting,
@@ -120,7 +117,6 @@ macro_rules! conversions {
             )*
         }
 
-        /// The marking parameters that a port has of its own as an element of an attribute.
         pub(super) fn marking_element(own: &$marking) -> SwitchPortCongestionElement {
             let mut element = SwitchPortCongestionElement {
                 valid: true,
@@ -130,8 +126,7 @@ macro_rules! conversions {
             element
         }
 
-        /// Returns the settings of an element for congestion control, and for credit starvation. Settings without a
-        /// field keep the port's values.
+        /// Returns the settings of an element for congestion control, and for credit starvation.
         pub(super) fn element_settings(
             port: &EffectivePortSetting,
             element: &SwitchPortCongestionElement,
@@ -142,14 +137,12 @@ macro_rules! conversions {
             (marking, starvation)
         }
 
-        /// Returns the setting of an adapter for a service level, as an entry of an attribute.
         pub(super) fn entry_to_wire(entry: &CongestionEntry) -> CaCongestionEntry {
             CaCongestionEntry {
                 $($entry_field: entry.$entry.to_wire(),)*
             }
         }
 
-        /// Takes what an adapter does for a service level over from an attribute.
         pub(super) fn entry_from_wire(entry: &mut CongestionEntry, field: &CaCongestionEntry) {
             $(entry.$entry = Wire::from_wire(field.$entry_field);)*
         }

@@ -30,13 +30,11 @@ const COMPLETION: usize = 48;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
-    /// Memory for an address of the transfer's target.
     Fetched {
         id: TransferId,
         place: u64,
         length: u64,
     },
-    /// Memory to return.
     Collected {
         id: TransferId,
         length: u64,
@@ -116,7 +114,6 @@ impl Process {
         self.notices
     }
 
-    /// Answers that will not arrive any more.
     pub fn into_open(self) -> VecDeque<Answer> {
         self.open
     }
@@ -181,7 +178,6 @@ impl Process {
         true
     }
 
-    /// `None` if unchanged.
     pub fn watch(&mut self) -> Option<EventFlags> {
         let flags = if self.waiting.is_empty() {
             EventFlags::IN

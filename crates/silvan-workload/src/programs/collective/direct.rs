@@ -39,7 +39,6 @@ impl CollectiveAlgorithm for Direct {
     }
 }
 
-/// Starts with the right neighbour. `sent` and `received` are bytes to and from a place.
 fn with_all(
     out: &mut Vec<Op>,
     group: Group,

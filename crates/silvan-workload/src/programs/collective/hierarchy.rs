@@ -106,8 +106,7 @@ pub fn reduce_scatter(
     reversed(out, |out| allgather(out, group, me, local, part));
 }
 
-/// First the ranks of a server exchange what each other's index needs, then ranks of an index exchange it between
-/// servers.
+/// Ranks of a server exchange what each other's index needs, then ranks of an index between servers.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, local: u32, bytes: u64) {
     let level = levels(group, me, local);
     let (size, servers) = (level.local.size, level.across.size);

@@ -14,8 +14,6 @@ use crate::programs::op::{Group, Op};
 /// Tag of the messages of collective operations: beyond those that programs use.
 pub const TAG: u32 = 0xffff_0000;
 
-/// Passes the collective operations to a macro. Each has a name in scenarios, a default algorithm, a sentence on a
-/// program that repeats it, and a sentence on its effect.
 macro_rules! with_operations {
     ($next:ident $($rest:tt)*) => {
         $next! { $($rest)* {
@@ -72,7 +70,6 @@ macro_rules! declare_operations {
 
 with_operations! { declare_operations }
 
-/// Registers algorithms: for each its module, its type, its name in scenarios and a sentence on it.
 macro_rules! register {
     ($($module:ident::$algorithm:ident = $name:literal, $summary:literal;)*) => {
         $(pub mod $module;)*
@@ -226,8 +223,7 @@ impl Collective {
         }
     }
 
-    /// Bytes of the operation among `ranks`, and those on the busiest rank's links: `algbw` and `busbw` of nccl-tests
-    /// (`doc/PERFORMANCE.md`). `None` for a barrier.
+    /// Bytes of the operation, and those on the busiest rank's links (`algbw`, `busbw` of nccl-tests).
     pub fn bandwidth_bytes(&self, ranks: u32) -> Option<(f64, f64)> {
         let (bytes, n) = (self.bytes as f64, f64::from(ranks));
         let others = (n - 1.0) / n;
@@ -236,7 +232,6 @@ impl Collective {
             Operation::Allreduce => Some((bytes, 2.0 * others * bytes)),
             Operation::ReduceScatter | Operation::Allgather => Some((bytes, others * bytes)),
             Operation::Broadcast | Operation::Reduce => Some((bytes, bytes)),
-            // `bytes` is the size of one message; a rank keeps its own.
             Operation::Alltoall | Operation::Incast | Operation::Scatter => {
                 Some((n * bytes, (n - 1.0) * bytes))
             }
@@ -271,8 +266,7 @@ impl Collective {
         self.algorithm.implementation().most_ops(ranks)
     }
 
-    /// Steps that [`append_steps`](Self::append_steps) distinguishes: the ranks of a ring or pairwise all-to-all, else
-    /// 1.
+    /// Steps that [`append_steps`](Self::append_steps) distinguishes: the ranks of a ring or pairwise, else 1.
     pub fn length(&self, group: Group) -> u32 {
         { self.algorithm.implementation() }.length(self.operation, group)
     }

@@ -86,7 +86,6 @@ pub fn allreduce_steps(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64, ste
     let n = group.size;
     let part = |place: u32| split(bytes, n, place);
     for step in steps {
-        // In both halves the forwarded part moves back by one per step.
         let shift = if step < n - 1 {
             step
         } else {

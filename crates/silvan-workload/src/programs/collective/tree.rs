@@ -34,7 +34,6 @@ impl CollectiveAlgorithm for Tree {
 pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
     let n = group.size;
     let place = (me + n - root % n) % n;
-    // The lowest set bit is the distance from the sender; receivers are nearer.
     let mut distance = if place == 0 {
         n.next_power_of_two()
     } else {
@@ -44,7 +43,6 @@ pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64
         receive(out, group.rank(place - distance + root), bytes);
         out.push(Op::Wait);
     }
-    // The largest subtree gets its message first.
     while distance > 1 {
         distance /= 2;
         if place + distance < n {

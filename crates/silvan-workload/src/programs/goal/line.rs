@@ -25,7 +25,6 @@ pub(super) enum Line<'a> {
     },
 }
 
-/// 20 hours.
 const LONGEST_NS: u64 = 20 * 3_600 * 1_000_000_000;
 
 const MOST_BYTES: u64 = 1 << 40;
@@ -144,7 +143,6 @@ fn send(input: &mut &str) -> Piece<Placed> {
     Ok((action, cpu.unwrap_or(0), nic.unwrap_or(0)))
 }
 
-/// -1 means any.
 fn number_or_any(input: &mut &str) -> Piece<Option<u32>> {
     alt(("-1".value(None), dec_uint.map(Some))).parse_next(input)
 }

@@ -33,7 +33,6 @@ struct Block<'a> {
     waits: Vec<(&'a str, &'a str, bool, u32)>,
 }
 
-/// Letters of a line in an error: the file may not be GOAL.
 const SHOWN: usize = 60;
 
 /// Reads the ranks' schedules, or returns the first bad line, rank, label, block, or cycle.

@@ -93,7 +93,6 @@ pub(super) struct Measuring {
 }
 
 impl Measuring {
-    /// In a random ring of the slice, equal for all tests.
     fn neighbours(&self, test: Test, ring: u32) -> (u32, u32) {
         let mut order: Vec<u32> = (0..self.size).collect();
         if test != Test::NaturalBandwidth {
@@ -204,7 +203,6 @@ impl Steps for Measuring {
                 }),
                 Test::Alltoall => self.alltoall(out, label, step),
                 _ => {
-                    // Far fewer rings than 32 bits can number.
                     let ring = step as u32;
                     let neighbours = self.neighbours(test, ring);
                     self.measured(out, label, ring * iterations, iterations, |out| {

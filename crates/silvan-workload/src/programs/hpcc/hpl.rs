@@ -31,7 +31,6 @@ impl Hpcc {
         };
         let part = cube(self.rows_left(panel)) - cube(after);
         let all = cube(self.keys.hpl_rows.into());
-        // A part of the span fits like the span.
         Span::from_ps((u128::from(self.keys.hpl_compute.as_ps()) * part / all) as u64)
     }
 }

@@ -1,7 +1,6 @@
 //! Traces and lists of real applications, read into a schedule per rank.
 //!
-//! A format is a module, whose keys implement [`TraceFormat`], and a line in `with_formats`. It converts bytes to one
-//! text, which a scenario stores. The guide's page "How to add a trace format" adds one.
+//! A format is a module, whose keys implement [`TraceFormat`], and a line in `with_formats`.
 
 mod binary_goal;
 
@@ -16,7 +15,6 @@ use crate::programs::draft::Pipeline;
 use crate::programs::schedule::Schedule;
 use crate::programs::stream::Stream;
 
-/// Passes the formats of traces to a macro: for each its module, its type, its name in scenarios and a sentence on it.
 macro_rules! with_formats {
     ($next:ident $($rest:tt)*) => {
         $next! { $($rest)* {
@@ -68,10 +66,8 @@ fn is_default<T: Default + PartialEq>(keys: &T) -> bool {
     *keys == T::default()
 }
 
-/// As many as a scenario.
 pub(crate) const MOST_RANKS: u32 = 1 << 20;
 
-/// Over all ranks, at some 60 bytes each.
 pub(crate) const MOST_OPS: u64 = 1 << 25;
 
 /// First tag of collective operations, above those of sends and receives.
@@ -240,7 +236,6 @@ pub(crate) fn check_length(ops: u64) -> Result<(), String> {
     }
 }
 
-/// Checked before anything is built.
 pub(crate) fn check_places(ranks: u64, settings: &TraceSettings) -> Result<(), TraceError> {
     let places = settings.places;
     match ranks > u64::from(places) {

@@ -21,7 +21,6 @@ use crate::traffic::sizes::SizeMix;
 use crate::traffic::spec::SendQueue;
 use crate::traffic::values::{Load, Selection};
 
-/// Over all senders.
 pub(crate) const MOST_OUTSTANDING: u64 = 1 << 25;
 
 /// Destinations of flows.

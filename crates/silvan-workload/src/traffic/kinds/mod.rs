@@ -1,7 +1,5 @@
-//! The kinds of traffic that scenarios choose from, and the list of them.
-//!
-//! A kind is a module, whose keys implement [`TrafficKind`], and a line in the list at the end of this file;
-//! `[[traffic.NAME]]`, classes, schema and reference follow. The guide's page "How to add a kind of traffic" adds one.
+//! The kinds of traffic, and their list. A kind is a module, whose keys implement [`TrafficKind`], and a line in the
+//! list at the end of this file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,8 +28,6 @@ pub(crate) trait TrafficKind {
     }
 }
 
-/// Registers kinds of traffic: kinds with a single entry, and kinds with a list of entries. Each has a module, a type,
-/// a key in scenarios and a summary.
 macro_rules! register {
     (
         single { $($one:ident::$One:ident = $one_name:literal, $one_summary:literal;)* }

@@ -18,8 +18,7 @@ use crate::traffic::spec::Window;
 use crate::traffic::supply::{Mixed, Spread, Supply};
 use crate::traffic::values::{Hotspots, RoleShare, SeedSource};
 
-/// Default run-ahead in messages: enough for a random order, and a 50th of a percent of gran2012's shortest averaging
-/// window (0.1 s).
+/// Default run-ahead in messages: enough for a random order.
 const DEFAULT_RUN_AHEAD_MESSAGES: u64 = 8;
 
 /// V, C and B nodes and their hotspots (gran2012, sections III to V and Frame I); all of them always have
@@ -160,7 +159,6 @@ impl TrafficKind for Nodes {
         }
         if b_follows || !members.c.is_empty() {
             if self.hotspot_lifetime.value().is_some() {
-                // Any host becomes a hotspot at some time.
                 adder.builder.receives.fill(true);
             }
             for &hotspot in &first {
@@ -179,7 +177,6 @@ impl TrafficKind for Nodes {
 }
 
 impl Nodes {
-    /// `None` for lists of hosts.
     fn fractions(&self) -> Option<[f64; 3]> {
         match [&self.v, &self.c, &self.b] {
             [

@@ -1,6 +1,5 @@
 const BITS: usize = u64::BITS as usize;
 
-/// A set of indices as bits; operations take a step per 64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places(Vec<u64>);
 
@@ -81,7 +80,6 @@ impl Places {
         }
     }
 
-    /// Removes a place: later ones move up.
     pub fn close(&mut self, place: usize) {
         let number = place / BITS;
         for at in number..self.0.len() {

@@ -38,7 +38,6 @@ impl Cdf {
         })
     }
 
-    /// Smaller sizes count as the first point's.
     pub(super) fn mean(&self) -> f64 {
         let (first, share) = self.points[0];
         let lines = self.points.windows(2).map(|pair| {
@@ -57,7 +56,6 @@ impl Cdf {
             return high.max(1);
         };
         let (width, part) = (u128::from(to - from), u128::from(drawn - from));
-        // Rounded to nearest, so that the mean is that of the lines.
         let step = (u128::from(high - low) * (2 * part + 1) / width).div_ceil(2) as u64;
         (low + step.min(high - low)).max(1)
     }
@@ -113,9 +111,7 @@ const MEAN_TOLERANCE: f64 = 0.01;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Plain,
-    /// Homa: the mean, then the only sizes, with shares.
     Steps,
-    /// YAPS, and `Empirical` of ns-2: a size in packets, an unused word, and a share.
     Packets,
 }
 

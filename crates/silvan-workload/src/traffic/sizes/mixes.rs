@@ -1,6 +1,4 @@
-//! Measured distributions: sizes in bytes, and percentage of flows up to each.
-//!
-//! The first three are from `traffic_gen` in the artifact of HPCC (SIGCOMM 2019), which most later studies have used.
+//! Measured distributions: percentage of flows up to each size [bytes]; the first three from HPCC's `traffic_gen`.
 
 use silvan_core::Bytes;
 

@@ -80,7 +80,6 @@ impl SwitchControl for ProposedCounters {
     #[inline]
     fn on_departure(&mut self, _: Time, output: PortVl, _: QueueView, _: PacketView) -> bool {
         let counters = &mut self.counters[output.0 as usize];
-        // A packet that has not waited was never counted; no packet waits then.
         counters.waiting = counters.waiting.saturating_sub(1);
         let mark = counters.to_mark > 0;
         counters.to_mark -= u32::from(mark);

@@ -6,7 +6,6 @@ use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProposedScan;
 
-/// Outputs per pass over a full buffer.
 const BATCH: usize = 32;
 
 impl SwitchControl for ProposedScan {

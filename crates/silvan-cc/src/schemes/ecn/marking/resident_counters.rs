@@ -5,7 +5,6 @@ use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     waiting: u32,
-    /// Last time at which a full buffer found this output sending.
     found_sending: Option<Time>,
     /// cnt2: number of the next packets that are marked.
     to_mark: u32,
@@ -18,8 +17,7 @@ struct Started {
     output: PortVl,
 }
 
-/// The counters of santos2003, section IV-A, by the letter: a packet counts until its tail has left, so that the
-/// sending output of a full buffer is congested, too.
+/// The counters of santos2003, section IV-A: a packet counts until its tail has left.
 #[derive(Clone, Debug)]
 pub struct ResidentCounters {
     counters: Vec<Counters>,
@@ -62,7 +60,6 @@ impl SwitchControl for ResidentCounters {
             output,
         });
         let counters = &mut self.counters[output.0 as usize];
-        // A packet that has not waited is not among the waiting packets.
         counters.waiting = counters.waiting.saturating_sub(1);
         let mark = counters.to_mark > 0;
         counters.to_mark -= u32::from(mark);

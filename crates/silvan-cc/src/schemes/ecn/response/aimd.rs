@@ -1,9 +1,10 @@
 use super::{ResponseFunction, checked_factor, checked_min_rate};
 use crate::schemes::ecn::EcnError;
 
-/// AIMD (santos2003, section VI-B): a mark divides the rate by m; it rises as steeply as condition 1 allows.
+/// AIMD (santos2003, section VI-B): a mark divides the rate by m, and other acknowledgements raise it.
 ///
-/// The slope is (m - 1) Rmin², so after an interval of 1/r the rate is r + (m - 1) Rmin²/r.
+/// The slope (m - 1) Rmin² is the steepest that condition 1 allows: after an interval of 1/r the rate is
+/// r + (m - 1) Rmin²/r.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aimd {
     factor: f64,
@@ -12,8 +13,7 @@ pub struct Aimd {
 }
 
 impl Aimd {
-    /// The function with factor m, above 1, and Rmin as a fraction of Rmax; [`EcnError::DecreaseFactor`],
-    /// [`EcnError::MinRate`].
+    /// Checks factor m, above 1, and Rmin: [`EcnError::DecreaseFactor`], [`EcnError::MinRate`].
     pub fn new(factor: f64, min_rate: f64) -> Result<Self, EcnError> {
         let factor = checked_factor(factor)?;
         let min_rate = checked_min_rate(min_rate)?;

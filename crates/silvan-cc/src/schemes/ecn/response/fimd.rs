@@ -11,8 +11,7 @@ pub struct Fimd {
 }
 
 impl Fimd {
-    /// The function with factor m, above 1, and Rmin as a fraction of Rmax; [`EcnError::DecreaseFactor`],
-    /// [`EcnError::MinRate`].
+    /// Checks factor m, above 1, and Rmin: [`EcnError::DecreaseFactor`], [`EcnError::MinRate`].
     pub fn new(factor: f64, min_rate: f64) -> Result<Self, EcnError> {
         Ok(Self {
             factor: checked_factor(factor)?,

@@ -42,7 +42,6 @@ impl RateTables {
             let index = usize::from(ipd);
             increase[index] = increase_at(function, ipd);
             let lowered = delay_of(function.decrease(rate_of(ipd)));
-            // The next discrete rate at or below the function's.
             decrease[index] = (lowered - TINY).ceil().clamp(f64::from(ipd), 255.0) as u8;
         }
         Self {
@@ -110,7 +109,6 @@ fn delay_of(rate: f64) -> f64 {
     1.0 / rate - 1.0
 }
 
-/// Several acknowledgements count as the discrete rate's packets in the continuous rate's time.
 fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
     let Some(faster) = ipd.checked_sub(1) else {
         return Increase {
@@ -122,7 +120,6 @@ fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
     let target = rate_of(faster);
     let first = function.increase(start);
     if delay_of(first) <= f64::from(faster) + TINY {
-        // The highest discrete rate at or below the function's.
         let next = (delay_of(first) - TINY)
             .ceil()
             .clamp(0.0, f64::from(faster)) as u8;

@@ -74,7 +74,6 @@ impl ServiceLevel {
         flow.ccti = (lowered as u16).max(self.floor());
     }
 
-    /// Returns true if the state is equivalent to a [`fresh`](Self::fresh) state.
     #[inline]
     pub(super) fn is_over(&self, flow: &FlowState, now: Time) -> bool {
         flow.ccti == self.floor() && flow.release <= now

@@ -11,7 +11,6 @@ const QUANTILES: usize = 1_024;
 const QUANTILE_BITS: u32 = 28;
 /// Fraction bits of a scale, at most 65,535.5.
 const SCALE_BITS: u32 = 16;
-/// Seed of the order of the quantiles; no run draws from it.
 const ORDER: u64 = 1_024;
 
 #[derive(Clone, Debug)]
@@ -55,7 +54,6 @@ impl Gaps {
         gaps
     }
 
-    /// Sets Marking_Rate after `marks` marks; returns the new rest of a gap with `left` packets to come.
     pub(super) fn set_rate(&mut self, index: usize, marks: u64, rate: u16, left: u32) -> u32 {
         let port_vl = &mut self.port_vls[index];
         if port_vl.marking_rate == rate {
@@ -64,7 +62,6 @@ impl Gaps {
         port_vl.marking_rate = rate;
         port_vl.scale = scale(rate);
         match self.mode {
-            // A lower rate cuts a longer gap.
             MarkingMode::Counter => left.min(u32::from(rate)),
             // Geometric gaps have no memory: the next gap replaces this one.
             MarkingMode::Dithered => self.after(index, marks),
@@ -82,7 +79,6 @@ impl Gaps {
         (scaled >> (QUANTILE_BITS + SCALE_BITS)) as u32
     }
 
-    /// `None` outside random mode.
     #[inline]
     pub(super) fn draw(&mut self, index: usize) -> Option<bool> {
         let stream = self.streams.get_mut(index)?;
@@ -90,7 +86,6 @@ impl Gaps {
     }
 }
 
-/// Shuffled midpoints of equally likely parts.
 fn quantiles() -> Vec<u32> {
     let one = f64::from(1 << QUANTILE_BITS);
     let mut quantiles: Vec<u32> = (0..QUANTILES)

@@ -6,13 +6,11 @@ use crate::schemes::ib_cc::threshold::{NEVER, ThresholdMap};
 
 const PACKET_SIZE_UNIT: u16 = 64;
 
-/// Half a cache line per Port VL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortVlRecord {
     pub(super) since: Time,
     pub(super) congested: Span,
-    /// Queued bytes from which on the port is congested, lower by the hysteresis in the congestion state; [`NEVER`] if
-    /// marking is off.
+    /// Queued bytes at which the congestion state begins or, minus the hysteresis, ends; [`NEVER`] without marking.
     pub(super) threshold_bytes: u32,
     /// Smallest marked packet, in bytes.
     pub(super) packet_bytes: u16,

@@ -25,7 +25,6 @@ impl SetAside {
         self.plan();
     }
 
-    /// Plans the next reception of all outputs, early enough that answers are known before they arrive.
     fn plan(&mut self) {
         let half = Span::from_ps(self.message_delay.as_ps() / 2);
         let first = self.expecting.peek().filter(|_| self.sent.is_none());
@@ -56,7 +55,6 @@ impl SetAside {
         }
     }
 
-    /// Each message counts as of its arrival.
     #[cold]
     #[inline(never)]
     fn receive(&mut self, now: Time, port: PortId) {
@@ -97,7 +95,6 @@ impl SetAside {
         }
     }
 
-    /// Notifies the output upstream of an input once: it sets a queue aside, if it has one.
     pub(in super::super) fn notify(
         &mut self,
         now: Time,
@@ -180,7 +177,6 @@ impl SetAside {
         Some(Group::Path(path))
     }
 
-    /// Frees the queue of a lane if it, all behind it, and its branches are empty.
     fn free(&mut self, now: Time, port: PortId, lane: usize) {
         let Lane { bytes, passed } = self.lanes[port.index() * self.vls + lane];
         let record = &mut self.outputs[port.index()];
@@ -200,7 +196,6 @@ impl SetAside {
         }
     }
 
-    /// Frees a queue without packets for the idle time, or asks its branches to do so.
     fn free_unused(&mut self, now: Time, port: PortId, lane: usize) {
         let record = &mut self.outputs[port.index()];
         let Some(line) = record.line(lane) else {
@@ -226,7 +221,6 @@ impl SetAside {
         self.free(now, port, lane);
     }
 
-    /// Tells the output upstream that no packet of a lane waits any more, and how many have left.
     pub(super) fn notify_emptied(
         &mut self,
         now: Time,

@@ -29,7 +29,6 @@ struct Lines<'a> {
     lines: Vec<(u32, &'a str)>,
 }
 
-/// A list starts with ranks, or with column names.
 pub(super) fn is_list(text: &str) -> bool {
     let start = text.trim_start();
     let first = start.lines().next().unwrap_or("");
@@ -168,7 +167,6 @@ fn ranks(text: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// `group` is the default group size.
 fn table<'a>(
     line: u32,
     lines: &[(u32, &'a str)],
@@ -234,7 +232,6 @@ fn row<'a>(
     let kind = kind.strip_prefix("CommType.").unwrap_or(kind);
     let wrong = |message: String, hint| Err(TraceError::line(line, message, hint));
     let bytes = match (kind, cell("msg_size")) {
-        // A computation has a shape here.
         ("computation", _) => 0,
         ("barrier" | "epoch_end", "None" | "") => 0,
         (_, text @ ("None" | "")) => {

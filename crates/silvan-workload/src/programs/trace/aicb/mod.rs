@@ -75,7 +75,6 @@ fn sections(text: &str, settings: &TraceSettings) -> Result<Vec<Section>, TraceE
     Ok(sections)
 }
 
-/// Ranks at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Groups {
     pub size: u32,
@@ -158,7 +157,6 @@ pub(crate) fn build(
                 writer.write(rank, *line, *step)?;
             }
             if rank == section.first {
-                // Ranks of a section have similar numbers.
                 ops += writer.draft.len() as u64 * u64::from(section.ranks);
                 let line = section.steps.first().map_or(1, |(line, _)| *line);
                 check_length(ops).map_err(|message| TraceError::line(line, message, SHORTEN))?;
@@ -167,7 +165,6 @@ pub(crate) fn build(
         }
     }
     let finish = |draft: Draft| {
-        // Steps wait for earlier ones only.
         draft.finish().map(Arc::new).map_err(|_| {
             let message = "the steps of a rank wait for each other";
             TraceError::new(TracePlace::Whole, message, SHORTEN)
@@ -176,7 +173,6 @@ pub(crate) fn build(
     drafts.into_iter().map(finish).collect()
 }
 
-/// By kind and first rank: members, and members per server.
 type Members = BTreeMap<(usize, u32), (Vec<u32>, u32)>;
 
 struct Writer<'a> {
@@ -364,7 +360,6 @@ fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError
     Ok(())
 }
 
-/// By distance, and true for receives: number and first line.
 type Messages = BTreeMap<(i64, bool), (u32, u32)>;
 
 fn messages(section: &Section) -> Messages {

@@ -71,7 +71,6 @@ pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Vec<Section>,
     }])
 }
 
-/// Warns of collective operations that the parallelism omits, and of a pipeline without bytes.
 pub(super) fn warnings(text: &str) -> Vec<String> {
     let mut lines = text.lines();
     let head = lines.next().unwrap_or("");

@@ -57,7 +57,6 @@ fn collective(
     })
 }
 
-/// Members per server, if equal in all groups.
 fn local(groups: Groups, ranks: u32, settings: &TraceSettings) -> Option<u32> {
     let firsts = (0..ranks).filter(|rank| groups.place(*rank).0 == 0);
     let mut locals = firsts.map(|first| settings.local_members(&groups.members(first)));

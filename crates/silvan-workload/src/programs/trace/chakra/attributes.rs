@@ -33,7 +33,6 @@ const MEMORY_LOAD: u64 = 2;
 const SEND: u64 = 5;
 const RECEIVE: u64 = 6;
 const COLLECTIVE: u64 = 7;
-/// Later types read and write files.
 const LAST_TYPE: u64 = 10;
 
 fn fill<T: PartialEq>(slot: &mut Option<T>, value: T, name: &str) -> Result<(), String> {

@@ -164,7 +164,6 @@ struct Fields {
     has_others: bool,
 }
 
-/// List of an unconverted PyTorch trace, its name in errors, and a hint.
 const PYTORCH: [(&str, &str, &str); 2] = [
     (
         "nodes",
@@ -260,7 +259,6 @@ impl<'de> Visitor<'de> for Entry<'_, '_> {
     }
 }
 
-/// An error of the trace within one of JSON.
 type Checked<E> = Result<Result<(), String>, E>;
 
 impl Fields {

@@ -6,7 +6,6 @@ use super::{Node, NodeWork, Trace};
 
 pub(super) fn check(trace: &Trace) -> Result<(), TraceError> {
     let ranks = trace.ranks.len();
-    // Sent and received counts by sender, receiver and tag.
     let mut counts: BTreeMap<(u32, u32, u32), (u64, u64)> = BTreeMap::new();
     let ends = |rank: usize, node: &Node| match node.work {
         NodeWork::Send { to, tag, .. } => Some((rank as u32, to, tag, false)),

@@ -94,7 +94,6 @@ impl TraceFormat for Chakra {
     }
 
     fn warnings(&self, text: &str) -> Vec<String> {
-        // A count at the start avoids parsing a large text again.
         let count = text.strip_prefix(DANGLING).map_or("", |rest| {
             let end = rest.find(|c: char| !c.is_ascii_digit());
             &rest[..end.unwrap_or(rest.len())]

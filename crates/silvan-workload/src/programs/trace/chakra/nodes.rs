@@ -23,7 +23,6 @@ struct Entry {
     root: Option<u32>,
 }
 
-/// A group's collective operations with first tags, and the first rank and node of each.
 #[derive(Default)]
 struct Sequence {
     entries: Vec<(Entry, u32, usize, u64)>,
@@ -77,7 +76,6 @@ pub(super) fn schedules(
             let entry = Entry {
                 operation: *operation,
                 bytes: match operation {
-                    // Each rank gives a part and gets all parts.
                     Operation::Allgather => bytes.saturating_mul(size),
                     Operation::Alltoall | Operation::Scatter => bytes / size,
                     _ => *bytes,
@@ -245,7 +243,6 @@ fn members<'a>(
         Err(wrong(rank, message, hint))
     };
     match trace.groups.get(name) {
-        // PyTorch's default group.
         None if name == "0" => Ok(all),
         None => fail(format!("group {name:?} of ranks is not described")),
         Some(ranks) if ranks.is_empty() => Ok(all),
@@ -331,7 +328,6 @@ fn finish(
         }
     }
     draft.finish().map(Arc::new).map_err(|cycle| {
-        // Operations of a collective are adjacent.
         let node = |op: &u32| spans.partition_point(|span| span.1 < *op);
         let mut turn: Vec<usize> = cycle.iter().map(node).collect();
         turn.dedup();

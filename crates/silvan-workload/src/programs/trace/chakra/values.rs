@@ -15,7 +15,6 @@ pub(super) fn whole(value: f64) -> Option<u64> {
     (value.fract() == 0.0 && (0.0..=MOST).contains(&value)).then_some(value as u64)
 }
 
-/// Numbers as is, other text in quotes.
 pub(super) fn in_words(text: &str) -> String {
     match text.parse::<f64>() {
         Ok(_) => text.to_owned(),
@@ -331,7 +330,6 @@ impl<'de> Visitor<'de> for Named<'_> {
     }
 }
 
-/// `{"0": [0, 1, 2, 3]}`.
 pub(super) fn groups(text: &str) -> Result<Groups, TraceError> {
     let groups: Groups = serde_json::from_str(text).map_err(|error| {
         let line = u32::try_from(error.line()).unwrap_or(u32::MAX).max(1);

@@ -187,7 +187,6 @@ fn read(text: &str, unit: Option<StartUnit>) -> Result<Matrix, TraceError> {
     Ok(matrix)
 }
 
-/// Refuses starts that are hardly picoseconds: some are not 0, and all are below 1 ns.
 fn check_starts(connections: &[Connection]) -> Result<(), TraceError> {
     let later = connections.iter().filter(|connection| connection.is_later);
     let starts = later.filter_map(|connection| match connection.start {
@@ -263,7 +262,6 @@ fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
     };
     let count = match kind {
         "barrier" => count.unwrap_or(0),
-        // With a single activation it fires once.
         _ => 1,
     };
     let is_multishot = kind == "multishot";
@@ -315,7 +313,6 @@ fn connection(
     let mut seen: Vec<&str> = Vec::new();
     let mut place = 1;
     while let Some(word) = words.get(place) {
-        // Either a start or a trigger is given.
         if !matches!(*word, "start" | "trigger") && seen.contains(word) {
             return Err(twice(word, line));
         }
@@ -355,7 +352,6 @@ fn connection(
             "id" | "prio" => {
                 number(words, place + 1, line, "a number")?;
             }
-            // A label with an optional number.
             "msg" => {
                 let next = words
                     .get(place + 1)
@@ -405,7 +401,6 @@ fn build(matrix: &Matrix) -> Result<Vec<Arc<Schedule>>, TraceError> {
     triggers.check_cycles(connections)?;
     let mut drafts: Vec<Draft> = (0..matrix.nodes).map(|_| Draft::default()).collect();
     let timers = timers(connections, &mut drafts);
-    // Rank and operation of each connection, then of each shared trigger.
     let mut places: Vec<(u32, u32)> = connections
         .iter()
         .zip(timers)
@@ -420,7 +415,6 @@ fn build(matrix: &Matrix) -> Result<Vec<Arc<Schedule>>, TraceError> {
         })
         .collect();
     for &(waiter, line) in &triggers.shared {
-        // An operation of no length at a waiting node.
         let rank = connections[waiter as usize].from;
         places.push((rank, drafts[rank as usize].join(line, &[])));
     }

@@ -88,7 +88,6 @@ pub(super) fn steps(
     Ok(steps.steps)
 }
 
-/// The next step runs concurrently; a join waits.
 fn joined(collective: Option<CollectiveStep>) -> Option<CollectiveStep> {
     collective.map(|collective| CollectiveStep {
         waiter: Waiter::Join,

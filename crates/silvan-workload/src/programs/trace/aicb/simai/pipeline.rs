@@ -12,7 +12,6 @@ use super::Layer;
 use super::order::Steps;
 use super::parallelism::Parallelism;
 
-/// First layer of a micro-batch in AICB's texts.
 const FIRST: &str = "embedding_layer";
 
 /// Prefixes of layers after the last micro-batch in AICB's texts.
@@ -117,7 +116,6 @@ fn steps(
     let last = parallelism.stages - 1;
     let around = i64::from(last) * ranks;
     let bytes = parallelism.stage_bytes;
-    // The next part is in the next stage; after the last stage, in the first.
     let (to_next, to_previous) = (
         if stage == last { -around } else { ranks },
         if stage == 0 { around } else { -ranks },
@@ -127,7 +125,6 @@ fn steps(
     let receive = |distance: i64| Step::Receive { distance, bytes };
     let send = |distance: i64| Step::Send { distance, bytes };
     let lines = |range: &Range<usize>| {
-        // A part may be empty.
         let first = range.start.min(layers.len() - 1);
         (
             layers[first].line,
