@@ -21,6 +21,8 @@ pub struct Offer {
     pub last: bool,
     /// Payload of the flow behind this packet at its start [bytes, saturating].
     pub behind: u32,
+    /// Number of the message among those of its sender to `dst`, modulo 2^16; 0 if the workload has no use for it.
+    pub number: u16,
 }
 
 impl Offer {
@@ -40,6 +42,8 @@ pub struct Transit {
     pub marked: bool,
     /// True if the packets of the message before have all been delivered, without notification.
     pub completes: bool,
+    /// [`Offer::number`] of the packet, where packets may be lost.
+    pub number: Option<u16>,
 }
 
 /// Next action of a host, the answer to [`Workload::poll`].
@@ -326,5 +330,10 @@ pub trait Workload {
         wake: &mut Vec<HostId>,
     ) {
         let _ = (src, offer, in_order, now, wake);
+    }
+
+    /// The connection of `src` that carries `offer` has given up after its last retry; its packets never arrive.
+    fn on_failed(&mut self, src: HostId, offer: &Offer, now: Time) {
+        let _ = (src, offer, now);
     }
 }

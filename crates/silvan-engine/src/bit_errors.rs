@@ -39,6 +39,7 @@ struct BadLink {
     drawn: usize,
     /// Time from the end of a bad packet to its replay, in ps; `None` if the receiver discards it.
     replay: Option<u64>,
+    retraining: u64,
     head_queue: u8,
     counts: ErrorCounts,
     /// Bad packets, less good ones.
@@ -49,6 +50,8 @@ struct BadLink {
 struct Passage {
     /// Time that replays take, in ps.
     delay: u64,
+    /// Time after it in which the link is retrained, in ps.
+    retraining: u64,
     is_lost: bool,
 }
 
@@ -61,13 +64,14 @@ impl BadLink {
     }
 
     fn pass(&mut self, start: u64, length: u64) -> Passage {
-        let mut delay = 0;
+        let (mut delay, mut retraining) = (0, 0);
         for replay in 0..=MOST_REPLAYS {
             self.count_until(start + delay);
             if self.count_until(start + delay + length) == 0 {
                 self.level = self.level.saturating_sub(1);
                 return Passage {
                     delay,
+                    retraining,
                     is_lost: false,
                 };
             }
@@ -75,6 +79,7 @@ impl BadLink {
             if self.level > LOCAL_PHY_ERRORS {
                 self.level = 0;
                 self.counts.recoveries += 1;
+                retraining += self.retraining;
             }
             match self.replay {
                 Some(latency) if replay < MOST_REPLAYS => {
@@ -86,6 +91,7 @@ impl BadLink {
         }
         Passage {
             delay,
+            retraining,
             is_lost: true,
         }
     }
@@ -128,6 +134,7 @@ impl Plane {
                 processes: Vec::new(),
                 drawn: 0,
                 replay: None,
+                retraining: 0,
                 head_queue,
                 counts: ErrorCounts::default(),
                 level: 0,
@@ -136,6 +143,7 @@ impl Plane {
         let process = ErrorProcess::new(errors, times, rate, number);
         link.processes.push(process);
         link.drawn += 1;
+        link.retraining = link.retraining.max(errors.retraining.as_ps());
         if errors.retransmits {
             let latency = errors.replay_latency.map_or_else(
                 || 2 * self.propagation[output] + self.config.switch.credit_delay.as_ps(),
@@ -185,7 +193,7 @@ impl Plane {
 
     fn pass_bad_link(&mut self, now: u64, output: u32, length: u64) -> Option<Passage> {
         let passage = self.bad_links.0.get_mut(&output)?.pass(now, length);
-        self.outs[output as usize].free_at += passage.delay;
+        self.outs[output as usize].free_at += passage.delay + passage.retraining;
         Some(passage)
     }
 

@@ -188,7 +188,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 && !plane.routing.has_choices()
                 && plane.reordering.is_none()
                 // The last packet of a message arrives, and one before it may be lost.
-                && plane.bad_links.is_empty()
+                && !plane.numbers
+                && (plane.bad_links.is_empty() || plane.transport.is_some())
                 && !workload.needs_packets(),
             needs,
             grants: Grants::default(),
@@ -391,6 +392,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             phase::DELIVERED => self.delivered(now, id, event.argument()),
             phase::FEEDBACK => self.feedback(now, id, event),
             phase::CREDIT => self.host_credit(now, id),
+            phase::RETRY => self.time_out(now, event.argument()),
             _ => self.traffic_change(now),
         }
     }

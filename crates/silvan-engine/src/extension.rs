@@ -48,7 +48,7 @@ impl Extensions {
                 hops: self.spare.pop().unwrap_or_default(),
                 ..Extension::default()
             };
-            packet.born = sent.len() as u64;
+            packet.set_sent(sent.len() as u64);
             sent.push(std::mem::replace(&mut self.records[number as usize], empty));
             self.release(number);
         }
@@ -56,9 +56,9 @@ impl Extensions {
 
     pub fn receive(&mut self, packet: &mut Packet, sent: &mut [Extension]) {
         if packet.is(EXTENDED) {
-            let extension = std::mem::take(&mut sent[packet.born as usize]);
+            let extension = std::mem::take(&mut sent[packet.born as u32 as usize]);
             let number = self.claim();
-            packet.born = u64::from(number);
+            packet.set_sent(u64::from(number));
             let record = &mut self.records[number as usize];
             let Extension { mut hops, .. } = std::mem::replace(record, extension);
             hops.clear();

@@ -10,7 +10,7 @@ use silvan_core::{HostId, Span};
 use crate::engine::Engine;
 use crate::events::{Event, phase};
 use crate::packet::{
-    ACK, BECN, CONTROL, EXTENDED, GRANT, Kind, LAST, MARKED, Packet, service_level,
+    ACK, BECN, CONTROL, EXTENDED, GRANT, Kind, LAST, MARKED, Packet, RESPONSE, service_level,
 };
 use crate::plane::LATEST;
 use crate::plane::{Plane, time};
@@ -314,6 +314,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.notifications.queue(now, host, packet);
             self.plane.hosts[host as usize].notifications += 1;
             self.wake_host(host, now);
+            return;
+        }
+        if !F::PLAIN && packet.is(RESPONSE) {
+            self.responded(now, host, &packet);
             return;
         }
         if !F::LOOKAHEAD && self.charges_sink(&packet) {

@@ -66,6 +66,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if chooses_vl && self.start_kept(now, host, port, first) {
             return;
         }
+        let has_connections = !F::PLAIN && !F::LOOKAHEAD && self.plane.transport.is_some();
+        if has_connections && self.send_again(now, host, port, first) {
+            return;
+        }
         let asks_for_flows = self.needs_host_vl();
         let plane = &self.plane;
         let mut gate = HostGate {
@@ -74,6 +78,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             credits: &plane.credits[first..first + plane.vls_in::<F>()],
             sl_to_vl: plane.host_lanes(host),
             routing: &plane.routing,
+            transport: plane.transport.as_deref(),
             header: plane.header,
             mtu_blocks: if C::ACTIVE { plane.mtu_blocks } else { 0 },
             host: host_id,
@@ -129,14 +134,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Sends a notification when data cannot be sent, even if one was sent last.
     #[inline]
-    fn fill_gap(&mut self, now: u64, host: u32) {
+    pub(crate) fn fill_gap(&mut self, now: u64, host: u32) {
         if self.plane.hosts[host as usize].notifications > 0 {
             self.inject_notification(now, host, true);
         }
     }
 
     #[inline]
-    fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: &Offer) {
+    pub(crate) fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: &Offer) {
         if offer.dst.index() == host as usize {
             self.loop_back(now, host, port, *offer);
             return;
@@ -178,11 +183,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 reordering.sent(now, &packet);
             }
         }
-        let packet = if self.extends_packets() {
+        let mut packet = if self.extends_packets() {
             self.extended(now, host, offer, packet)
         } else {
             packet
         };
+        if self.plane.numbers {
+            packet.set_waypoint(offer.number);
+        }
+        if !F::PLAIN && !F::LOOKAHEAD && self.plane.transport.is_some() {
+            self.connect(now, offer, &mut packet);
+        }
         let plane = &mut self.plane;
         let full_size = u32::from(packet.wire()) == plane.mtu_wire;
         let gap = match plane.config.host.injection_rate {
@@ -359,7 +370,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_host(host, at);
     }
 
-    fn await_host_credits(&mut self, now: u64, host: u32, starved: u16, blocks: i32) {
+    pub(crate) fn await_host_credits(&mut self, now: u64, host: u32, starved: u16, blocks: i32) {
         let first = self
             .plane
             .lane_in::<F>(self.plane.hosts[host as usize].port, 0);

@@ -48,6 +48,7 @@ mod switch;
 mod sync;
 mod table;
 mod tracer;
+mod transport;
 mod trees;
 mod vlarb;
 mod waiting;
@@ -59,9 +60,9 @@ pub use silvan_cc::workload;
 pub use silvan_model::{
     Arbitration, BecnCarrier, BuildError, CrossbarFeed, Deadlock, EngineConfig, EngineError,
     FeedbackParams, FeedbackPath, FlowProgress, Forest, HostArbitration, HostCounters, HostParams,
-    HostShare, InvariantError, Latencies, LatencyStats, Loss, Member, OnWire, OutputBuffer,
-    PacketFilter, PacketHop, PacketKind, PacketParams, PfcLimits, PfcParams, Queueing, Role, Sink,
-    SwitchParams, Tree, VlArbitration,
+    HostShare, InvariantError, Latencies, LatencyStats, Loss, LostPackets, Member, OnWire,
+    OutputBuffer, PacketFilter, PacketHop, PacketKind, PacketParams, PfcLimits, PfcParams,
+    Queueing, RetryParams, Role, Sink, SwitchParams, Tree, VlArbitration,
 };
 pub use stats::ClassStats;
 pub use tracer::MOST_HOPS;

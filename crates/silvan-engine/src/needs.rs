@@ -43,12 +43,21 @@ impl CompiledFabric {
         !self.counts_buffers() && !switch.needs_select_discard()
     }
 
-    /// Checks the links for a scheme: [`BuildError::PfcScheme`] if it reads or delays credits under PFC.
+    /// Checks links and hosts for a scheme. Errors: [`BuildError::PfcScheme`] if it reads or delays credits under PFC,
+    /// [`BuildError::RetryScheme`] if it chooses paths or lanes of packets that hosts send again.
     pub fn check_scheme<S: SwitchControl, C: SourceControl>(
         &self,
         switch: &S,
         source: &C,
     ) -> Result<(), BuildError> {
+        let chooses = switch.needs_select_next_vl()
+            || switch.needs_select_discard()
+            || switch.needs_select_output()
+            || source.needs_select_vl()
+            || source.needs_select_path();
+        if chooses && self.0.transport.is_some() {
+            return Err(BuildError::RetryScheme);
+        }
         match self.0.config.pfc.is_some() && (switch.delays_credits() || source.needs_credit()) {
             true => Err(BuildError::PfcScheme),
             false => Ok(()),

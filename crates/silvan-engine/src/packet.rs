@@ -16,6 +16,8 @@ pub(crate) const BECN: u8 = 16;
 pub(crate) const GRANT: u8 = 32;
 /// `born` is the number of the packet's [extension](crate::extension).
 pub(crate) const EXTENDED: u8 = 64;
+/// With `CONTROL`, an acknowledgement or NAK of a connection; `born` has its PSN.
+pub(crate) const RESPONSE: u8 = 128;
 
 /// A packet travels by value inside events until it waits. It has three words, because small fields would be moved one
 /// by one.

@@ -21,6 +21,7 @@ use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow}
 use crate::reordering::Reordering;
 use crate::routing::Routing;
 use crate::table::Table;
+use crate::transport::Transport;
 use crate::variant::{EngineVariant, General};
 use crate::vlarb::{VlState, VlTables};
 use silvan_model::EngineConfig;
@@ -93,6 +94,10 @@ pub(crate) struct Plane {
     pub redirect: bool,
     pub routing: Routing,
     pub reordering: Option<Box<Reordering>>,
+    /// Reliable connections, if hosts have retries.
+    pub transport: Option<Box<Transport>>,
+    /// True if packets carry the number of their message, because some may be lost.
+    pub numbers: bool,
     pub remote: Remote,
     pub overflow: Overflow,
     pub buffers: Option<Box<Buffers>>,
@@ -395,6 +400,10 @@ impl Plane {
             + self.rule.as_ref().map_or(0, |rule| rule.bytes())
             + self.routing.bytes()
             + self.reordering.as_ref().map_or(0, |order| order.bytes())
+            + self
+                .transport
+                .as_ref()
+                .map_or(0, |transport| transport.bytes())
             + self.overflow.bytes()
             + self.buffers.as_ref().map_or(0, |buffers| buffers.bytes())
             + self.pauses.as_ref().map_or(0, |pauses| pauses.bytes())

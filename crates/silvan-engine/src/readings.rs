@@ -1,11 +1,12 @@
 use silvan_cc::hooks::{FlowLimit, PortVl, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Span, Time, Vl};
-use silvan_model::{FlowProgress, HostCounters, Latencies, PortReading};
+use silvan_model::{FlowProgress, HostCounters, Latencies, LostPackets, PortReading};
 
 use crate::engine::Engine;
 use crate::pfc::PauseCounts;
 use crate::plane::time;
 use crate::stats::ClassStats;
+use crate::transport::Retries;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
@@ -143,6 +144,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub fn host_counters(&self, host: HostId) -> HostCounters {
         let record = &self.plane.hosts[self.plane.known_host(host) as usize];
         let reordering = self.plane.reordering.as_ref();
+        let transport = self.plane.transport.as_ref();
+        let retries = transport.map_or_else(Retries::default, |transport| {
+            transport.of_host(host.index())
+        });
         HostCounters {
             injected_bytes: record.injected,
             delivered_bytes: record.delivered,
@@ -152,6 +157,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             grants_received: self.notifications.grants_received(host),
             reordered_packets: reordering.map_or(0, |order| order.reordered(host)),
             most_held_bytes: reordering.map_or(0, |order| order.most_held(host)),
+            retries: retries.retries,
+            resent_bytes: retries.resent_bytes,
+            failed_connections: retries.failed,
         }
     }
 
@@ -180,7 +188,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Returns the delivery progress of a tracked flow.
     pub fn flow(&self, class: u16, source: HostId) -> FlowProgress {
-        self.stats.flow(class, source.index() as u32)
+        let source = source.index() as u32;
+        let transport = self.plane.transport.as_ref();
+        let retries = transport.map_or_else(Retries::default, |transport| {
+            transport.of_class(class, source)
+        });
+        FlowProgress {
+            retries: retries.retries,
+            has_failed: retries.failed > 0,
+            ..self.stats.flow(class, source)
+        }
+    }
+
+    /// Packets that faults lost, by message; empty where hosts send them again.
+    pub fn lost(&self) -> Vec<LostPackets> {
+        self.plane.lost().collect()
     }
 
     /// Discards the latencies so far, for a warm-up whose packets do not count.

@@ -2,18 +2,20 @@
 
 mod discarding;
 
+use std::collections::BTreeMap;
+
 use silvan_cc::hooks::{PortVl, RouteView, SourceControl, SwitchControl};
 use silvan_core::{HostId, NodeId, PortId, PortNumber, Rate};
 
 use crate::engine::Engine;
-use crate::packet::{CONTROL, NONE, Packet};
+use crate::packet::{CONTROL, NONE, Packet, service_level};
 use crate::plane::{NO_ROUTE, Plane, time};
 use crate::records::{Element, Next};
 use crate::routing::CHOOSE;
 use crate::variant::{EngineVariant, General};
 use crate::vlarb::VlTables;
 use crate::workload::Workload;
-use silvan_model::{BuildError, EngineError, OnWire, VlArbitration};
+use silvan_model::{BuildError, EngineError, LostPackets, OnWire, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
 const WITHHELD: i32 = 1 << 28;
@@ -45,11 +47,31 @@ pub(crate) struct Reconfiguration {
     pub payload: u64,
     /// Discarded data packets that the workload does not know of, if discards do not end the run.
     lost: Vec<Packet>,
+    /// Lost packets by message, if packets have its number.
+    lost_messages: Option<BTreeMap<LostMessage, u64>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LostMessage {
+    source: u32,
+    destination: u32,
+    sl: u8,
+    class: u16,
+    number: u16,
 }
 
 impl Reconfiguration {
     pub fn note_lost(&mut self, packet: &Packet) {
-        if self.discards {
+        if let Some(messages) = &mut self.lost_messages {
+            let key = LostMessage {
+                source: packet.source(),
+                destination: packet.destination(),
+                sl: packet.sl_bits(),
+                class: packet.class(),
+                number: packet.waypoint(),
+            };
+            *messages.entry(key).or_insert(0) += 1;
+        } else if self.discards {
             self.lost.push(*packet);
         }
     }
@@ -144,6 +166,37 @@ impl Plane {
         }
     }
 
+    /// See [`CompiledFabric::follow_messages`](crate::CompiledFabric::follow_messages).
+    pub(crate) fn follow_messages(&mut self) {
+        self.numbers = self.transport.is_none() && self.routing.detours.is_none();
+        if self.numbers {
+            self.reconfiguration.lost_messages = Some(BTreeMap::new());
+        }
+    }
+
+    /// Lost packets by message.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = LostPackets> + '_ {
+        let messages = self.reconfiguration.lost_messages.iter().flatten();
+        messages.map(|(message, &packets)| {
+            let &LostMessage {
+                source,
+                destination,
+                sl,
+                class,
+                number,
+            } = message;
+            let level = self.routing.class_of(source, destination, sl);
+            LostPackets {
+                source: HostId::new(source as usize),
+                destination: HostId::new(destination as usize),
+                sl: service_level(level),
+                class,
+                number,
+                packets,
+            }
+        })
+    }
+
     fn prepare_reconfiguration(&mut self) {
         if self.reconfiguration.closed.is_empty() {
             self.tabulate();
@@ -173,8 +226,8 @@ impl Plane {
                 reordering.lost(born, packet);
             }
             let is_recorded = packet.destination() == self.no_destination();
-            if self.reconfiguration.discards && !is_recorded {
-                self.reconfiguration.lost.push(*packet);
+            if !is_recorded {
+                self.reconfiguration.note_lost(packet);
             }
             self.reconfiguration.payload += u64::from(packet.wire()) - u64::from(self.header);
         }
@@ -203,11 +256,11 @@ impl Plane {
 
     fn divert_heads(&mut self, input: u32) {
         let no_destination = self.no_destination();
-        let Reconfiguration { discards, lost, .. } = &mut self.reconfiguration;
+        let reconfiguration = &mut self.reconfiguration;
         self.events.for_each_head_mut(|port, packet| {
             if port == input {
-                if *discards && !packet.is(CONTROL) && packet.destination() != no_destination {
-                    lost.push(*packet);
+                if !packet.is(CONTROL) && packet.destination() != no_destination {
+                    reconfiguration.note_lost(packet);
                 }
                 packet.divert(no_destination);
             }

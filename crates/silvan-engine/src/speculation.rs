@@ -97,6 +97,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 class: nack.class(),
                 last: nack.is(LAST),
                 behind: 0,
+                number: 0,
             },
             sl: flow.sl,
             notice,

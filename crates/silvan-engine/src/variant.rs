@@ -92,13 +92,26 @@ impl CompiledFabric {
     /// True if [`GeneralLookahead`] fits: heads, credits and pauses take time, and paths read no other switches.
     pub fn has_windows(&self) -> bool {
         let plane = &self.0;
-        (plane.routing.detours.as_ref()).is_none_or(|detours| detours.is_local())
+        plane.transport.is_none()
+            && (plane.routing.detours.as_ref()).is_none_or(|detours| detours.is_local())
             && plane.window().is_some()
     }
 
     /// Returns true if destinations restore order, so that they may hand over several packets at one instant.
     pub fn restores_order(&self) -> bool {
         self.0.reordering.is_some() && self.0.config.host.in_order
+    }
+
+    /// Follows messages, because packets of them may be lost: packets carry the number of their message.
+    ///
+    /// Has no effect if hosts retry, or if packets go over waypoints.
+    pub fn follow_messages(&mut self) {
+        self.0.follow_messages();
+    }
+
+    /// Removes the retries of hosts.
+    pub fn forget_retries(&mut self) {
+        self.0.transport = None;
     }
 
     /// True if changes of congestion control at hosts, separate for each, are known before their window.

@@ -6,8 +6,8 @@ use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate,
 use silvan_engine::workload::Workload;
 use silvan_engine::{
     BuildError, ClassStats, CompiledFabric, Engine, EngineError, EngineVariant, FlowProgress,
-    Forest, General, GeneralLookahead, HostCounters, InvariantError, Latencies, Lookahead, OnWire,
-    PacketFilter, PacketHop, Partitioned, Traced, VlArbitration,
+    Forest, General, GeneralLookahead, HostCounters, InvariantError, Latencies, Lookahead,
+    LostPackets, OnWire, PacketFilter, PacketHop, Partitioned, Traced, VlArbitration,
 };
 use silvan_model::bit_errors::BitErrors;
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
@@ -275,6 +275,7 @@ where
         flow_limits(host: HostId) -> Vec<FlowLimit>;
         latency_of_host(host: HostId) -> Option<Latencies>;
         flow(class: u16, source: HostId) -> FlowProgress;
+        lost() -> Vec<LostPackets>;
         forest(threshold: Bytes) -> Forest;
         audit() -> Result<(), InvariantError>;
     }
@@ -356,6 +357,7 @@ where
         flow_limits(host: HostId) -> Vec<FlowLimit>;
         latency_of_host(host: HostId) -> Option<Latencies>;
         flow(class: u16, source: HostId) -> FlowProgress;
+        lost() -> Vec<LostPackets>;
         forest(threshold: Bytes) -> Forest;
         audit() -> Result<(), InvariantError>;
     }

@@ -22,6 +22,9 @@ fn compile(network: Network<'_>) -> Result<CompiledFabric, BuildError> {
     if network.may_delay_credits {
         fabric.count_buffers();
     }
+    if network.loses_packets {
+        fabric.follow_messages();
+    }
     Ok(fabric)
 }
 
@@ -90,6 +93,8 @@ impl Engines for Fastest {
         load: Load,
     ) -> Result<Box<dyn LiveSimulation>, BuildError> {
         let mut fabric = compile(network)?;
+        // Queue pairs of a live fabric have their own retries.
+        fabric.forget_retries();
         fabric.check_scheme(&switch, &adapter)?;
         fabric.serve(&switch);
         let engine = Compiled::general(fabric, switch, adapter, load);

@@ -20,6 +20,8 @@ pub struct BitErrors {
     /// Time from the end of a bad packet to the start of its replay. `None` for twice the propagation and the switches'
     /// credit delay.
     pub replay_latency: Option<Span>,
+    /// Time that the link sends nothing when it is retrained.
+    pub retraining: Span,
 }
 
 /// Bursts of bit errors: the bad state of the Gilbert-Elliott model. Both times are exponentially distributed.
@@ -195,6 +197,7 @@ mod tests {
             bursts: None,
             retransmits: false,
             replay_latency: None,
+            retraining: Span::ZERO,
         }
     }
 

@@ -121,6 +121,24 @@ pub enum BuildError {
     /// The last packet of a message need not arrive last.
     #[error("one ACK per message needs packets in order, which adaptive routing does not keep")]
     MessagesOutOfOrder,
+    /// A value of the retries is out of its range.
+    #[error("{key} of {value}: {least} to {most} are supported")]
+    Retry {
+        /// The key within `host.retry`.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+        /// Smallest value.
+        least: u64,
+        /// Largest value.
+        most: u64,
+    },
+    /// A receiver of a reliable connection discards packets out of order.
+    #[error("retries need packets in order, which routes with a choice do not keep")]
+    RetryOutOfOrder,
+    /// Retries and a scheme that sends packets again or chooses their lanes.
+    #[error("the scheme chooses lanes or paths, or discards packets, and retries need both fixed")]
+    RetryScheme,
     /// A scheme reads the credits of hosts, or delays credits, and PFC has none.
     #[error("the scheme reads or delays credits, and links with PFC have none")]
     PfcScheme,
@@ -265,6 +283,18 @@ impl From<&BuildError> for Refusal {
             E::MessagesOutOfOrder => (
                 "control.feedback.carrier".into(),
                 "use ack-per-packet, or leave fabric.path-choice out".into(),
+            ),
+            E::Retry { key, .. } => (
+                KeyPath::from("host.retry").key(key),
+                "write e.g. { timeout = 14, retry-count = 7 }".into(),
+            ),
+            E::RetryOutOfOrder => (
+                "host.retry".into(),
+                "leave it out, or fabric.path-choice".into(),
+            ),
+            E::RetryScheme => (
+                "control.scheme".into(),
+                "choose another scheme, or leave host.retry out".into(),
             ),
             E::PfcScheme => (
                 "control.scheme".into(),

@@ -301,6 +301,71 @@ pub struct HostParams {
     /// propagation of the link.
     #[schemars(with = "schema::SpanText")]
     pub credit_delay: Span,
+    /// Retries of lost packets, `{ timeout = 14, retry-count = 7 }`. None unless given.
+    ///
+    /// Such a run takes one thread, without fast-forward, because responses act at once. Paths must not depend on the
+    /// packet (`fabric.path-choice`), and the scheme must not choose lanes, choose paths or discard packets. A live fabric
+    /// ignores this key: its queue pairs have retries of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryParams>,
+}
+
+/// Retries of reliable connections (RC, IBA 9.7): one connection per sender, receiver and service level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RetrySection")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RetryParams {
+    /// Local ACK Timeout: a packet without acknowledgement is sent again after 4.096 us times 2^timeout, 1 to 31; 0 for never.
+    pub timeout: u8,
+    /// Retries in a row, 0 to 7, before the connection fails.
+    pub retry_count: u8,
+    /// Packets of a connection without acknowledgement, 1 to 16384.
+    pub window: u16,
+}
+
+impl RetryParams {
+    /// Most packets without acknowledgement.
+    pub const MOST_WINDOW: u16 = 1 << 14;
+
+    /// Time to wait for an acknowledgement (IBA 9.7.6.1.3); `None` without end.
+    pub fn wait(&self) -> Option<Span> {
+        (self.timeout > 0).then(|| Span::from_ps(4_096_000 << self.timeout.min(31)))
+    }
+
+    fn validate(&self) -> Result<(), BuildError> {
+        let limits = [
+            ("timeout", u64::from(self.timeout), 0, 31),
+            ("retry-count", u64::from(self.retry_count), 0, 7),
+            (
+                "window",
+                u64::from(self.window),
+                1,
+                u64::from(Self::MOST_WINDOW),
+            ),
+        ];
+        for (key, value, least, most) in limits {
+            if !(least..=most).contains(&value) {
+                return Err(BuildError::Retry {
+                    key,
+                    value,
+                    least,
+                    most,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for RetryParams {
+    /// Timeout and retries as in `perftest`: 67.1 ms, 7.
+    fn default() -> Self {
+        Self {
+            timeout: 14,
+            retry_count: 7,
+            window: 1024,
+        }
+    }
 }
 
 impl Default for HostParams {
@@ -314,6 +379,7 @@ impl Default for HostParams {
             in_order: false,
             receive_buffer: None,
             credit_delay: Span::from_ns(100),
+            retry: None,
         }
     }
 }
@@ -502,6 +568,9 @@ impl EngineConfig {
             return Err(BuildError::BypassLimit);
         }
         self.validate_reads()?;
+        if let Some(retry) = &self.host.retry {
+            retry.validate()?;
+        }
         let notification = self.feedback.bytes.as_u64();
         let is_packet = self.feedback.path == FeedbackPath::InBand;
         if is_packet && !(1..=mtu + header).contains(&notification) {
@@ -527,6 +596,10 @@ impl EngineConfig {
 
     /// Checks the lanes of these routes, and that nothing relies on an order of packets that they do not keep.
     pub fn validate_routes(&self, routes: Routes<'_>) -> Result<(), BuildError> {
+        let reorders = routes.choice.reorders() || routes.waypoints.is_some();
+        if reorders && self.host.retry.is_some() {
+            return Err(BuildError::RetryOutOfOrder);
+        }
         if routes.choice != PathChoice::Table {
             if routes.lanes.is_some() {
                 return Err(BuildError::LanesAndAlternatives);

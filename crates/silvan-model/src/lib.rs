@@ -38,13 +38,13 @@ pub use buffers::{CreditLoop, MOST_BUFFER};
 pub use build_error::BuildError;
 pub use config::{
     Arbitration, CrossbarFeed, EngineConfig, FeedbackParams, FeedbackPath, HostArbitration,
-    HostParams, LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams,
-    VlArbitration,
+    HostParams, LatencyStats, OutputBuffer, PacketParams, Queueing, RetryParams, Sink,
+    SwitchParams, VlArbitration,
 };
 pub use faults::{Deadlock, EngineError, InvariantError, Loss};
 pub use latencies::{LATENCY_MANTISSA, Latencies, latency_bucket};
 pub use pfc::{PfcLimits, PfcParams};
-pub use readings::{FlowProgress, HostCounters, OnWire};
+pub use readings::{FlowProgress, HostCounters, LostPackets, OnWire};
 pub use simulation::{Balance, ClassTotals, FabricChange, LiveSimulation, PortReading, Simulation};
 pub use tracing::{PacketFilter, PacketHop, PacketKind};
 pub use trees::{Forest, HostShare, Member, Role, Tree};
@@ -69,6 +69,8 @@ pub struct Network<'a> {
     pub may_delay_credits: bool,
     /// True if cables or sinks [change](Simulation::change_fabric) during the run. Such a run has no lookahead windows.
     pub changes_fabric: bool,
+    /// True if faults may lose packets, so that messages are [followed](Simulation::lost).
+    pub loses_packets: bool,
     /// Threads for the run, if it can be divided among them.
     pub threads: usize,
     /// The packets that are recorded hop by hop, if any. They take an engine of their own, which is slower.

@@ -1,4 +1,4 @@
-use silvan_core::Time;
+use silvan_core::{HostId, Sl, Time};
 
 /// Delivery progress of one flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,6 +11,27 @@ pub struct FlowProgress {
     pub marked_packets: u32,
     /// Links on the longest path of its packets; 0 if none was delivered.
     pub hops: u8,
+    /// Times that its sender went back to a lost packet.
+    pub retries: u64,
+    /// True if its connection has failed after the last retry.
+    pub has_failed: bool,
+}
+
+/// Lost packets of a message, or of all traffic of a class between two hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LostPackets {
+    /// The sender.
+    pub source: HostId,
+    /// The receiver.
+    pub destination: HostId,
+    /// Service level.
+    pub sl: Sl,
+    /// Traffic class.
+    pub class: u16,
+    /// Number of the message, modulo 2^16; 0 for traffic.
+    pub number: u16,
+    /// Packets lost.
+    pub packets: u64,
 }
 
 /// Counters of one host.
@@ -32,6 +53,12 @@ pub struct HostCounters {
     pub reordered_packets: u64,
     /// Most payload that waited for earlier packets of its flow at once, where a host delivers in order.
     pub most_held_bytes: u64,
+    /// Times that its connections went back to a lost packet.
+    pub retries: u64,
+    /// Payload of packets sent again.
+    pub resent_bytes: u64,
+    /// Connections from it that have failed after the last retry.
+    pub failed_connections: u64,
 }
 
 /// Fate of packets on a port's cable when the port closes.

@@ -1,8 +1,8 @@
 use std::fmt::Debug;
 
 use crate::{
-    BuildError, EngineError, FlowProgress, Forest, HostCounters, InvariantError, Latencies, OnWire,
-    PacketHop, VlArbitration,
+    BuildError, EngineError, FlowProgress, Forest, HostCounters, InvariantError, Latencies,
+    LostPackets, OnWire, PacketHop, VlArbitration,
 };
 use silvan_cc::hooks::{FlowLimit, SettingChange, UnknownSetting};
 use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate, Sl, Time, Vl};
@@ -150,6 +150,11 @@ pub trait Simulation {
 
     /// Returns the delivery progress of a tracked flow.
     fn flow(&self, class: u16, source: HostId) -> FlowProgress;
+
+    /// Returns the packets that faults lost, by message, and that no host sends again.
+    fn lost(&self) -> Vec<LostPackets> {
+        Vec::new()
+    }
 
     /// Discards the latencies so far, for a warm-up whose packets do not count.
     fn reset_latency(&mut self);

@@ -16,6 +16,9 @@ use crate::parsed::{FaultEntry, FaultKind};
 /// link", MLNX-OS user manual).
 const FIRST_RETRANSMITTING: Speed = Speed::Fdr;
 
+/// The longest `retraining`.
+const MOST_RETRAINING: Span = Span::from_secs(60);
+
 /// The longest `replay-latency`.
 const MOST_REPLAY_LATENCY: Span = Span::from_us(1_000);
 
@@ -150,7 +153,7 @@ fn plan(index: usize, entry: &FaultEntry, fabric: &Fabric) -> Result<PlannedFaul
         entry: index,
         fault,
         at: Time::ZERO + entry.at,
-        lasts: entry.lasts,
+        lasts: entry.downtime(),
         every: entry.every,
         words: entry.words(),
     })
@@ -158,7 +161,7 @@ fn plan(index: usize, entry: &FaultEntry, fabric: &Fabric) -> Result<PlannedFaul
 
 impl FaultEntry {
     /// Returns the keys in addition to those of all faults: name, true if given, true if this kind of fault has it.
-    fn keys(&self) -> [(&'static str, bool, bool); 15] {
+    fn keys(&self) -> [(&'static str, bool, bool); 16] {
         let kind = self.kind;
         let is_of_port = matches!(
             kind,
@@ -189,6 +192,11 @@ impl FaultEntry {
             ("burst-spacing", self.burst_spacing.is_some(), errs),
             ("retransmission", self.retransmission.is_some(), errs),
             ("replay-latency", self.replay_latency.is_some(), errs),
+            (
+                "retraining",
+                self.retraining.is_some(),
+                errs || matches!(kind, FaultKind::Cut | FaultKind::Reboot),
+            ),
             ("percent", self.percent.is_some(), loses),
             ("seed", self.seed.is_some(), loses),
         ]
@@ -301,6 +309,7 @@ impl FaultEntry {
             bursts,
             retransmits,
             replay_latency: self.replay_latency,
+            retraining: self.retraining.unwrap_or_default(),
         })
     }
 
@@ -317,8 +326,30 @@ impl FaultEntry {
         value.ok_or_else(|| ("do", format!("{kind:?} needs the key {key:?}")))
     }
 
+    /// Duration of the fault, with the time until its cables are up.
+    fn downtime(&self) -> Option<Span> {
+        match (self.kind, self.lasts, self.retraining) {
+            (FaultKind::Cut | FaultKind::Reboot, Some(lasts), Some(retraining)) => Some(
+                Span::from_ps(lasts.as_ps().saturating_add(retraining.as_ps())),
+            ),
+            // Without a duration, the switch is on again at once.
+            (FaultKind::Reboot, None, Some(retraining)) if !retraining.is_zero() => {
+                Some(retraining)
+            }
+            (_, lasts, _) => lasts,
+        }
+    }
+
     fn check_times(&self) -> Result<(), Mistake> {
-        let (key, error) = match (self.every, self.lasts) {
+        if self.retraining.is_some_and(|time| time > MOST_RETRAINING) {
+            let error = format!("a link comes up after at most {MOST_RETRAINING}");
+            return Err(("retraining", error));
+        }
+        if self.kind == FaultKind::Cut && self.retraining.is_some() && self.lasts.is_none() {
+            let error = "a cable that stays cut does not come up";
+            return Err(("retraining", error.to_owned()));
+        }
+        let (key, error) = match (self.every, self.downtime()) {
             (Some(every), _) if every.is_zero() => ("every", "it is zero"),
             (_, Some(lasts)) if lasts.is_zero() => ("for", "it is zero"),
             (Some(every), Some(lasts)) if lasts >= every => {
@@ -359,6 +390,7 @@ fn hint(key: &str) -> &'static str {
             "bursts have a burst-bit-error-rate, a burst-length such as \"1 us\", and a burst-spacing such as \"1 ms\""
         }
         "replay-latency" => "give a time such as \"200 ns\", and retransmission = true",
+        "retraining" => "give a time such as \"10 ms\", and \"for\" with a cut",
         "percent" => "give a percentage, such as 10",
         "for" | "every" => {
             "give a time such as \"2 s\"; a fault lasts \"for\" less time than \"every\""

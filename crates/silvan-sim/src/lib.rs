@@ -224,7 +224,7 @@ pub enum RunError {
     Program(#[from] Fault),
     /// A message-passing program has not ended with the run.
     #[error(
-        "program {job:?} has not ended after {duration}: {left} of its {ranks} ranks are at work"
+        "program {job:?} has not ended after {duration}: {left} of its {ranks} ranks are at work{lost}"
     )]
     Unfinished {
         /// Name of the job.
@@ -235,6 +235,8 @@ pub enum RunError {
         left: usize,
         /// All its ranks.
         ranks: u32,
+        /// Messages of which packets were lost, in words; empty if there are none.
+        lost: String,
     },
     /// Messages of a driver can no longer arrive.
     #[error(
@@ -450,6 +452,17 @@ impl<'a> Run<'a> {
             )?;
             let plans = self.scenario.programs().map_or(&[][..], |plan| &plan.jobs);
             tables.extend(programs::tables(programs, plans, &alone, self.engine.now()));
+            let may_lose = self.scenario.faults().iter();
+            if may_lose
+                .clone()
+                .any(|planned| planned.fault.loses_packets())
+            {
+                let lost = programs::lost_messages(self.engine.as_ref(), programs);
+                let table = tables.iter_mut().find(|table| table.name == "programs");
+                if let Some(table) = table {
+                    table.push("lost_messages", lost);
+                }
+            }
         }
         Ok(RunOutput { tables, summary })
     }
@@ -487,6 +500,7 @@ impl<'a> Run<'a> {
             duration: self.scenario.duration(),
             left: at_work.filter(|rank| rank.job as usize == number).count(),
             ranks: job.ranks,
+            lost: programs::name_lost(self.engine.as_ref(), programs, number),
         })
     }
 

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use silvan_core::{Span, Time};
+use silvan_model::Simulation;
 use silvan_workload::programs::{
     Fault, JobPlan, JobRecord, MessageRecord, OpTimes, Programs, RankRecord, StepRecord, Work,
 };
@@ -25,6 +26,48 @@ pub(crate) fn program_state(programs: Option<&Programs>) -> ProgramState {
         true => ProgramState::Finished,
         false => ProgramState::Running,
     }
+}
+
+/// Messages named in an error.
+const NAMED: usize = 4;
+
+/// Job and words of each message of which packets were lost, and the number of those packets.
+fn lost(engine: &dyn Simulation, programs: &Programs) -> Vec<(usize, String, u64)> {
+    let all = engine.lost().into_iter();
+    let named = all.filter_map(|lost| {
+        let ends = (lost.source, lost.destination);
+        let (job, words) = programs.lost_message(ends, (lost.sl, lost.class, lost.number))?;
+        Some((job, words, lost.packets))
+    });
+    named.collect()
+}
+
+/// Messages of each job that never arrived, because packets of them were lost.
+pub(crate) fn lost_messages(engine: &dyn Simulation, programs: &Programs) -> Vec<u64> {
+    let mut counts = vec![0; programs.jobs().len()];
+    for (job, ..) in lost(engine, programs) {
+        counts[job] += 1;
+    }
+    counts
+}
+
+/// The lost messages of a job, as the end of an error; empty if there are none.
+pub(crate) fn name_lost(engine: &dyn Simulation, programs: &Programs, job: usize) -> String {
+    let own: Vec<_> = lost(engine, programs)
+        .into_iter()
+        .filter(|lost| lost.0 == job)
+        .collect();
+    if own.is_empty() {
+        return String::new();
+    }
+    let named = own.iter().take(NAMED);
+    let named = named.map(|(_, words, packets)| format!("{packets} of {words}"));
+    let named = named.collect::<Vec<_>>().join("; ");
+    let more = match own.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more messages"),
+    };
+    format!(". Lost packets: {named}{more}")
 }
 
 fn push_ends(table: &mut Table, ends: impl Iterator<Item = Option<Time>>) {
@@ -328,6 +371,10 @@ pub(crate) const PROGRAMS: TableSchema = TableSchema {
         (
             &["algbw_gb_per_s", "busbw_gb_per_s"],
             "Bandwidths of a collective operation in GB/s as nccl-tests defines them, from `iteration_mean_ps`. `algbw` is the size of the operation per time: the vector, all parts, or the messages of a rank with its own. `busbw` is `algbw` times 2 (n - 1) / n for an allreduce, (n - 1) / n for a reduce-scatter, allgather, all-to-all, incast or scatter, 1 for a broadcast or reduction. Null for other programs.",
+        ),
+        (
+            &["lost_messages"],
+            "Messages that never arrived, because packets of them were lost. Only with `[[fault]]` that loses packets; 0 with `host.retry`.",
         ),
     ],
     has_counters: false,

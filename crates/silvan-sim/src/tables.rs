@@ -244,6 +244,14 @@ impl Measurement<'_> {
                 table.push("most_held_bytes", most.collect::<Vec<_>>());
             }
         }
+        if self.scenario.file().host.retry.is_some() {
+            table.push("retries", counted(|host| host.retries));
+            table.push("resent_bytes", counted(|host| host.resent_bytes));
+            table.push(
+                "failed_connections",
+                counted(|host| host.failed_connections),
+            );
+        }
         if let Some(latencies) = latencies {
             let coarse = self.scenario.file().probe.latency == LatencyStats::HostCoarse;
             push_latencies(&mut table, latencies, !coarse);
@@ -437,6 +445,14 @@ pub(crate) const HOSTS: TableSchema = TableSchema {
         (
             &["most_held_bytes"],
             "Most payload that waited for earlier packets of its flow at once, since the start. Only there, with `host.in-order = true`.",
+        ),
+        (
+            &["retries", "resent_bytes"],
+            "Times that its connections went back to a lost packet, and payload that they sent again. Only with `host.retry`.",
+        ),
+        (
+            &["failed_connections"],
+            "Connections from it that failed after the last retry. Only with `host.retry`.",
         ),
         (
             &["latency_mean_ns", "latency_min_ns", "latency_max_ns"],

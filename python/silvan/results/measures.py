@@ -207,6 +207,9 @@ def _deliveries(result: Result) -> Values:
         "delivered_packets": packets,
         "marked_packets": marked,
     }
+    for name in ("retries", "resent_bytes", "failed_connections"):
+        if name in hosts.column_names:
+            found[name] = int(hosts[name].to_numpy().sum())
     if not packets:
         return found
     return {
@@ -450,6 +453,33 @@ GROUPS: tuple[Group, ...] = (
                 "packet delivered.",
                 "less",
                 4,
+            ),
+            Measure(
+                "retries",
+                "retries",
+                "",
+                "Times that a connection went back to a lost packet, with `host.retry`.",
+                "less",
+                0,
+                is_whole=True,
+            ),
+            Measure(
+                "resent_bytes",
+                "sent again",
+                "bytes",
+                "Payload that hosts sent again, with `host.retry`.",
+                "less",
+                0,
+                is_whole=True,
+            ),
+            Measure(
+                "failed_connections",
+                "failed connections",
+                "",
+                "Connections that failed after the last retry, with `host.retry`.",
+                "less",
+                0,
+                is_whole=True,
             ),
         ),
         _deliveries,

@@ -101,6 +101,7 @@ impl DataPlane {
             discards_unroutable: true,
             may_delay_credits: true,
             changes_fabric: true,
+            loses_packets: false,
             threads: 1,
             trace: None,
         };

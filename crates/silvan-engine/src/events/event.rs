@@ -9,8 +9,10 @@ pub(crate) mod phase {
     pub const ARRIVED: u32 = 5;
     pub const FEEDBACK: u32 = 6;
     pub const CREDIT: u32 = 7;
-    pub const CHANGE: u32 = 8;
-    pub const HOST: u32 = 9;
+    /// The timer of a connection goes off.
+    pub const RETRY: u32 = 8;
+    pub const CHANGE: u32 = 9;
+    pub const HOST: u32 = 10;
 }
 
 pub(super) const PHASE_SHIFT: u32 = 28;

@@ -7,6 +7,7 @@ use crate::needs::may_select_vl;
 use crate::packet::service_level;
 use crate::records::Credits;
 use crate::routing::Routing;
+use crate::transport::Transport;
 use crate::variant::EngineVariant;
 use crate::workload::Gate;
 
@@ -16,6 +17,7 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub credits: &'a [Credits],
     pub sl_to_vl: &'a [u8; 16],
     pub routing: &'a Routing,
+    pub transport: Option<&'a Transport>,
     pub header: u32,
     pub mtu_blocks: i32,
     pub host: HostId,
@@ -48,6 +50,9 @@ pub(super) fn header_level(routing: &Routing, source: HostId, destination: HostI
 impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_, S, C, F> {
     #[inline]
     fn release(&mut self, dst: HostId, sl: Sl) -> Time {
+        if !F::PLAIN && !F::LOOKAHEAD && self.transport.is_some() && self.is_held(dst, sl) {
+            return Time::MAX;
+        }
         if !C::ACTIVE {
             return self.now;
         }
@@ -145,6 +150,15 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> HostGate<'_, S, C, F>
     #[inline(always)]
     fn chooses_vl(&self) -> bool {
         self.chooses_vl && may_select_vl(&*self.switch, &*self.source)
+    }
+
+    /// Returns true if the connection of a flow waits for an acknowledgement.
+    #[inline(never)]
+    fn is_held(&self, dst: HostId, sl: Sl) -> bool {
+        let sl = header_level(self.routing, self.host, dst, sl).as_u8();
+        let ends = (self.host.index() as u32, dst.index() as u32);
+        self.transport
+            .is_some_and(|transport| transport.holds(ends.0, ends.1, sl))
     }
 
     /// The scheme's lane for a flow, if it lacks credits for some packet. Other flows of the host may send.

@@ -98,6 +98,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         };
         if !F::PLAIN && plane.reordering.is_some() {
             self.arrive(delivery, packet);
+        } else if !F::PLAIN && !F::LOOKAHEAD && plane.transport.is_some() {
+            self.arrive_in_order(delivery, packet);
         } else {
             self.hand_over(delivery, packet);
         }
@@ -191,6 +193,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 hops: packet.hops(),
                 marked: packet.is(MARKED),
                 completes: self.whole_messages,
+                number: self.plane.numbers.then(|| packet.waypoint()),
             },
             time(now),
             &mut self.woken,
@@ -212,6 +215,7 @@ impl Plane {
             class: packet.class(),
             last: packet.is(LAST),
             behind: 0,
+            number: if self.numbers { packet.waypoint() } else { 0 },
         }
     }
 

@@ -3,7 +3,9 @@ use silvan_cc::hooks::{
     UnknownSetting,
 };
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Time, Vl};
-use silvan_model::{Balance, FlowProgress, Forest, HostCounters, InvariantError, Latencies};
+use silvan_model::{
+    Balance, FlowProgress, Forest, HostCounters, InvariantError, Latencies, LostPackets,
+};
 
 use super::{Partitioned, Whole};
 use crate::engine::Engine;
@@ -151,6 +153,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
             progress.hops = progress.hops.max(delivered.hops);
         }
         progress
+    }
+
+    /// Packets that faults lost, by message; empty where hosts send them again.
+    pub fn lost(&self) -> Vec<LostPackets> {
+        let mut all: Vec<LostPackets> = self.parts.iter().flat_map(Engine::lost).collect();
+        all.sort_unstable();
+        all.dedup_by(|one, before| {
+            let is_same = LostPackets {
+                packets: before.packets,
+                ..*one
+            } == *before;
+            before.packets += if is_same { one.packets } else { 0 };
+            is_same
+        });
+        all
     }
 
     /// Discards the latencies so far, for a warm-up whose packets do not count.

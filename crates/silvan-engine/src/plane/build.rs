@@ -23,6 +23,7 @@ use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow,
 use crate::reordering::Reordering;
 use crate::routing::Routing;
 use crate::table::Table;
+use crate::transport::Transport;
 use crate::vlarb::VlTables;
 use silvan_model::{Arbitration, BuildError, CrossbarFeed, EngineConfig, Queueing, Sink};
 
@@ -130,6 +131,9 @@ impl Plane {
                 .choice
                 .reorders()
                 .then(|| Box::new(Reordering::new(fabric.host_count(), config.host.in_order))),
+            transport: (config.host.retry)
+                .map(|retry| Box::new(Transport::new(retry, fabric.host_count()))),
+            numbers: false,
             remote: Remote::default(),
             overflow: Overflow::default(),
             buffers: None,

@@ -21,6 +21,7 @@ fn errors(rate: f64, retransmits: bool) -> BitErrors {
         bursts: None,
         retransmits,
         replay_latency: None,
+        retraining: Span::ZERO,
     }
 }
 
@@ -268,5 +269,30 @@ fn running_engine_gets_bit_errors_and_loses_them() {
         assert_eq!(after.rcv_errors, counters.rcv_errors);
         assert_eq!(after.symbol_errors, counters.symbol_errors);
         engine.audit().unwrap();
+    }
+}
+
+/// Oracle: nine bad packets and the time of retraining, again and again, if every packet is bad.
+#[test]
+fn retraining_takes_its_time() {
+    let (routed, ports) = pair();
+    for port in ports {
+        let mut config = EngineConfig {
+            seed: 2,
+            ..with_errors(port, errors(1e-3, false), ALWAYS)
+        };
+        let retraining = Span::from_us(100);
+        config.bit_errors[0].errors.retraining = retraining;
+        let time = Span::from_ms(10);
+        let engine = run(&routed, &config, time);
+        let counters = engine.port_counters(port);
+        let period = ser(cable(CABLE), MTU) * 9 + retraining;
+        let expected = time.as_ps() / period.as_ps();
+        let recovered = counters.link_error_recovery;
+        assert!(recovered.abs_diff(expected) <= 2, "{recovered}, {expected}");
+        assert!(
+            counters.rcv_errors.abs_diff(9 * expected) <= 18,
+            "{counters:?}"
+        );
     }
 }

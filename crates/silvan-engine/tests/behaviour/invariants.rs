@@ -41,6 +41,7 @@ impl Workload for Stubborn {
 fn packets_of(bytes: u32) -> Poll {
     Poll::Send(Offer {
         behind: 0,
+        number: 0,
         dst: HostId::new(1),
         bytes,
         sl: Sl::ZERO,

@@ -30,6 +30,7 @@ mod notifications;
 mod partition;
 mod pfc;
 mod reconfiguration;
+mod retries;
 mod routing;
 mod sharing;
 mod speculation;

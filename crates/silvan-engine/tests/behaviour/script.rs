@@ -182,6 +182,7 @@ impl<const TOLD: bool> Workload for Script<TOLD> {
             *first = (place + 1) % flows.len();
             return Poll::Send(Offer {
                 behind: 0,
+                number: 0,
                 dst: destination,
                 bytes,
                 sl,

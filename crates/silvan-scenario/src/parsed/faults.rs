@@ -102,6 +102,10 @@ pub struct FaultEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub replay_latency: Option<Span>,
+    /// Time that the link takes to come up after a cut, a reboot or too many bit errors. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub retraining: Option<Span>,
     /// Share of management datagrams, 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,

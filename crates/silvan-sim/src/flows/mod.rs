@@ -21,6 +21,9 @@ struct FlowRow {
     ideal: Option<Span>,
     marks: u32,
     hops: u8,
+    /// Of an entry of one flow.
+    retries: Option<u64>,
+    has_failed: bool,
     is_listed: bool,
 }
 
@@ -43,11 +46,18 @@ impl FlowRow {
             ideal: end.and_then(|_| ideal()),
             marks: progress.marked_packets,
             hops: progress.hops,
+            retries: Some(progress.retries),
+            has_failed: end.is_none() && progress.has_failed,
             is_listed: false,
         }
     }
 
-    fn of_record(scenario: &Scenario, source: HostId, (class, record): &(u16, FlowRecord)) -> Self {
+    fn of_record(
+        scenario: &Scenario,
+        engine: &dyn Simulation,
+        source: HostId,
+        (class, record): &(u16, FlowRecord),
+    ) -> Self {
         let ideal = || {
             let tables = scenario.forwarding().tables;
             let ends = (source, record.destination);
@@ -71,6 +81,8 @@ impl FlowRow {
             ideal: record.end.and_then(|_| ideal()),
             marks: record.marks,
             hops: record.hops,
+            retries: None,
+            has_failed: record.end.is_none() && engine.flow(*class, source).has_failed,
             is_listed: true,
         }
     }
@@ -95,7 +107,7 @@ pub(crate) fn tables(scenario: &Scenario, engine: &dyn Simulation) -> Vec<Table>
         rows.extend(
             records
                 .iter()
-                .map(|record| FlowRow::of_record(scenario, source, record)),
+                .map(|record| FlowRow::of_record(scenario, engine, source, record)),
         );
     }
     if rows.is_empty() {
@@ -132,6 +144,10 @@ fn flows(scenario: &Scenario, engine: &dyn Simulation, rows: &[FlowRow], warm: T
     push!("hops", row => u32::from(row.hops));
     push!("marked_packets", row => row.marks);
     push!("measured", row => row.start >= warm);
+    if scenario.file().host.retry.is_some() {
+        push!("retries", row => row.retries);
+        push!("failed", row => row.has_failed);
+    }
     table
 }
 
@@ -164,6 +180,10 @@ pub(crate) const FLOWS: TableSchema = TableSchema {
             "Packets that were delivered with FECN.",
         ),
         (&["measured"], "True if it started after the warm-up."),
+        (
+            &["retries", "failed"],
+            "Times that its connection went back to a lost packet, and true if it has not finished and the connection failed after the last retry. Only with `host.retry`. Of an entry of many, `retries` is null, and `failed` is that of any connection of its sender.",
+        ),
     ],
     has_counters: false,
 };

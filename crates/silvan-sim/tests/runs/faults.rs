@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use silvan_instances::{Fastest, Shared};
 use silvan_model::Engines;
 use silvan_scenario::Scenario;
-use silvan_sim::{RunOutput, run};
+use silvan_sim::{ColumnData, RunError, RunOutput, run};
 
 /// Two leaves with two hosts each, and two spines. d-mod-k sends to host 2 by port 3 of leaf 0, over spine 0.
 const TREE: &str = r#"
@@ -335,4 +335,188 @@ fn sequence_ends_with_a_message_that_has_lost_a_packet() {
         "{mean}, {}",
         1.0 / broken
     );
+}
+
+/// Without retries, a flow with a lost packet never ends, and each later one ends by its own packets. Oracle: the bytes
+/// that flows miss are those of the lost packets, and no finished flow misses any.
+#[test]
+fn flow_with_a_lost_packet_never_ends() {
+    let flow = "[[traffic.flow]]\n    from = \"host-0000\"\n    to = \"host-0002\"";
+    let many = "[[traffic.flows]]\n    load = 0.5\n    sizes = { fixed = \"8 KiB\" }\n    end = \"900 us\"";
+    for threads in ["1", "2"] {
+        let text = format!(
+            "{}threads = {threads}\n[[fault]]\ndo = \"bit-errors\"\nport = \"spine-00:1\"\nbit-error-rate = 2e-6\n",
+            TREE.replace(flow, many)
+        );
+        let scenario = Scenario::from_toml(&text, "faults.toml", &[]).unwrap();
+        let output = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
+        let flows = output.table("flows").unwrap();
+        let bytes = flows.u64_column("bytes").unwrap();
+        let arrived = flows.u64_column("delivered_bytes").unwrap();
+        let missing = bytes.iter().zip(arrived).map(|(all, part)| all - part);
+        let missing: Vec<u64> = missing.filter(|missing| *missing > 0).collect();
+        assert!(missing.len() > 5, "{missing:?}");
+        assert_eq!(missing.iter().sum::<u64>(), lost(&output).0 * 2048);
+    }
+}
+
+/// Oracle: all messages of a sequence, whatever its cable loses; the time of a timeout for each packet that is lost again.
+#[test]
+fn hosts_send_lost_packets_again() {
+    let flow = "[[traffic.flow]]\n    from = \"host-0000\"\n    to = \"host-0002\"";
+    let sequence =
+        "[[traffic.flow]]\n    from = \"host-0000\"\n    to = \"host-0002\"\n    bytes = \"4 MiB\"";
+    let fault = "[[fault]]\ndo = \"bit-errors\"\nport = \"spine-00:1\"\nbit-error-rate = 2e-6\n";
+    let run_with = |host: &str, threads: &str| {
+        let text = TREE.replace(flow, sequence).replace("1 ms", "8 ms");
+        let text = text.replace("[host]", &format!("[host]\n    {host}"));
+        let text = format!("{text}threads = {threads}\n{fault}");
+        let scenario = Scenario::from_toml(&text, "faults.toml", &[]).unwrap();
+        run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
+    };
+    let lossy = run_with("", "1");
+    let bytes = |output: &RunOutput| {
+        output
+            .table("flows")
+            .unwrap()
+            .u64_column("delivered_bytes")
+            .unwrap()[0]
+    };
+    assert!(bytes(&lossy) < 4 << 20);
+    let retry = "retry = { timeout = 3, retry-count = 7 }";
+    let output = run_with(retry, "1");
+    assert_eq!(bytes(&output), 4 << 20);
+    let flows = output.table("flows").unwrap();
+    let retries = match flows.column("retries").unwrap() {
+        ColumnData::OptionalU64(values) => values[0].unwrap(),
+        _ => panic!("retries are no numbers"),
+    };
+    let lost = lost(&output).0;
+    assert!(
+        lost > 10 && (1..=lost).contains(&retries),
+        "{lost}, {retries}"
+    );
+    let hosts = output.table("hosts").unwrap();
+    assert_eq!(hosts.u64_column("retries").unwrap()[0], retries);
+    assert_eq!(output.tables, run_with(retry, "3").tables);
+}
+
+fn program(host: &str, fault: &str) -> Result<RunOutput, RunError> {
+    let flow = "[[traffic.flow]]\n    from = \"host-0000\"\n    to = \"host-0002\"";
+    let ops = |op: &str, other: &str| {
+        let line = |tag: u32| format!("{op} 8192b {other} tag {tag}\n");
+        (1..=40).map(line).collect::<String>()
+    };
+    let goal = format!(
+        "num_ranks 2\nrank 0 {{\n{}}}\nrank 1 {{\n{}}}\n",
+        ops("send", "to 1"),
+        ops("recv", "from 0")
+    );
+    let goal = format!(
+        "[[traffic.program]]\nname = \"trace\"\nkind = \"goal\"\nhosts = [\"host-0000\", \"host-0002\"]\ntrace = '''\n{goal}'''"
+    );
+    let text = TREE.replace(flow, &goal);
+    let text = text.replace("[host]", &format!("[host]\n    {host}"));
+    let scenario = Scenario::from_toml(&format!("{text}{fault}"), "faults.toml", &[]).unwrap();
+    run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(()))
+}
+
+/// Messages with packets that a switch discards never arrive, and those behind them do.
+#[test]
+fn program_names_its_lost_messages() {
+    let cut = "[[fault]]\ndo = \"cut\"\nport = \"leaf-00:3\"\nat = \"60 us\"\nfor = \"10 us\"\n";
+    let error = program("", cut).unwrap_err().to_string();
+    let start = "program \"trace\" has not ended after 1 ms: ";
+    assert!(error.starts_with(start), "{error}");
+    // 4 packets of 1.037 us each, from 60 us on.
+    let tags = 60.0 / (4.0 * 1.037) + 1.0;
+    let named = format!(
+        " of 8192 bytes with tag {} from rank 0 to rank 1; 4 of 8192 bytes",
+        tags as u32
+    );
+    assert!(
+        error.contains(". Lost packets: ") && error.contains(&named),
+        "{error}"
+    );
+    let retrying = program("retry = { timeout = 3 }", cut).unwrap();
+    let programs = retrying.table("programs").unwrap();
+    assert_eq!(programs.u64_column("lost_messages").unwrap(), [0]);
+    let (plain, late) = (program("", "").unwrap(), retrying);
+    let end = |output: &RunOutput| match output.table("programs").unwrap().column("end_ps").unwrap()
+    {
+        ColumnData::OptionalU64(values) => values[0].unwrap(),
+        _ => panic!("ends are no times"),
+    };
+    // The cable is down for 10 us, and the NAK takes the time of some packets more.
+    let added = end(&late) - end(&plain);
+    assert!((10_000_000..25_000_000).contains(&added), "{added}");
+}
+
+#[test]
+fn program_names_the_message_that_its_connection_gives_up() {
+    let cut = "[[fault]]\ndo = \"cut\"\nport = \"spine-00:2\"\nat = \"60 us\"\n";
+    let error = program("retry = { timeout = 1, retry-count = 3 }", cut).unwrap_err();
+    let error = error.to_string();
+    let start = "program \"trace\" lost its connection at ";
+    assert!(error.starts_with(start), "{error}");
+    let ending = "from rank 0 to rank 1 were not acknowledged after the last retry";
+    assert!(
+        error.contains("8192 bytes with tag 1") && error.ends_with(ending),
+        "{error}"
+    );
+}
+
+#[test]
+fn retries_that_no_run_can_have_are_refused() {
+    for (host, words) in [
+        (
+            "retry = { timeout = 32 }",
+            "timeout of 32: 0 to 31 are supported",
+        ),
+        (
+            "retry = { retry-count = 8 }",
+            "retry-count of 8: 0 to 7 are supported",
+        ),
+        (
+            "retry = { window = 0 }",
+            "window of 0: 1 to 16384 are supported",
+        ),
+    ] {
+        let text = TREE.replace("[host]", &format!("[host]\n    {host}"));
+        let error = Scenario::from_toml(&text, "faults.toml", &[]).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    let text = TREE.replace("[host]", "[host]\n    retry = {}");
+    let text = text.replace("n = 2", "n = 2\n    path-choice = \"spray-random\"");
+    let error = Scenario::from_toml(&text, "faults.toml", &[]).unwrap_err();
+    assert!(error.to_string().contains("packets in order"), "{error}");
+}
+
+/// A host keeps what it has to send until the link is trained. Oracle: the share of time that the cable is up.
+#[test]
+fn cable_comes_up_after_its_retraining() {
+    let flap = "[[fault]]\ndo = \"cut\"\nport = \"host-0000\"\nat = \"100 us\"\nfor = \"20 us\"\nretraining = \"30 us\"\nevery = \"200 us\"\n";
+    assert_close(delivered(&output(&Fastest, flap)), 0.75 * PAYLOAD * 1e-3);
+    let reboot = "[[fault]]\ndo = \"reboot\"\nswitch = \"leaf-00\"\nat = \"100 us\"\nretraining = \"300 us\"\n";
+    assert_close(delivered(&output(&Fastest, reboot)), 0.7 * PAYLOAD * 1e-3);
+    for (times, words) in [
+        (
+            "retraining = \"1 us\"",
+            "a cable that stays cut does not come up",
+        ),
+        (
+            "for = \"1 us\"\nevery = \"3 us\"\nretraining = \"2 us\"",
+            "comes again before it has ended",
+        ),
+        (
+            "for = \"1 us\"\nretraining = \"61 s\"",
+            "a link comes up after at most",
+        ),
+    ] {
+        let fault = format!(
+            "{TREE}[[fault]]\ndo = \"cut\"\nport = \"host-0000\"\nat = \"1 us\"\n{times}\n"
+        );
+        let error = Scenario::from_toml(&fault, "faults.toml", &[]).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
 }

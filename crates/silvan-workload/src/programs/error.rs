@@ -1,9 +1,10 @@
 use std::fmt::Write;
 
-use silvan_core::Time;
+use silvan_cc::workload::Offer;
+use silvan_core::{HostId, Sl, Time};
 
 use crate::programs::matching::{Arrived, Posted};
-use crate::programs::message::Message;
+use crate::programs::message::{Message, Stage};
 use crate::programs::rank::Work;
 use crate::programs::ranks::Programs;
 use crate::programs::schedule::Action;
@@ -38,13 +39,26 @@ pub enum Fault {
         /// The message and the receive.
         what: String,
     },
+    /// A connection has given up a message after its last retry.
+    #[error("program {job:?} lost its connection at {at}: {what}")]
+    GivenUp {
+        /// Name of the job.
+        job: String,
+        /// Time of the last timeout.
+        at: Time,
+        /// The message.
+        what: String,
+    },
 }
 
 impl Fault {
     /// Name of the job.
     pub fn job(&self) -> &str {
         match self {
-            Self::Stuck { job, .. } | Self::LeftOver { job, .. } | Self::TooLong { job, .. } => job,
+            Self::Stuck { job, .. }
+            | Self::LeftOver { job, .. }
+            | Self::TooLong { job, .. }
+            | Self::GivenUp { job, .. } => job,
         }
     }
 
@@ -58,6 +72,9 @@ impl Fault {
                 "each send needs a receive between the same two ranks with its tag"
             }
             Self::TooLong { .. } => "receive at least as many bytes as are sent",
+            Self::GivenUp { .. } => {
+                "repair the cable earlier, or raise timeout or retry-count of host.retry"
+            }
         }
     }
 }
@@ -159,6 +176,56 @@ impl Programs {
             job: job.name.clone(),
             what: join(items),
         })
+    }
+
+    /// A message in words that name its ranks.
+    pub(crate) fn describe_message(&self, slot: u32) -> String {
+        let message = self.message(slot);
+        let (from, to) = message.way();
+        let number = |rank: u32| rank - self.first_of(rank);
+        let (from, to) = (number(from), number(to));
+        let (bytes, tag) = (message.bytes, message.tag);
+        let kind = match message.stage {
+            Stage::RequestToSend => "the request to send",
+            Stage::ClearToSend => "the clear to send",
+            Stage::GetRequest => "the read request",
+            Stage::Finished => "the end of the read",
+            Stage::Eager | Stage::Data | Stage::Put | Stage::GetReply => {
+                return format!("{bytes} bytes with tag {tag} from rank {from} to rank {to}");
+            }
+        };
+        format!("{kind} of {bytes} bytes with tag {tag} from rank {from} to rank {to}")
+    }
+
+    pub(crate) fn given_up(&self, slot: u32, at: Time) -> Fault {
+        let job = self.ranks[self.message(slot).source as usize].job;
+        let message = self.describe_message(slot);
+        Fault::GivenUp {
+            job: self.jobs[job as usize].name.clone(),
+            at,
+            what: format!("{message} were not acknowledged after the last retry"),
+        }
+    }
+
+    /// Job and words of a message of which packets were lost; `None` if it is not of a program.
+    pub fn lost_message(
+        &self,
+        (from, to): (HostId, HostId),
+        (sl, class, number): (Sl, u16, u16),
+    ) -> Option<(usize, String)> {
+        let offer = Offer {
+            dst: to,
+            bytes: 0,
+            sl,
+            class,
+            last: false,
+            behind: 0,
+            number,
+        };
+        let flow = self.flows.of_packet(from, &offer, false)?;
+        let slot = self.flows.sent_of(flow, number)?;
+        let job = self.ranks[self.message(slot).source as usize].job as usize;
+        (self.jobs[job].class == class).then(|| (job, self.describe_message(slot)))
     }
 
     pub(crate) fn too_long(&self, message: &Message, posted: &Posted) -> Fault {

@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use silvan_cc::workload::Offer;
 use silvan_core::{HostId, Sl};
@@ -8,13 +8,22 @@ pub(crate) struct Sent {
     pub flow: u32,
     pub packets: u64,
     pub message: u32,
+    /// Number of the message in its flow, modulo 2^16.
+    pub number: u16,
+    /// Packets of the message alone.
+    pub own_packets: u64,
 }
+
+/// Half of all numbers of messages.
+const HALF: u16 = 1 << 15;
 
 #[derive(Clone, Debug, Default)]
 struct Flow {
     delivered: u64,
     /// Sent messages that have not arrived.
     whole: VecDeque<Sent>,
+    /// Packets that have arrived, by message, where packets may be lost.
+    arrived: BTreeMap<u16, u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +93,31 @@ impl Flows {
             _ => flow.delivered + 1,
         };
         Some(number)
+    }
+
+    /// Counts a packet of the message with this number. Returns the message if all its packets have arrived.
+    pub fn delivered_of(&mut self, flow: u32, number: u16) -> Option<u32> {
+        let flow = &mut self.flows[flow as usize];
+        let arrived = flow.arrived.entry(number).or_insert_with(|| {
+            // Numbers come again, and a message so long ago has lost packets.
+            flow.whole.retain(|sent| sent.number != number ^ HALF);
+            0
+        });
+        *arrived += 1;
+        let sent = flow.whole.iter().position(|sent| sent.number == number)?;
+        if *arrived < flow.whole[sent].own_packets {
+            return None;
+        }
+        flow.arrived.remove(&number);
+        flow.arrived.remove(&(number ^ HALF));
+        flow.whole.remove(sent).map(|sent| sent.message)
+    }
+
+    /// The message with this number that was sent completely and has not arrived.
+    pub fn sent_of(&self, flow: u32, number: u16) -> Option<u32> {
+        let mut sent = self.flows[flow as usize].whole.iter();
+        let found = sent.find(|sent| sent.number == number);
+        found.map(|sent| sent.message)
     }
 
     /// Takes the next message of a flow that has arrived completely.

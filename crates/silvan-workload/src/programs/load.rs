@@ -326,7 +326,7 @@ impl Workload for Load {
         match &mut self.programs {
             Some(programs) if is_of_programs => {
                 programs.ranks.change(Some((src, now)), wake, |programs| {
-                    programs.delivered(src, offer, transit.completes, now);
+                    programs.delivered(src, offer, transit, now);
                 });
             }
             _ => self.traffic.on_delivered(src, offer, transit, now, wake),
@@ -347,5 +347,17 @@ impl Workload for Load {
                 programs.lost(src, offer, in_order, now);
             });
         }
+    }
+
+    fn on_failed(&mut self, src: HostId, offer: &Offer, now: Time) {
+        let is_of_programs = self.is_of_programs(offer.class);
+        let Some(programs) = self.programs.as_mut().filter(|_| is_of_programs) else {
+            return;
+        };
+        let OnHosts { ranks, senders, .. } = &mut **programs;
+        let under_way = |flow| senders.under_way(src, flow, offer.number);
+        ranks.change(Some((src, now)), &mut Vec::new(), |programs| {
+            programs.failed(src, offer, under_way, now);
+        });
     }
 }

@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use silvan_cc::workload::Offer;
+use silvan_cc::workload::{Offer, Transit};
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
 use crate::programs::collective::split;
@@ -220,8 +220,18 @@ impl Programs {
         }
     }
 
-    pub(crate) fn delivered(&mut self, from: HostId, offer: &Offer, completes: bool, now: Time) {
+    /// The packet completes its message or is counted.
+    pub(crate) fn delivered(&mut self, from: HostId, offer: &Offer, transit: Transit, now: Time) {
         let of_driver = self.is_of_driver(offer.class);
+        if let Some(number) = transit.number {
+            let flow = self.flows.of_packet(from, offer, of_driver);
+            let whole = flow.and_then(|flow| self.flows.delivered_of(flow, number));
+            if let Some(message) = whole {
+                self.arrived(message, now);
+            }
+            return;
+        }
+        let completes = transit.completes;
         let flow = self.flows.delivered(from, offer, of_driver, completes);
         self.take_whole(flow, now);
     }
@@ -237,6 +247,24 @@ impl Programs {
         if offer.last || !in_order {
             let flow = self.flows.delivered(from, offer, true, in_order);
             self.take_whole(flow, now);
+        }
+    }
+
+    /// A connection has given up: the message that its first packet is of fails, and the job with it.
+    pub(crate) fn failed(
+        &mut self,
+        from: HostId,
+        offer: &Offer,
+        under_way: impl FnOnce(u32) -> Option<u32>,
+        now: Time,
+    ) {
+        let flow = self.flows.of_packet(from, offer, false);
+        let message = flow.and_then(|flow| {
+            let sent = self.flows.sent_of(flow, offer.number);
+            sent.or_else(|| under_way(flow))
+        });
+        if let Some(message) = message.filter(|_| self.fault.is_none()) {
+            self.fault = Some(self.given_up(message, now));
         }
     }
 

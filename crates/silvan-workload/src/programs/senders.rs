@@ -59,6 +59,9 @@ struct Waiting {
     message: u32,
     /// Payload without a packet.
     left: u64,
+    /// Packets of the message.
+    packets: u64,
+    number: u16,
     next: u32,
 }
 
@@ -80,6 +83,8 @@ struct Flow {
     to: HostId,
     sl: Sl,
     sent: u64,
+    /// Messages so far.
+    messages: u16,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -107,6 +112,7 @@ impl HostQueue {
                     to: launch.to,
                     sl: launch.sl,
                     sent: 0,
+                    messages: 0,
                 });
                 flow
             }
@@ -137,11 +143,19 @@ impl Senders {
     pub fn push(&mut self, host: HostId, launch: &Launch) {
         self.changes += 1;
         let left = launch.bytes.max(self.payload.least);
+        let queue = &mut self.hosts[host.index()];
+        let known = queue.pairs.get(&launch.queue_pair).map(|pair| pair.flow);
+        let flow_place = known.unwrap_or_else(|| queue.flow(launch));
+        let flow = &mut queue.flows[flow_place as usize];
         let waiting = Waiting {
             message: launch.message,
             left,
+            packets: left.div_ceil(self.payload.most).max(1),
+            number: flow.messages,
             next: NONE,
         };
+        flow.messages = flow.messages.wrapping_add(1);
+
         let place = match self.free.pop() {
             Some(place) => {
                 self.waiting[place as usize] = waiting;
@@ -152,7 +166,6 @@ impl Senders {
                 self.waiting.len() as u32 - 1
             }
         };
-        let queue = &mut self.hosts[host.index()];
         if let Some(pair) = queue.pairs.get_mut(&launch.queue_pair) {
             self.waiting[pair.tail as usize].next = place;
             pair.tail = place;
@@ -162,7 +175,7 @@ impl Senders {
         let pair = Pair {
             head: place,
             tail: place,
-            flow: queue.flow(launch),
+            flow: flow_place,
             release: Time::ZERO,
             class: launch.class,
             left,
@@ -260,6 +273,7 @@ impl Senders {
             class: pair.class,
             last: ends,
             behind: Offer::cut_off(pair.left),
+            number: message.number,
         };
         if ends {
             *changes += 1;
@@ -267,6 +281,8 @@ impl Senders {
                 flow: flow.number,
                 packets: flow.sent,
                 message: message.message,
+                number: message.number,
+                own_packets: message.packets,
             });
             free.push(pair.head);
             pair.head = message.next;
@@ -282,6 +298,16 @@ impl Senders {
         for pair in self.hosts[host.index()].pairs.values_mut() {
             pair.release = Time::ZERO;
         }
+    }
+
+    /// The message with this number that a host is sending on a flow, if it has one.
+    pub fn under_way(&self, host: HostId, flow: u32, number: u16) -> Option<u32> {
+        let HostQueue { pairs, flows, .. } = &self.hosts[host.index()];
+        let pairs = pairs.values();
+        let pairs = pairs.filter(|pair| flows[pair.flow as usize].number == flow);
+        let mut first = pairs.map(|pair| &self.waiting[pair.head as usize]);
+        let found = first.find(|waiting| waiting.number == number);
+        found.map(|waiting| waiting.message)
     }
 
     /// Number of started messages, plus completely sent ones.

@@ -106,6 +106,7 @@ impl ClosedLoop {
             class: self.plan.class,
             last: self.left == 0,
             behind: self.left,
+            number: 0,
         }
     }
 

@@ -92,6 +92,7 @@ impl Fixed {
                 Some(_) => self.left,
                 None => Offer::cut_off(self.remaining.saturating_add(u64::from(self.left))),
             },
+            number: 0,
         }
     }
 

@@ -118,6 +118,8 @@ struct Pair {
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     dst: HostId,
+    /// Number of its flow at the host.
+    flow: u32,
     left: u64,
     release: Time,
 }
@@ -235,7 +237,7 @@ impl FlowList {
         let first = &mut self.sending[0];
         let bytes = first.left.min(mtu);
         first.left -= bytes;
-        let (dst, left) = (first.dst, first.left);
+        let (dst, flow, left) = (first.dst, first.flow, first.left);
         if left == 0 {
             self.sending.pop_front();
             self.sent(dst);
@@ -249,6 +251,7 @@ impl FlowList {
             class: self.plan.class,
             last: left == 0,
             behind: Offer::cut_off(left),
+            number: flow as u16,
         }
     }
 
@@ -259,8 +262,15 @@ impl FlowList {
         let pair = &mut self.pairs[place];
         let mut bytes = u64::from(offer.bytes);
         let mut ended = false;
+        // Flows before this one may have lost packets, and never end.
+        let first = transit.number.map_or(Some(0), |number| {
+            pair.flows.iter().position(|&flow| flow as u16 == number)
+        });
+        let Some(first) = first else {
+            return false;
+        };
         // Packets may overtake each other, so bytes count.
-        while let Some(&flow) = pair.flows.front().filter(|_| bytes > 0) {
+        while let Some(&flow) = pair.flows.get(first).filter(|_| bytes > 0) {
             let record = &mut self.records[flow as usize];
             let part = bytes.min(record.bytes - record.delivered);
             bytes -= part;
@@ -271,7 +281,7 @@ impl FlowList {
                 break;
             }
             record.end = Some(now);
-            pair.flows.pop_front();
+            pair.flows.remove(first);
             pair.sent -= 1;
             if let FlowSupply::Drawn {
                 starts: Starts::Closed { due, pause },
@@ -374,6 +384,7 @@ impl FlowList {
             pair.sending = true;
             self.sending.push_back(Sending {
                 dst: pair.dst,
+                flow,
                 left: self.records[flow as usize].bytes,
                 release: Time::ZERO,
             });

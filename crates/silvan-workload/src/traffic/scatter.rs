@@ -104,6 +104,7 @@ impl Scatter {
             },
             last: current.left == 0,
             behind: current.left,
+            number: 0,
         }
     }
 

@@ -274,6 +274,7 @@ fn closed_loop_keeps_its_flows_on_their_way() {
         hops: 2,
         marked: true,
         completes: false,
+        number: None,
     };
     while mock.now < after_ms(1) {
         let more = mock.step(&mut traffic);

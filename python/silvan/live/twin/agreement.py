@@ -19,16 +19,18 @@ class Agreement:
     """Errors of a twin's counters over loaded ports.
 
     Median and 95th percentile are relative errors of the load, ``wait`` a mean difference.
+    ``verdict`` is the part of roots, and of victims, that only one of both diagnoses has.
     """
 
     median: float
     p95: float
     wait: float
+    verdict: float = 0.0
 
     @property
     def cost(self) -> float:
         """A number that is smaller for a better twin."""
-        return self.median + self.p95 + 3 * self.wait
+        return self.median + self.p95 + 3 * self.wait + self.verdict
 
 
 def counters(result: Result, subnet: Subnet) -> tuple[Values, Values]:
@@ -47,7 +49,9 @@ def counters(result: Result, subnet: Subnet) -> tuple[Values, Values]:
     return loads, waits
 
 
-def agreement(subnet: Subnet, measured: tuple[Values, Values], result: Result) -> Agreement:
+def agreement(
+    subnet: Subnet, measured: tuple[Values, Values], result: Result, verdict: float = 0.0
+) -> Agreement:
     """Compare the counters of a twin's run with loads and waits of the subnet."""
     loads, waits = counters(result, subnet)
     load, wait = measured
@@ -59,6 +63,7 @@ def agreement(subnet: Subnet, measured: tuple[Values, Values], result: Result) -
         float(np.median(errors)) if len(errors) else 0.0,
         float(np.percentile(errors, 95)) if len(errors) else 0.0,
         float(apart.mean()) if len(apart) else 0.0,
+        verdict,
     )
 
 

@@ -17,8 +17,10 @@ from silvan.inputs.scenario import Scenario
 from silvan.inputs.toml_text import TomlInput
 from silvan.live.moments import Moment, Report, Subnet
 from silvan.live.twin.agreement import Agreement, agreement, delivered_gbps
+from silvan.live.twin.dumps import SimulatedDiagnosis, Verdict
 from silvan.live.twin.paths import Values
 from silvan.live.twin.traffic import IDLE, Traffic, infer_traffic
+from silvan.results.result import Result
 
 RECORD = ".twin.json"
 """Replaces the scenario's suffix."""
@@ -169,6 +171,8 @@ class _Fitting:
         self._free = _free_rates(moment, history)
         self._name = name
         self._fabric = _fabric(moment.subnet)
+        self._verdict = Verdict.of_report(moment.report)
+        self._diagnosis: SimulatedDiagnosis | None = None
         self._measured = (moment.loads[0].astype(np.float64), moment.loads[1].astype(np.float64))
 
     def best(self, found: Sequence[Traffic]) -> _Fitted:
@@ -200,11 +204,19 @@ class _Fitting:
         if _packets(self._moment, scenario) > _MOST_PACKETS:
             return made
         result = simulate(scenario, scenario.seed)
+        apart = self._verdict.apart(self._diagnosed(result))
         return replace(
             made,
-            fit=agreement(self._moment.subnet, self._measured, result),
+            fit=agreement(self._moment.subnet, self._measured, result, apart),
             delivered=delivered_gbps(result),
         )
+
+    def _diagnosed(self, result: Result) -> Verdict:
+        """Diagnose the counters of a run."""
+        if self._diagnosis is None:
+            # All candidates have one fabric.
+            self._diagnosis = SimulatedDiagnosis(result.scenario)
+        return self._diagnosis.verdict(result)
 
 
 def _corrected(fitted: _Fitted) -> Values | None:

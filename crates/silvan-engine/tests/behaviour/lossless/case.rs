@@ -320,6 +320,7 @@ impl Case {
                     }),
                     retransmits: has(21),
                     replay_latency: has(22).then_some(Span::from_ns(50)),
+                    retraining: Span::from_ns(if has(22) { 700 } else { 0 }),
                 },
                 times: ErrorTimes {
                     at: Time::ZERO,

@@ -94,6 +94,7 @@ impl Workload for Flows {
             *first = (location + 1) % flows.len();
             return Poll::Send(Offer {
                 behind: 0,
+                number: 0,
                 dst: state.flow.destination,
                 bytes,
                 sl: state.flow.sl,
