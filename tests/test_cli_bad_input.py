@@ -20,7 +20,8 @@ from silvan.folders import exclusive, write_text
 from tests.conftest import INCAST, Command, Outcome, silvan_command, standard_streams
 from tests.gate import PATIENCE_S
 
-ERROR = re.compile(r"\Aerror: (?P<text>[^\n]+)\n(hint: (?P<hint>[^\n]+)\n)?\Z")
+# A busy machine takes the seconds after which a line says what is being done.
+ERROR = re.compile(r"\A([^\n]+ \.\.\.\n)*error: (?P<text>[^\n]+)\n(hint: (?P<hint>[^\n]+)\n)?\Z")
 
 
 def refused(outcome: Outcome) -> tuple[str, str]:
