@@ -112,6 +112,26 @@ def test_a_run_says_what_faults_lost(command: Command, tmp_path: Path) -> None:
     assert "lost" not in command("run", "whole.toml", cwd=tmp_path).stderr
 
 
+def test_a_run_says_how_often_hosts_went_back(command: Command, tmp_path: Path) -> None:
+    """Oracle: after a short cut the first packet shows the gap, so the sender goes back once."""
+    text = (
+        CHAIN.replace('"20 us"', '"400 us"')
+        + "[host]\nretry = { timeout = 4 }\n"
+        + '[[fault]]\ndo = "cut"\nport = "host-0001"\nat = "10 us"\nfor = "5 us"\n'
+    )
+    (tmp_path / "retry.toml").write_text(text)
+    done = command("run", "retry.toml", "--json", cwd=tmp_path)
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["retries"] == 1
+    assert done.stderr.rstrip().endswith("after the warm-up; hosts went back 1 time")
+    hosts = silvan.run(silvan.Scenario.from_toml(text)).hosts.to_pylist()
+    assert [host["retries"] for host in hosts] == [1, 0]
+    # Of 400 us the cut is lost, and 2.4 us: the delay of `control.feedback`, and the path.
+    whole = silvan.run(silvan.Scenario.from_toml(CHAIN.replace('"20 us"', '"400 us"')))
+    part = hosts[1]["delivered_bytes"] / whole.hosts.to_pylist()[1]["delivered_bytes"]
+    assert part == pytest.approx(1 - 7.4 / 400, abs=0.1 / 400)
+
+
 def test_completion_times_of_no_flows_are_refused_before_the_run(
     command: Command, tmp_path: Path
 ) -> None:

@@ -200,7 +200,10 @@ def run(
         missing = "that they had no forwarding entry for"
         note(f"warning: switches discarded {unroutable} packets {missing}")
     if lost := sum(report["lost_packets"] for report in ordered):
-        note(f"note: faults lost {counted(lost, 'packet')} after the warm-up; none is sent again")
+        found = f"note: faults lost {counted(lost, 'packet')} after the warm-up"
+        again = [report["retries"] for report in ordered if report["retries"] is not None]
+        answer = f"hosts went back {counted(sum(again), 'time')}" if again else "none is sent again"
+        note(f"{found}; {answer}")
     idle = (report["summary"]["idle_scheme"] for report in ordered)
     if remark := never_acted(loaded.control.scheme, idle):
         note(remark)
@@ -322,6 +325,7 @@ def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
         **_ends(result, whole=whole),
         **_trees(result),
         "lost_packets": _lost(result),
+        "retries": _retries(result),
         "folder": str(job.folder) if job.folder else None,
     }
 
@@ -343,6 +347,12 @@ def _require_flows(scenario: Scenario) -> None:
             f"--fct: {scenario.name}: no traffic entry has a number of bytes",
             hint="give one a key bytes",
         )
+
+
+def _retries(result: Result) -> int | None:
+    """Count how often hosts went back to a lost packet; None without ``host.retry``."""
+    hosts = result.hosts
+    return sum(hosts["retries"].to_pylist()) if "retries" in hosts.column_names else None
 
 
 def _lost(result: Result) -> int:
