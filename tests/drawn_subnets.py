@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import silvan
-from silvan.planning.changes import FabricLists
+from silvan.inputs.fabric_lists import FabricLists
 
 LINK_GBPS = 4.0
 """Rate of a link: 2x SDR."""

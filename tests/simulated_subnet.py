@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import silvan
+from silvan.inputs.fabric_lists import FabricLists
 from silvan.live.diagnosis import diagnose_files
 from silvan.live.moments import Moment
 from silvan.live.twin.dumps import counters, measured_s, routes, topology
-from silvan.planning.changes import FabricLists
 from silvan.results.result import Result
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import silvan
+from silvan.inputs.fabric_lists import FabricLists, with_fabric
 from silvan.live.emulation import Emulation
 from silvan.live.opensm_routing import free_sockname
-from silvan.planning.changes import FabricLists, with_fabric
 from silvan.planning.paths import LANE_GBPS, Paths, cable_gbps
 from silvan.planning.whatif import with_hotspots
 from tests.conftest import ddr_scenario

@@ -323,7 +323,7 @@ def scaled(children: list[int], parents: list[int]) -> Moment:
         fabric={"generator": "xgft", "children": children, "parents": parents},
         link={"width": "4x", "speed": "HDR"},
     )
-    from silvan.planning.changes import FabricLists
+    from silvan.inputs.fabric_lists import FabricLists
 
     lists = FabricLists.of(scenario)
     names = [name for name in lists.nodes if not lists.is_switch(name)]

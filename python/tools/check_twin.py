@@ -29,13 +29,13 @@ from tests.simulated_subnet import moment_of  # noqa: E402
 from silvan.comparing.remedies import CongestedTwin, changes, try_changes  # noqa: E402
 from silvan.errors import DiagnosisError, SilvanError  # noqa: E402
 from silvan.execution.simulation import simulate  # noqa: E402
+from silvan.inputs.fabric_lists import stated  # noqa: E402
 from silvan.inputs.quantities import Quantity  # noqa: E402
 from silvan.inputs.scenario import Scenario  # noqa: E402
 from silvan.live.moments import Moment  # noqa: E402
 from silvan.live.twin.agreement import counters  # noqa: E402
 from silvan.live.twin.paths import Router  # noqa: E402
 from silvan.live.twin.scenario import make_twin, read_record  # noqa: E402
-from silvan.planning.changes import stated  # noqa: E402
 from silvan.results.result import Result  # noqa: E402
 
 TIMES = {"run.duration": "300 ms", "run.warm-up": "100 ms"}

@@ -11,9 +11,9 @@ import pytest
 
 import silvan
 from silvan.errors import EmulationError
+from silvan.inputs.fabric_lists import FabricLists
 from silvan.live.emulation import Emulation
 from silvan.live.opensm_routing import GuidFiles, free_sockname, opensm_tables, with_tables
-from silvan.planning.changes import FabricLists
 from silvan.planning.paths import Paths
 from tests.emulator.conftest import REAL_TOOLS
 

@@ -17,8 +17,8 @@ import pytest
 import silvan
 from silvan.cli.printer import put_widest
 from silvan.cli.whatif import _tables
+from silvan.inputs.fabric_lists import FabricLists, with_fabric
 from silvan.live.opensm_routing import opensm_tables, route
-from silvan.planning.changes import FabricLists, with_fabric
 from silvan.planning.whatif import Variant, WhatIfRow, what_if, with_hotspots
 from tests.conftest import Command
 from tests.emulator.conftest import REAL_TOOLS

@@ -68,8 +68,8 @@ def export(
             f"{source}: {format_} is a format of fabrics, and this is a folder",
             f"name a scenario file, or use {' or '.join(BenchmarkFormat)}",
         )
+    from silvan.inputs.fabric_lists import read_fabric
     from silvan.inputs.toml_text import parse_assignments
-    from silvan.planning.changes import read_fabric
 
     scenario = read_fabric(source, parse_assignments(set_ or []))
     warn(scenario.warnings)

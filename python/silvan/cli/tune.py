@@ -151,8 +151,8 @@ def tune(
 
 
 def _read(path: Path, set_: list[str] | None) -> Scenario:
+    from silvan.inputs.fabric_lists import read_fabric
     from silvan.inputs.toml_text import parse_assignments
-    from silvan.planning.changes import read_fabric
     from silvan.planning.whatif import with_hotspots
 
     scenario = read_fabric(path, parse_assignments(set_ or []))

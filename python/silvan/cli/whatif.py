@@ -248,8 +248,8 @@ def _read(
     hotspots: Sequence[str],
     files: GuidFiles,
 ) -> tuple[Scenario, Scenario | None]:
+    from silvan.inputs.fabric_lists import read_fabric, stated
     from silvan.inputs.toml_text import parse_assignments
-    from silvan.planning.changes import read_fabric, stated
     from silvan.planning.whatif import ANY_ROUTES, with_hotspots
 
     given = {**parse_assignments(set_ or []), "run.duration": duration, "run.seed": seed}

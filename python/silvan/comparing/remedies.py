@@ -15,11 +15,11 @@ from silvan.comparing.tuning.opensm_conf import OpensmSettings
 from silvan.errors import DiagnosisError, ScenarioError, SilvanError
 from silvan.execution.processes import cores
 from silvan.execution.simulation import simulate
+from silvan.inputs.fabric_lists import FabricLists, stated, with_fabric
 from silvan.inputs.quantities import Quantity
 from silvan.inputs.scenario import Scenario
 from silvan.live.live_programs import has_opensm
 from silvan.live.opensm_routing import NO_FILES, GuidFiles, opensm_tables, with_tables
-from silvan.planning.changes import FabricLists, stated, with_fabric
 from silvan.planning.whatif import ANY_ROUTES
 from silvan.scratch import scratch_folder
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from silvan import _silvan
 from silvan.errors import EmulationError
-from silvan.planning.changes import Cable, FabricLists
+from silvan.inputs.fabric_lists import Cable, FabricLists
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

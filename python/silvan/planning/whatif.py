@@ -11,6 +11,7 @@ from typing import Any
 from silvan.errors import EmulationError, ScenarioError, SilvanError, SimulationError
 from silvan.execution.processes import cores
 from silvan.execution.simulation import simulate
+from silvan.inputs.fabric_lists import FabricLists, stated, with_fabric
 from silvan.inputs.scenario import Scenario
 from silvan.inputs.toml_text import TomlInput, TomlValue
 from silvan.interruptible import interruptible
@@ -23,7 +24,6 @@ from silvan.live.opensm_routing import (
     opensm_tables,
     with_tables,
 )
-from silvan.planning.changes import FabricLists, stated, with_fabric
 from silvan.planning.paths import Paths
 from silvan.scratch import scratch_folder
 

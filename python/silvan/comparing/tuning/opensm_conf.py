@@ -8,9 +8,9 @@ from typing import Any
 
 from silvan.comparing.tuning.space import cct_entry
 from silvan.errors import ScenarioError
+from silvan.inputs.fabric_lists import FabricLists
 from silvan.inputs.scenario import Scenario
 from silvan.inputs.toml_text import TomlValue
-from silvan.planning.changes import FabricLists
 
 MOST_ENTRIES = 128
 

@@ -22,10 +22,10 @@ from silvan.comparing.tuning.settings import Search, amount_in, search_of
 from silvan.comparing.tuning.space import POWER, SLOPE, Parameter, Space, require_inside
 from silvan.errors import ScenarioError, SilvanError
 from silvan.folders import write_text
+from silvan.inputs.fabric_lists import stated
 from silvan.inputs.quantities import Quantity
 from silvan.inputs.scenario import Scenario
 from silvan.inputs.toml_text import TomlValue, literal
-from silvan.planning.changes import stated
 from silvan.results.measures import MEASURES, require_measure
 
 OPENSM = "ib-cc"

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from silvan.inputs.fabric_lists import FabricLists
 from silvan.inputs.scenario import Scenario
 from silvan.live.moments import Report
-from silvan.planning.changes import FabricLists
 from silvan.results.result import Result
 
 TICK_PS = 4000
