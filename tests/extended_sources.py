@@ -214,7 +214,7 @@ def add_hook(sources: Sources) -> None:
     hooks = "crates/silvan-cc/src/hooks/list.rs"
     put(sources, hooks, "        }\n\n        inspect {}\n", "\n" + declaration)
     engine = "crates/silvan-engine/src/host.rs"
-    head = re.compile(r"^    fn await_host_credits\([^{]*\{\n", re.MULTILINE)
+    head = re.compile(r"^    pub\(crate\) fn await_host_credits\([^{]*\{\n", re.MULTILINE)
     sources[engine], count = head.subn(lambda found: found[0] + call, sources[engine])
     assert count == 1
 

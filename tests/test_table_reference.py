@@ -71,6 +71,21 @@ def every_table() -> dict[str, set[str]]:
         )
     )
     tables["hosts"] |= set(granted.hosts.column_names)
+    repeated = silvan.run(
+        silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 3},
+            host={"retry": {}},
+            traffic={
+                "flow": [{"from": "host-0000", "to": "host-0001", "bytes": "16 KiB"}],
+                "program": [{"kind": "barrier", "name": "barrier"}],
+            },
+            fault=[{"do": "cut", "port": "host-0002", "at": "5 us", "for": "1 us"}],
+            run={"duration": "100 us"},
+        )
+    )
+    for name in ("hosts", "flows", "program_messages", "programs"):
+        if name in repeated.tables:
+            tables[name] |= set(repeated.tables[name].column_names)
     managed = silvan.run(
         silvan.Scenario(
             fabric={"generator": "single-switch", "hosts": 3},

@@ -93,8 +93,8 @@ fn faults_that_cannot_be_are_refused() {
         ),
         (
             "do = \"cut\"\nhost = \"host-0000\"",
-            "file.toml:7: fault.0.host: \"cut\" has no such key; it has port (hint: silvan show prints the names of the \
-             scenario)",
+            "file.toml:7: fault.0.host: \"cut\" has no such key; it has port, retraining (hint: silvan show prints the \
+             names of the scenario)",
         ),
         (
             "do = \"cat\"",
