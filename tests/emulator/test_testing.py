@@ -123,6 +123,10 @@ def test_an_example_is_emulated_without_a_file(
 ) -> None:
     done = process("emulate", "--example", "incast", "--no-opensm", "--", "true")
     assert done.status == 0
+    assert "no effect" not in done.stderr
+    retry = ("--set", "host.retry.timeout=14")
+    done = process("emulate", "--example", "incast", *retry, "--no-opensm", "--", "true")
+    assert "host.retry has no effect in the live fabric" in done.stderr
     assert command("emulate", "--example", "incats", "--", "true").status == 2
     refused = command("emulate", "--example", "all-reduce", "--", "true")
     assert refused.status == 2

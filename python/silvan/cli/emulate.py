@@ -313,6 +313,8 @@ def emulate(
     loaded = load(path, set_)
     if loaded.has_python_scheme:
         note("warning: a scheme in a Python file has no effect in the live fabric")
+    if "retry" in loaded.to_dict()["host"]:
+        note("warning: host.retry has no effect in the live fabric, whose queue pairs retry")
     users, everybody = _user_ids(allow_user)
     controllers = [user_id(user, "--allow-control") for user in allow_control or []]
     if remark := fewer_threads(requested_threads(loaded), 1, "the live fabric runs on one"):

@@ -124,7 +124,7 @@ class Emulation:
     Parameters
     ----------
     scenario : Scenario
-        Scenario to emulate. Its duration plays no role. A scheme in a Python file has
+        Scenario to emulate. Its duration, ``host.retry`` and a scheme in a Python file have
         no effect.
     sockname : str, optional
         Name of the sockets (IBSIM_SOCKNAME of the tools).
