@@ -350,8 +350,9 @@ def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
         "",
         f"Mean shares over the {len(first.common)} cases in which all schemes take part, the best "
         f"first. *Best in* counts the cases of a scheme with a share of at least {BEST:g}; "
-        "*smallest* is its smallest share. Both are with tuned settings, if any. Empty: the scheme "
-        "cannot use such links, or has no settings to tune.",
+        "*smallest* is its smallest share. Both are with tuned settings, if any.",
+        "",
+        "Empty: the scheme cannot use such links, or has no settings to tune.",
         "",
         *_means(by_link),
         "",

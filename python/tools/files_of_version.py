@@ -51,7 +51,7 @@ STATUS = {
     ],
     "decisions": {"victim-found": 1},
 }
-"""What a manager has published; a test of silvan-dcms compares its keys."""
+"""Status file of a manager; a test of silvan-dcms compares its keys."""
 
 
 def write(folder: Path) -> None:

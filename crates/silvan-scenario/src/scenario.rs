@@ -343,6 +343,11 @@ impl Scenario {
         &self.routed.faults.later
     }
 
+    /// Returns true if a fault during a run may lose packets.
+    pub fn may_lose_packets(&self) -> bool {
+        (self.faults().iter()).any(|planned| planned.fault.loses_packets())
+    }
+
     /// A cable as it is without a fault that degrades it for the whole run.
     pub fn intact_cable(&self, link: LinkId) -> LinkKind {
         let degraded = self.routed.faults.degraded.iter();

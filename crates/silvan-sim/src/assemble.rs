@@ -108,7 +108,7 @@ fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> 
             .faults()
             .iter()
             .any(|planned| planned.fault.changes_fabric()),
-        loses_packets: (scenario.faults().iter()).any(|planned| planned.fault.loses_packets()),
+        loses_packets: scenario.may_lose_packets(),
         threads: threads(scenario),
         trace: scenario.packet_filter(),
     }

@@ -452,11 +452,7 @@ impl<'a> Run<'a> {
             )?;
             let plans = self.scenario.programs().map_or(&[][..], |plan| &plan.jobs);
             tables.extend(programs::tables(programs, plans, &alone, self.engine.now()));
-            let may_lose = self.scenario.faults().iter();
-            if may_lose
-                .clone()
-                .any(|planned| planned.fault.loses_packets())
-            {
+            if self.scenario.may_lose_packets() {
                 let lost = programs::lost_messages(self.engine.as_ref(), programs);
                 let table = tables.iter_mut().find(|table| table.name == "programs");
                 if let Some(table) = table {

@@ -310,10 +310,10 @@ impl Measurement<'_> {
         if self.scenario.discards_unroutable() {
             add(CounterTable::PortsIfUnroutable);
         }
-        let faults = self.scenario.faults();
-        if faults.iter().any(|planned| planned.fault.loses_packets()) {
+        if self.scenario.may_lose_packets() {
             add(CounterTable::PortsIfFaults);
         }
+        let faults = self.scenario.faults();
         if faults.iter().any(|planned| planned.fault.is_bit_errors()) {
             add(CounterTable::PortsIfBitErrors);
         }
