@@ -452,13 +452,10 @@ fn port_named(fabric: &Fabric, text: &str) -> Result<PortId, String> {
         }
         return Err(format!("{text:?} is a switch; name a port of it, {text}:1"));
     }
-    let Some((name, number)) = text.rsplit_once(':') else {
-        return Err(unknown(fabric, "host", text));
-    };
-    let node = fabric.node_by_name(name);
-    let found = node
-        .zip(number.parse().ok())
-        .and_then(|(node, number)| fabric.port(node, PortNumber::new(number)));
+    let found = text.rsplit_once(':').and_then(|(name, number)| {
+        let node = fabric.node_by_name(name)?;
+        fabric.port(node, PortNumber::new(number.parse().ok()?))
+    });
     found.ok_or_else(|| {
         format!("there is no port {text:?}; write NODE:NUMBER, or the name of a host")
     })

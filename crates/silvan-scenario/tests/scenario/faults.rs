@@ -92,11 +92,6 @@ fn faults_that_cannot_be_are_refused() {
              a port with a cable, NODE:NUMBER, or a host)",
         ),
         (
-            "do = \"cut\"\nport = \"host-1\"",
-            "file.toml:7: fault.0.port: there is no host named \"host-1\"; did you mean \"host-0001\"? (hint: name a port \
-             with a cable, NODE:NUMBER, or a host)",
-        ),
-        (
             "do = \"cut\"\nhost = \"host-0000\"",
             "file.toml:7: fault.0.host: \"cut\" has no such key; it has port, retraining (hint: silvan show prints the \
              names of the scenario)",
