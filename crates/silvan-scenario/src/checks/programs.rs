@@ -567,7 +567,7 @@ fn repeated(
         schedules: loops::collective(collective, pipeline, ranks, compute),
         iterations,
         start,
-        collective: Some(collective),
+        collective: Some(Collective::new(operation, bytes)),
     })
 }
 

@@ -196,7 +196,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"broadcast\"\nalgorithm = \"pairwise\"",
-            "algorithm: \"pairwise\" is no algorithm of this operation (hint: known: tree, ring, direct, hierarchical)",
+            "algorithm: \"pairwise\" is no algorithm of this operation (hint: known: tree, ring, direct, nccl, hierarchical)",
         ),
         (
             "kind = \"goal\"\nalgorithm = \"ring\"\ntrace = \"num_ranks 1\\nrank 0 {\\n}\"",
