@@ -28,8 +28,8 @@ const CACHE_TAG: u32 = CONTROL_TAG + 1;
 const DONE_TAG: u32 = CONTROL_TAG + 2;
 const WAKE_TAG: u32 = CONTROL_TAG + 3;
 
-/// Measurements: from a request's arrival to its first token, from there to its cache in the decode instance, from its arrival
-/// to its last token, and each step of decoding.
+/// Measurements: from a request's arrival to its first token, to the arrival of its cache, and to its last token; and each step
+/// of decoding.
 pub const LABELS: [&str; 4] = ["first-token", "cache", "request", "decode"];
 const FIRST_TOKEN: u16 = 0;
 const CACHE: u16 = 1;
@@ -804,7 +804,7 @@ impl Receiver {
 }
 
 impl Steps for Receiver {
-    fn step(&mut self, _step: u64, now: Time, out: &mut Vec<Op>) -> bool {
+    fn step(&mut self, _step: u64, _now: Time, out: &mut Vec<Op>) -> bool {
         let plan = Arc::clone(&self.member.plan);
         let instance = self.member.instance;
         if let Some(request) = self.received.take() {
@@ -831,7 +831,6 @@ impl Steps for Receiver {
         let Some(request) = self.requests.pop_front() else {
             return false;
         };
-        let _ = now;
         self.receive(request, out);
         self.received = Some(request);
         true

@@ -18,7 +18,7 @@ pub struct Nccl {
     pub gpu: Gpu,
     /// Vendor of the processors.
     pub cpu: Cpu,
-    /// Most channels (NCCL_MAX_NCHANNELS). NCCL finds them in the topology of a server.
+    /// Most channels (NCCL_MAX_NCHANNELS). NCCL finds them in the topology of a server; they share its rate.
     #[schemars(range(min = 1, max = 64))]
     pub channels: u32,
     /// Algorithms to choose from (NCCL_ALGO).
@@ -29,7 +29,8 @@ pub struct Nccl {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::RateText>")]
     pub local_rate: Option<Rate>,
-    /// Part of NCCL's latency of a step that the fabric and `traffic.messaging` take; ranks wait for the rest.
+    /// Part of NCCL's latency of a step that the fabric and `traffic.messaging` take; ranks wait for the rest. A message of a
+    /// packet takes about 1 us.
     #[schemars(with = "schema::SpanText")]
     pub simulated_latency: Span,
 }
