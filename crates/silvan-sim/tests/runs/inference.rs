@@ -40,6 +40,7 @@ fn output(overrides: &[(&str, &str)]) -> RunOutput {
             .map(|(name, value)| Override::new(key(name), *value)),
     );
     let scenario = Scenario::from_toml(TEXT, "inference.toml", &all).unwrap();
+    assert!(scenario.estimate(1).unwrap().packet_hops > 0.0);
     run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 

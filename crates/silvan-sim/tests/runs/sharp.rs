@@ -41,6 +41,7 @@ fn output(overrides: &[(&str, &str)]) -> RunOutput {
             .map(|(key, value)| Override::new(*key, *value)),
     );
     let scenario = Scenario::from_toml(TREE, "sharp.toml", &all).unwrap();
+    assert!(scenario.estimate(1).unwrap().packet_hops > 0.0);
     run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 

@@ -643,6 +643,8 @@ struct Prefill {
     /// Requests of the instance.
     requests: Vec<u32>,
     next: usize,
+    /// End of the last pause.
+    rested: Time,
     batches: usize,
     has_heard: bool,
 }
@@ -659,6 +661,7 @@ impl Prefill {
             ),
             requests: own.collect(),
             next: 0,
+            rested: Time::ZERO,
             batches: 0,
             has_heard: false,
             member,
@@ -728,7 +731,9 @@ impl Steps for Prefill {
         let instance = self.member.instance as usize;
         if self.member.is_first() {
             let arrival = plan.arrival(*first);
+            let now = now.max(self.rested);
             if let Some(wait) = arrival.checked_since(now).filter(|wait| !wait.is_zero()) {
+                self.rested = arrival;
                 out.push(Op::Pause(wait));
                 return true;
             }
@@ -745,7 +750,13 @@ impl Steps for Prefill {
             self.member.listen(out, self.group);
             return true;
         }
-        let batch = lock(&self.member.board).prefills[instance][self.batches].clone();
+        // An estimate asks a rank without its first one.
+        let batch = lock(&self.member.board).prefills[instance]
+            .get(self.batches)
+            .cloned();
+        let Some(batch) = batch else {
+            return false;
+        };
         self.has_heard = false;
         self.batches += 1;
         self.next += batch.len();
@@ -853,6 +864,7 @@ struct Decode {
     left: usize,
     steps: usize,
     has_heard: bool,
+    was_idle: bool,
     has_ended: bool,
 }
 
@@ -870,6 +882,7 @@ impl Decode {
             left: own.count(),
             steps: 0,
             has_heard: false,
+            was_idle: false,
             has_ended: false,
             member,
         }
@@ -937,6 +950,7 @@ impl Decode {
         if self.has_ended {
             return false;
         }
+        let left = self.left;
         self.admit(out);
         let instance = self.member.instance as usize;
         let step = Iteration {
@@ -944,6 +958,11 @@ impl Decode {
             context: self.active.iter().map(|active| active.context).sum(),
         };
         if step.batch == 0 && self.left > 0 {
+            // Nobody wakes the rank of an estimate.
+            if self.was_idle && self.left == left {
+                return false;
+            }
+            self.was_idle = true;
             lock(&self.member.board).decodings[instance].is_idle = true;
             out.push(Op::Receive {
                 from: None,
@@ -953,6 +972,7 @@ impl Decode {
             out.push(Op::Wait);
             return true;
         }
+        self.was_idle = false;
         if self.group.size > 1 {
             lock(&self.member.board).decodings[instance]
                 .steps
@@ -990,7 +1010,13 @@ impl Steps for Decode {
         }
         self.has_heard = false;
         let instance = self.member.instance as usize;
-        let step = lock(&self.member.board).decodings[instance].steps[self.steps];
+        let step = lock(&self.member.board).decodings[instance]
+            .steps
+            .get(self.steps)
+            .copied();
+        let Some(step) = step else {
+            return false;
+        };
         self.steps += 1;
         match step.batch {
             0 => self.has_ended = true,
