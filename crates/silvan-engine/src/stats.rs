@@ -225,10 +225,6 @@ impl Statistics {
         log.unwrap_or_default()
     }
 
-    pub fn has_counted_all(&self) -> bool {
-        self.beyond_boundary.is_empty()
-    }
-
     pub fn boundary(&self) -> u64 {
         self.boundary
     }
