@@ -30,9 +30,9 @@ pub(crate) use period::Starts;
 use search::Search;
 
 /// Packets before a message's last one for which a component is set aside.
-const WORTH: u64 = 24;
+const WORTH: u64 = 8;
 /// Packets after which a component with packets of a completely sent message is looked at again.
-const SETTLES: u64 = 8;
+const SETTLES: u64 = 4;
 
 #[derive(Debug)]
 struct Component {
@@ -59,6 +59,8 @@ pub(crate) struct Leaps {
     wakes: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// Components that wait to be set aside.
     leaving: Vec<u32>,
+    /// By host: the last period of which it was the marker; 0 for none.
+    hints: Vec<u64>,
     /// Of a component that runs alone.
     events: EventQueue,
     heads: Vec<Head>,
@@ -78,6 +80,7 @@ impl Leaps {
             candidate_at: vec![u64::MAX; plane.hosts.len()],
             wakes: BinaryHeap::new(),
             leaving: Vec::new(),
+            hints: vec![0; plane.hosts.len()],
             events: plane.events.clone(),
             heads: Vec::new(),
             changes: Vec::new(),
@@ -151,7 +154,8 @@ impl Leaps {
     fn next_wake(&mut self) -> u64 {
         while let Some(&Reverse((at, number, turn))) = self.wakes.peek() {
             let component = self.components[number as usize].as_ref();
-            if component.is_some_and(|component| component.aside.is_some() && component.turn == turn)
+            if component
+                .is_some_and(|component| component.aside.is_some() && component.turn == turn)
             {
                 return at;
             }
@@ -161,7 +165,10 @@ impl Leaps {
     }
 
     fn is_aside(&self, number: u32) -> bool {
-        let component = self.components.get(number as usize).and_then(Option::as_ref);
+        let component = self
+            .components
+            .get(number as usize)
+            .and_then(Option::as_ref);
         component.is_some_and(|component| component.aside.is_some())
     }
 }
@@ -247,6 +254,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             if leaps.is_aside(number) {
                 self.rejoin(&mut leaps, number);
                 leaps.leaving.push(number);
+            }
+            if let Some(component) = &mut leaps.components[number as usize] {
+                component.search.interrupt();
             }
         }
         self.leaps = Some(leaps);

@@ -212,8 +212,9 @@ impl Statistics {
         }
     }
 
-    pub fn start_log(&mut self) {
-        self.log = Some(Vec::new());
+    /// Adds deliveries to `log` from now on.
+    pub fn resume_log(&mut self, log: Vec<Delivery>) {
+        self.log = Some(log);
         self.detail = Detail::More;
     }
 

@@ -237,6 +237,11 @@ impl Calendar {
         }
     }
 
+    /// In ps.
+    pub fn window_length(&self) -> u64 {
+        self.length.start_of(1)
+    }
+
     pub fn window_of(&self, time: u64) -> u64 {
         self.length.window_of(time)
     }

@@ -46,7 +46,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 continue;
             }
             component.turn += 1;
-            component.search.interrupt();
+            component.search.resume(now);
             leaps.wakes.push(Reverse((until, number, component.turn)));
             let wakes = Vec::new();
             let mut aside = Aside {
@@ -107,12 +107,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.begin_search(&mut component.search);
             while self.fault.is_none() && self.now < now {
                 let heads = &mut leaps.heads;
-                self.look_for_leap(members, &mut component.search, heads, now);
+                let hints = &leaps.hints;
+                self.look_for_leap(members, &mut component.search, heads, hints, now);
                 if self.now < now {
                     self.now = self.run_window(now.min(component.search.cut));
                 }
             }
             self.end_search(&mut component.search);
+            if let Some((host, period)) = component.search.period() {
+                leaps.hints[host as usize] = period;
+            }
             let mut heads = Vec::new();
             self.plane.events.calendar.take_heads(&mut heads);
             std::mem::swap(&mut self.plane.events, &mut leaps.events);

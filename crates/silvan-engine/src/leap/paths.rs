@@ -174,7 +174,10 @@ impl Paths {
             }
         }
         visited += members.ports.len() as u64;
-        let hosts = members.ports.iter().map(|&port| self.senders[port as usize]);
+        let hosts = members
+            .ports
+            .iter()
+            .map(|&port| self.senders[port as usize]);
         members.senders = hosts.filter(|&host| host != NONE).collect();
         members.ports.sort_unstable();
         members.senders.sort_unstable();

@@ -16,9 +16,13 @@ use crate::stats::Delivery;
 use crate::variant::EngineVariant;
 use crate::workload::{Progress, Workload};
 
+/// Starts of the marker before a first step is known.
 const FIRST_TRY: usize = 6;
-const FIRST_MULTIPLES: u64 = 32;
-const MOST_MULTIPLES: u64 = 256;
+/// Steps that a component may take to settle; doubles with each round.
+const SETTLES: u64 = 8;
+/// Steps over which a state is compared with later ones after a round; doubles with it.
+const MULTIPLES: u64 = 32;
+const MOST_ROUNDS: u32 = 6;
 /// Events per port that a leap must save.
 const WORTH: u64 = 4;
 
@@ -27,8 +31,18 @@ enum Stage {
     #[default]
     Unwatched,
     Watching,
+    /// Until the state looks as it did a step ago; other hosts may have longer periods than the marker.
+    Settling(Settling),
     Comparing(Box<Earlier>),
     Repeating(Box<Period>),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settling {
+    step: u64,
+    /// That have been taken.
+    steps: u64,
+    looks: u64,
 }
 
 #[derive(Debug)]
@@ -38,10 +52,15 @@ struct Earlier {
     waits: Vec<u64>,
     ports: Vec<[u64; 3]>,
     injected: Vec<u64>,
+    /// Number of events then; of those since then while another component runs.
     events: u64,
+    /// Since then, while another component runs.
+    deliveries: Vec<Delivery>,
     messages: Progress,
-    step: u64,
+    settling: Settling,
+    /// Steps since then, and most of them.
     multiple: u64,
+    most_multiples: u64,
 }
 
 /// Growth in a period.
@@ -64,9 +83,12 @@ pub(super) struct Search {
     starts: Starts,
     watched: u32,
     next_try: usize,
-    most_multiples: u64,
+    rounds: u32,
+    /// The marker's last period; 0 for none.
+    hint: u64,
     /// The next comparison.
     pub cut: u64,
+    ended_at: u64,
     may_leap: bool,
 }
 
@@ -77,16 +99,32 @@ impl Search {
             starts: Starts::default(),
             watched: NONE,
             next_try: FIRST_TRY,
-            most_multiples: FIRST_MULTIPLES,
+            rounds: 0,
+            hint: 0,
             cut: u64::MAX,
+            ended_at: u64::MAX,
             may_leap: true,
         }
     }
 
-    /// The component has run with the others.
+    /// The marker and its period, if it is known.
+    pub fn period(&self) -> Option<(u32, u64)> {
+        match &self.stage {
+            Stage::Repeating(period) => Some((self.watched, period.length)),
+            _ => None,
+        }
+    }
+
+    /// Deliveries between two calls are in no log.
     pub fn interrupt(&mut self) {
-        if !matches!(self.stage, Stage::Repeating(_)) {
+        self.ended_at = u64::MAX;
+    }
+
+    /// Continues at `now`, unless the component has run with the others in between.
+    pub fn resume(&mut self, now: u64) {
+        if !matches!(self.stage, Stage::Repeating(_)) && self.ended_at != now {
             self.stage = Stage::Unwatched;
+            self.cut = u64::MAX;
         }
     }
 }
@@ -96,14 +134,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         search.may_leap = true;
         std::mem::swap(&mut self.starts, &mut search.starts);
         self.watched = search.watched;
+        if let Stage::Comparing(earlier) = &mut search.stage {
+            self.stats.resume_log(std::mem::take(&mut earlier.deliveries));
+            earlier.events = self.events - earlier.events;
+        }
     }
 
     pub(super) fn end_search(&mut self, search: &mut Search) {
-        if let Stage::Comparing(_) = search.stage {
-            self.stats.take_log();
-            search.stage = Stage::Watching;
+        if let Stage::Comparing(earlier) = &mut search.stage {
+            earlier.deliveries = self.stats.take_log();
+            earlier.events = self.events - earlier.events;
         }
-        search.cut = u64::MAX;
+        search.ended_at = self.now;
         std::mem::swap(&mut self.starts, &mut search.starts);
         self.watched = NONE;
     }
@@ -114,20 +156,27 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         members: &Members,
         search: &mut Search,
         heads: &mut Vec<Head>,
+        hints: &[u64],
         end: u64,
     ) {
         match &mut search.stage {
-            Stage::Unwatched => self.watch(members, search),
+            Stage::Unwatched => self.watch(members, search, hints),
             Stage::Watching => {
-                if self.starts.len() < search.next_try {
-                    return;
-                }
-                match self.starts.period() {
-                    Some(period) => self.write_down(members, search, heads, period),
-                    None => search.next_try = 2 * self.starts.len(),
+                let hint = std::mem::take(&mut search.hint);
+                if hint > 0 {
+                    self.settle(members, search, hint);
+                } else if self.starts.len() >= search.next_try {
+                    match self.starts.period() {
+                        Some(period) => self.settle(members, search, period),
+                        None => search.next_try = 2 * self.starts.len(),
+                    }
                 }
             }
-            Stage::Comparing(_) if self.now < search.cut => {}
+            Stage::Settling(_) | Stage::Comparing(_) if self.now < search.cut => {}
+            Stage::Settling(settling) => {
+                let settling = *settling;
+                self.look_at_step(members, search, settling, heads);
+            }
             Stage::Comparing(_) => self.compare(members, search, heads, end),
             Stage::Repeating(_) if !search.may_leap => {}
             Stage::Repeating(_) => self.leap(members, search, end),
@@ -135,7 +184,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// The host with the most packets before its next last packet is the marker.
-    fn watch(&mut self, members: &Members, search: &mut Search) {
+    fn watch(&mut self, members: &Members, search: &mut Search, hints: &[u64]) {
         let longest = members.senders.iter().filter_map(|&host| {
             let packets = self
                 .workload
@@ -146,10 +195,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         };
         search.watched = host;
+        search.hint = hints[host as usize];
         self.watched = host;
         self.starts.clear();
         search.next_try = FIRST_TRY;
-        search.most_multiples = FIRST_MULTIPLES;
+        search.rounds = 0;
         search.stage = Stage::Watching;
     }
 
@@ -158,12 +208,48 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.plane.received_by(members) < self.stats.boundary()
     }
 
+    /// Takes steps of at least a window, so that few windows are cut.
+    fn settle(&mut self, members: &Members, search: &mut Search, period: u64) {
+        let window = self.plane.events.calendar.window_length();
+        let step = period * (window / 4).max(1).div_ceil(period);
+        search.stage = Stage::Settling(Settling {
+            step,
+            steps: 0,
+            looks: self.plane.looks(members, self.now),
+        });
+        search.cut = self.now + step;
+    }
+
+    fn look_at_step(
+        &mut self,
+        members: &Members,
+        search: &mut Search,
+        mut settling: Settling,
+        heads: &mut Vec<Head>,
+    ) {
+        settling.steps += 1;
+        let looks = self.plane.looks(members, self.now);
+        let is_alike = looks == std::mem::replace(&mut settling.looks, looks);
+        let is_late = settling.steps >= SETTLES << search.rounds;
+        search.stage = Stage::Settling(settling);
+        search.cut = self.now + settling.step;
+        if is_late || is_alike {
+            let most_multiples = if is_late {
+                MULTIPLES << search.rounds
+            } else {
+                1
+            };
+            self.write_down(members, search, heads, settling, most_multiples);
+        }
+    }
+
     fn write_down(
         &mut self,
         members: &Members,
         search: &mut Search,
         heads: &mut Vec<Head>,
-        step: u64,
+        settling: Settling,
+        most_multiples: u64,
     ) {
         if !self.logs_all(members) {
             return;
@@ -185,21 +271,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             ports: outs.map(counters).collect(),
             injected: hosts.collect(),
             events: self.events,
+            deliveries: Vec::new(),
             messages: self.workload.progress(&members.senders),
-            step,
+            settling,
             multiple: 1,
+            most_multiples,
         }));
-        search.cut = self.now + step;
-        self.stats.start_log();
+        self.stats.resume_log(Vec::new());
     }
 
-    fn compare(
-        &mut self,
-        members: &Members,
-        search: &mut Search,
-        heads: &mut Vec<Head>,
-        end: u64,
-    ) {
+    fn compare(&mut self, members: &Members, search: &mut Search, heads: &mut Vec<Head>, end: u64) {
         let Stage::Comparing(earlier) = &mut search.stage else {
             return;
         };
@@ -209,16 +290,25 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             search.cut = u64::MAX;
             search.may_leap = true;
             self.leap(members, search, end);
-        } else if earlier.multiple < search.most_multiples {
-            earlier.multiple += 1;
-            search.cut = earlier.at + earlier.multiple * earlier.step;
-        } else {
-            self.stats.take_log();
-            search.most_multiples = MOST_MULTIPLES.min(2 * search.most_multiples);
-            search.stage = Stage::Watching;
-            search.next_try = self.starts.len() + (self.starts.len() / 2).max(1);
-            search.cut = u64::MAX;
+            return;
         }
+        let mut settling = earlier.settling;
+        search.cut = self.now + settling.step;
+        if earlier.multiple < earlier.most_multiples {
+            earlier.multiple += 1;
+            return;
+        }
+        self.stats.take_log();
+        if earlier.most_multiples == 1 {
+            settling.steps += 1;
+            settling.looks = self.plane.looks(members, self.now);
+            search.stage = Stage::Settling(settling);
+            return;
+        }
+        search.rounds = MOST_ROUNDS.min(search.rounds + 1);
+        search.next_try = 0;
+        search.cut = u64::MAX;
+        search.stage = Stage::Watching;
     }
 
     /// `None` if the states differ.
@@ -307,7 +397,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub(super) fn undisturbed_until(&self, members: &Members, search: &Search, now: u64) -> u64 {
         let plane = &self.plane;
         let ends = members.senders.iter().filter_map(|&host| {
-            let packets = self.workload.packets_before_last(HostId::new(host as usize))?;
+            let packets = self
+                .workload
+                .packets_before_last(HostId::new(host as usize))?;
             let out = &plane.outs[plane.hosts[host as usize].port as usize];
             Some(now + packets * plane.rates[usize::from(out.rate)].ser_mtu)
         });

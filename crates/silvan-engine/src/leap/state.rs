@@ -154,6 +154,19 @@ impl Plane {
         ControlFlow::Continue(())
     }
 
+    /// A number that equal states have in common.
+    pub(super) fn looks(&self, members: &Members, now: u64) -> u64 {
+        let mut looks = self.events.calendar.heads_in_flight().count() as u64;
+        for &port in &members.ports {
+            looks = looks.wrapping_mul(31) ^ u64::from(self.outs[port as usize].waiting);
+            for lane in self.lanes_of(port as usize) {
+                let credits = self.credits[lane].at(&self.overflow, now);
+                looks = looks.wrapping_mul(31) ^ credits as u64;
+            }
+        }
+        looks
+    }
+
     fn lanes_of(&self, port: usize) -> Range<usize> {
         port * self.vls..(port + 1) * self.vls
     }
