@@ -40,8 +40,8 @@ struct Component {
     search: Search,
     /// `None` if it runs with the others.
     aside: Option<Aside>,
-    /// Counts changes of `aside`, so that entries of `Leaps::wakes` can be old.
-    turn: u32,
+    /// Entries of `Leaps::wakes` with other turns are old.
+    turn: u64,
 }
 
 #[derive(Debug)]
@@ -56,7 +56,8 @@ pub(crate) struct Leaps {
     /// By host: its time in `candidates`; `u64::MAX` for none.
     candidate_at: Vec<u64>,
     /// Components that are set aside: time, number, turn.
-    wakes: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    wakes: BinaryHeap<Reverse<(u64, u32, u64)>>,
+    turns: u64,
     /// Components that wait to be set aside.
     leaving: Vec<u32>,
     /// By host: the last period of which it was the marker; 0 for none.
@@ -79,6 +80,7 @@ impl Leaps {
             candidates: BinaryHeap::new(),
             candidate_at: vec![u64::MAX; plane.hosts.len()],
             wakes: BinaryHeap::new(),
+            turns: 0,
             leaving: Vec::new(),
             hints: vec![0; plane.hosts.len()],
             events: plane.events.clone(),
@@ -206,16 +208,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .or_else(|| (!self.whole_messages).then_some("the traffic is notified of each packet"))
     }
 
-    /// Something outside the run has changed between two calls.
+    /// The traffic has changed between two calls.
     pub(crate) fn note_change(&mut self) {
-        let Some(mut leaps) = self.leaps.take() else {
-            return;
-        };
-        for number in 0..leaps.components.len() as u32 {
-            leaps.dissolve(number, self.now);
+        if let Some(leaps) = &mut self.leaps {
+            for number in 0..leaps.components.len() as u32 {
+                leaps.dissolve(number, self.now);
+            }
         }
-        leaps.paths.forget(&self.plane);
-        self.leaps = Some(leaps);
+    }
+
+    /// The fabric or its settings have changed between two calls.
+    pub(crate) fn note_fabric_change(&mut self) {
+        self.note_change();
+        if let Some(leaps) = &mut self.leaps {
+            leaps.paths.forget(&self.plane);
+        }
     }
 
     #[inline(always)]

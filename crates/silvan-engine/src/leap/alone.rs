@@ -45,14 +45,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 leaps.dissolve(number, until + WORTH * packet);
                 continue;
             }
-            component.turn += 1;
+            leaps.turns += 1;
+            component.turn = leaps.turns;
             component.search.resume(now);
             leaps.wakes.push(Reverse((until, number, component.turn)));
-            let wakes = Vec::new();
             let mut aside = Aside {
                 at: now,
-                heads: Vec::new(),
-                wakes,
+                ..Aside::default()
             };
             for &port in &component.members.ports {
                 let wake_at = &mut self.plane.outs[port as usize].wake_at;

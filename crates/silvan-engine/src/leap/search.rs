@@ -135,7 +135,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         std::mem::swap(&mut self.starts, &mut search.starts);
         self.watched = search.watched;
         if let Stage::Comparing(earlier) = &mut search.stage {
-            self.stats.resume_log(std::mem::take(&mut earlier.deliveries));
+            self.stats
+                .resume_log(std::mem::take(&mut earlier.deliveries));
             earlier.events = self.events - earlier.events;
         }
     }
