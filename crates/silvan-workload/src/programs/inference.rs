@@ -958,7 +958,7 @@ impl Decode {
             context: self.active.iter().map(|active| active.context).sum(),
         };
         if step.batch == 0 && self.left > 0 {
-            // Nobody wakes the rank of an estimate.
+            // No rank wakes that of an estimate.
             if self.was_idle && self.left == left {
                 return false;
             }

@@ -107,7 +107,7 @@ pub(crate) fn mirrored(ranks: u32, local: u32) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// Every place but the root is a child of its parent; nobody has more than two children, and depth is logarithmic.
+    /// Every place but the root is a child of its parent; no place has more than two children, and depth is logarithmic.
     #[test]
     fn trees_are_binary_and_consistent() {
         for places in 1..200 {
