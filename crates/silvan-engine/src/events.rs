@@ -397,7 +397,7 @@ impl EventQueue {
         later.into_iter().for_each(|event| self.push(event));
     }
 
-    /// With windows: begins anew at `now`, without events.
+    /// With windows: begins again at `now`, without events.
     pub fn restart(&mut self, now: u64) {
         self.wheel.restart(now);
         self.calendar.restart(now);
