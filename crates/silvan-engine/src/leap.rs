@@ -366,7 +366,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if !self.notifications.are_all_received() {
             return;
         }
-        while leaps.effort <= self.events - self.leapt_events {
+        while leaps.effort <= self.simulated_events() {
             let Some(host) = leaps.next_candidate(self.now) else {
                 return;
             };
@@ -400,6 +400,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 leaps.leaving.push(number);
             }
         }
+    }
+
+    pub(crate) fn simulated_events(&self) -> u64 {
+        self.events - self.leapt_events
     }
 
     /// In ps, of a full packet at the host's port.

@@ -25,7 +25,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Sets the components of `leaps.leaving` aside, if it is worth it.
     pub(super) fn set_components_aside(&mut self, leaps: &mut Leaps) {
         if leaps.leaving.is_empty()
-            || leaps.effort > self.events - self.leapt_events
+            || leaps.effort > self.simulated_events()
             || !self.notifications.are_all_received()
         {
             return;
@@ -48,6 +48,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 leaps.dissolve(number, until + WORTH * packet);
                 continue;
             }
+            // Once now, and once when it joins the others.
+            leaps.effort += 2 * component.members.ports.len() as u64;
             leaps.turns += 1;
             component.turn = leaps.turns;
             component.search.resume(now);
@@ -122,7 +124,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let mut heads = Vec::new();
             self.plane.events.calendar.take_heads(&mut heads);
             std::mem::swap(&mut self.plane.events, &mut leaps.events);
-            if S::ACTIVE || C::ACTIVE {
+            if (S::ACTIVE || C::ACTIVE) && !self.notifications.are_all_received() {
                 self.plane.events.take_notifications(&mut leaps.events);
             }
             self.now = now;

@@ -44,6 +44,8 @@ struct Settling {
     /// That have been taken.
     steps: u64,
     looks: u64,
+    /// Simulated events at the last look, which costs as much as an event for each port.
+    events: u64,
 }
 
 #[derive(Debug)]
@@ -240,6 +242,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             step,
             steps: 0,
             looks: self.plane.looks(members, self.now),
+            events: self.simulated_events(),
         });
         search.cut = self.now + step;
     }
@@ -251,12 +254,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         mut settling: Settling,
         heads: &mut Vec<Head>,
     ) {
+        search.cut = self.now + settling.step;
+        if self.simulated_events() < settling.events + members.ports.len() as u64 {
+            return;
+        }
+        settling.events = self.simulated_events();
         settling.steps += 1;
         let looks = self.plane.looks(members, self.now);
         let is_alike = looks == std::mem::replace(&mut settling.looks, looks);
         let is_late = settling.steps >= SETTLES << search.rounds;
         search.stage = Stage::Settling(settling);
-        search.cut = self.now + settling.step;
         if is_late || is_alike {
             let most_multiples = if is_late {
                 MULTIPLES << search.rounds
