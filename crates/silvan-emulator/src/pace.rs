@@ -92,7 +92,21 @@ impl Pace {
         self.start(now, simulated);
     }
 
-    fn target(&self, now: Instant) -> Time {
+    /// Gives up all lag.
+    pub fn hold(&mut self, now: Instant, simulated: Time) {
+        self.agree(now, simulated);
+        self.catching_up = false;
+    }
+
+    /// Gives up lag beyond this wall time.
+    pub fn limit_lag(&mut self, now: Instant, simulated: Time, most: Duration) {
+        let most = self.scaled(most);
+        if self.lag(now, simulated) > most {
+            self.agree(now, simulated.saturating_add(most));
+        }
+    }
+
+    pub fn target(&self, now: Instant) -> Time {
         if self.paused {
             return self.simulated;
         }

@@ -26,6 +26,8 @@ pub(crate) enum Operation {
     Read,
     /// `uverbsN`, whose number follows; answered with the stream for memory, completions and events.
     OpenVerbs,
+    /// Answered with the file of the programs' clock.
+    OpenClock,
 }
 
 impl Operation {
@@ -37,6 +39,7 @@ impl Operation {
             4 => Self::Tree,
             5 => Self::Read,
             6 => Self::OpenVerbs,
+            7 => Self::OpenClock,
             _ => return None,
         })
     }

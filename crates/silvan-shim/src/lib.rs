@@ -3,7 +3,7 @@
 //!
 //! An open umad file is a socket to the server, so poll, fork and close need nothing here. Files of sysfs are in
 //! memory, their folders are the server's. `IBSIM_SOCKNAME` names the fabric, `SIM_HOST` the node, `SIM_HOSTS` nodes
-//! for MPI ranks in turn.
+//! for MPI ranks in turn. With `SIM_TIME=auto`, clocks show simulated time.
 //!
 //! Functions replace libc's, whose contract callers keep: pointers are valid. Variable arguments are one more
 //! parameter, as x86-64 and aarch64 pass it like a fixed one.
@@ -14,8 +14,10 @@
     reason = "functions of libc, see docs/decisions/0023-the-live-fabric.md"
 )]
 
+mod clock;
 mod device;
 mod fabric;
+mod names;
 mod paths;
 mod real;
 mod verbs;
@@ -26,6 +28,17 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use libc::{DIR, FILE, mode_t, off_t, size_t, ssize_t};
 
 use paths::{Location, at, current, locate, mark_current_stale};
+
+// The loader calls it before the program's own constructors.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+extern "C" fn start() {
+    if std::env::var_os("SIM_TIME").is_some() {
+        clock::counter::trap_early();
+    }
+}
 
 static KINDS: [AtomicU8; 1 << 16] = [const { AtomicU8::new(0) }; 1 << 16];
 const MAD: u8 = 1;
@@ -90,6 +103,13 @@ unsafe fn open_location(location: Location, flags: c_int, mode: mode_t) -> c_int
                 return unsafe { (real::open())(real.as_ptr(), flags, mode) };
             }
         }
+        Location::CpuInformation => match clock::cpu_information() {
+            Some(text) => match device::text_file(b"cpuinfo", &text, flags) {
+                Ok(fd) => (0, fd, 0),
+                Err(error) => (error, -1, 0),
+            },
+            None => (libc::EIO, -1, 0),
+        },
         Location::Other { real } => {
             // SAFETY: the path ends with a zero.
             return unsafe { (real::open())(real.as_ptr(), flags, mode) };

@@ -2,9 +2,10 @@ use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-use crate::fabric;
+use crate::{clock, fabric};
 
 const CLASS: &[u8] = b"/sys/class/";
+const CPU_INFORMATION: &CStr = c"/proc/cpuinfo";
 const DEVICES: &[u8] = b"/dev/infiniband";
 
 pub(crate) enum Location {
@@ -16,6 +17,8 @@ pub(crate) enum Location {
         name: Vec<u8>,
         real: CString,
     },
+    /// `/proc/cpuinfo`, which states the frequency of the time-stamp counter.
+    CpuInformation,
     Other {
         real: CString,
     },
@@ -76,6 +79,7 @@ impl Location {
             Self::IsSm(number) => device(format!("/dev/infiniband/issm{number}")),
             Self::Verbs(number) => device(format!("/dev/infiniband/uverbs{number}")),
             Self::Class { real, .. } | Self::Other { real } => real.clone(),
+            Self::CpuInformation => CPU_INFORMATION.to_owned(),
         }
     }
 
@@ -84,7 +88,7 @@ impl Location {
             Self::Mad(number) => Some(u32::from(*number)),
             Self::IsSm(number) => Some(64 + u32::from(*number)),
             Self::Verbs(number) => Some(192 + u32::from(*number)),
-            Self::Class { .. } | Self::Other { .. } => None,
+            Self::Class { .. } | Self::Other { .. } | Self::CpuInformation => None,
         }
     }
 }
@@ -103,6 +107,9 @@ pub(crate) unsafe fn locate(path: *const c_char) -> Option<Location> {
     }
     // SAFETY: as above.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if path == CPU_INFORMATION.to_bytes() && clock::is_simulated() {
+        return Some(Location::CpuInformation);
+    }
     // Nearly all paths of a program end here.
     let is_ours = |path: &[u8]| path.starts_with(b"/sys/") || path.starts_with(b"/dev/");
     match known_root() {
