@@ -28,6 +28,8 @@ pub(crate) enum Operation {
     OpenVerbs,
     /// Answered with the file of the programs' clock.
     OpenClock,
+    /// `rdma_cm`, answered with its number and the stream of its events.
+    OpenConnections,
 }
 
 impl Operation {
@@ -40,6 +42,7 @@ impl Operation {
             5 => Self::Read,
             6 => Self::OpenVerbs,
             7 => Self::OpenClock,
+            8 => Self::OpenConnections,
             _ => return None,
         })
     }

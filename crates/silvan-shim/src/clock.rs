@@ -44,7 +44,11 @@ fn attach() -> bool {
     let wanted = std::env::var_os("SIM_TIME").is_some_and(|time| time == "auto");
     let answer = wanted.then(|| fabric::ask(fabric::OPEN_CLOCK, &[]));
     let file = answer.and_then(|answer| answer.ok()?.file);
-    let state = if file.is_some_and(map) { SIMULATED } else { REAL };
+    let state = if file.is_some_and(map) {
+        SIMULATED
+    } else {
+        REAL
+    };
     STATE.store(state, Ordering::Release);
     state == SIMULATED
 }
@@ -107,7 +111,9 @@ pub(crate) fn now_ps() -> u64 {
     let passed = kernel_ns(libc::CLOCK_MONOTONIC).saturating_sub(at);
     let now = match passed.checked_sub(SILENCE_NS) {
         None if rate == 0 => from,
-        None => from.saturating_add((u128::from(passed) * u128::from(rate) / 1024) as u64).min(end),
+        None => from
+            .saturating_add((u128::from(passed) * u128::from(rate) / 1024) as u64)
+            .min(end),
         Some(silent) => end.saturating_add(silent.saturating_mul(PS_PER_NS)),
     };
     LATEST.fetch_max(now, Ordering::AcqRel).max(now)
@@ -157,7 +163,9 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
 pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
     // SAFETY: the caller keeps the contract of libc's function.
     unsafe {
-        let simulated = is_simulated().then(|| shown_ns(libc::CLOCK_REALTIME)).flatten();
+        let simulated = is_simulated()
+            .then(|| shown_ns(libc::CLOCK_REALTIME))
+            .flatten();
         let Some(ns) = simulated.filter(|_| !time.is_null()) else {
             return (real::gettimeofday())(time, zone);
         };
@@ -174,7 +182,9 @@ pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_voi
 pub unsafe extern "C" fn time(place: *mut libc::time_t) -> libc::time_t {
     // SAFETY: the caller keeps the contract of libc's function.
     unsafe {
-        let simulated = is_simulated().then(|| shown_ns(libc::CLOCK_REALTIME)).flatten();
+        let simulated = is_simulated()
+            .then(|| shown_ns(libc::CLOCK_REALTIME))
+            .flatten();
         let Some(ns) = simulated else {
             return (real::time())(place);
         };
@@ -194,7 +204,9 @@ unsafe fn deadline(clock: clockid_t, at: *const timespec) -> Option<timespec> {
     let shown = shown_ns(clock)?;
     // SAFETY: the caller's time is valid.
     let at = unsafe { &*at };
-    let at = (at.tv_sec as u64).saturating_mul(NS_PER_S).saturating_add(at.tv_nsec as u64);
+    let at = (at.tv_sec as u64)
+        .saturating_mul(NS_PER_S)
+        .saturating_add(at.tv_nsec as u64);
     let left = at.saturating_sub(shown);
     Some(as_timespec(kernel_ns(clock).saturating_add(left)))
 }
@@ -261,7 +273,10 @@ pub(crate) fn cpu_information() -> Option<Vec<u8>> {
         let mut part = [0_u8; 4096];
         loop {
             let read = (real::read())(fd, part.as_mut_ptr().cast(), part.len());
-            match usize::try_from(read).ok().and_then(|length| part.get(..length)) {
+            match usize::try_from(read)
+                .ok()
+                .and_then(|length| part.get(..length))
+            {
                 None | Some([]) => break,
                 Some(part) => text.extend(part),
             }

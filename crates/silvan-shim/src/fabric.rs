@@ -15,6 +15,7 @@ const READ: u32 = 5;
 pub(crate) const OPEN_VERBS: u32 = 6;
 
 pub(crate) const OPEN_CLOCK: u32 = 7;
+pub(crate) const OPEN_CONNECTIONS: u32 = 8;
 
 pub(crate) const NAME: &[u8] = b"silvan-file-";
 const RANKS: [&str; 4] = [

@@ -1,4 +1,4 @@
-//! The preload library of the live fabric: programs see it at `/dev/infiniband/{umad,issm,uverbs}N` and
+//! The preload library of the live fabric: programs see it at `/dev/infiniband/{umad,issm,uverbs}N`, `rdma_cm` and
 //! `/sys/class/infiniband{,_mad,_verbs}`.
 //!
 //! An open umad file is a socket to the server, so poll, fork and close need nothing here. Files of sysfs are in
@@ -15,6 +15,7 @@
 )]
 
 mod clock;
+mod connections;
 mod device;
 mod fabric;
 mod names;
@@ -47,6 +48,7 @@ const TEXT: u8 = 3;
 const VERBS: u8 = 4;
 const NETLINK_RDMA: c_int = 20;
 const CHANNEL: u8 = 5;
+const CONNECTIONS: u8 = 6;
 
 fn kind(fd: c_int) -> u8 {
     let entry = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
@@ -81,6 +83,10 @@ unsafe fn open_location(location: Location, flags: c_int, mode: mode_t) -> c_int
         },
         Location::Verbs(number) => match verbs::open(number, flags) {
             Ok(fd) => (0, fd, VERBS),
+            Err(error) => (error, -1, 0),
+        },
+        Location::Connections => match connections::open(flags) {
+            Ok(fd) => (0, fd, CONNECTIONS),
             Err(error) => (error, -1, 0),
         },
         Location::Class { name, real } => {
@@ -274,6 +280,9 @@ macro_rules! describing_open {
                 if result == 0 && kind(fd) == VERBS {
                     device::describe(buffer, verbs::minor(fd));
                 }
+                if result == 0 && kind(fd) == CONNECTIONS {
+                    device::describe(buffer, paths::CONNECTIONS_MINOR);
+                }
                 result
             }
         }
@@ -366,6 +375,9 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     if matches!(kind(fd), VERBS | CHANNEL) {
         verbs::release(fd);
     }
+    if kind(fd) == CONNECTIONS {
+        connections::release(fd);
+    }
     set_kind(fd, 0);
     // SAFETY: the caller keeps the contract of libc's function.
     unsafe { (real::close())(fd) }
@@ -387,7 +399,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> 
     match kind(fd) {
         // SAFETY: the caller's buffer has room for so many bytes.
         MAD => unsafe { device::read(fd, buffer, count) },
-        ISSM | VERBS => fail(libc::EINVAL),
+        ISSM | VERBS | CONNECTIONS => fail(libc::EINVAL),
         // SAFETY: as above.
         CHANNEL => unsafe { verbs::read(fd, buffer, count) },
         // SAFETY: the caller keeps the contract of libc's function.
@@ -421,6 +433,8 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, count: size_t) 
         MAD => unsafe { device::write(fd, buffer, count) },
         // SAFETY: as above.
         VERBS => unsafe { verbs::write(fd, buffer, count) },
+        // SAFETY: as above.
+        CONNECTIONS => unsafe { connections::write(fd, buffer, count) },
         ISSM => fail(libc::EINVAL),
         // SAFETY: the caller keeps the contract of libc's function.
         _ => unsafe { (real::write())(fd, buffer, count) },
@@ -489,6 +503,9 @@ fn copy_kind(from: c_int, to: c_int) -> c_int {
         set_kind(to, kind(from));
         if matches!(kind(from), VERBS | CHANNEL) {
             verbs::duplicate(from, to);
+        }
+        if kind(from) == CONNECTIONS {
+            connections::duplicate(from, to);
         }
     }
     to

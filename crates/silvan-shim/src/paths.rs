@@ -6,12 +6,15 @@ use crate::{clock, fabric};
 
 const CLASS: &[u8] = b"/sys/class/";
 const CPU_INFORMATION: &CStr = c"/proc/cpuinfo";
+pub(crate) const CONNECTIONS_MINOR: u32 = 255;
 const DEVICES: &[u8] = b"/dev/infiniband";
 
 pub(crate) enum Location {
     Mad(u8),
     IsSm(u8),
     Verbs(u8),
+    /// `rdma_cm`.
+    Connections,
     /// A file or folder of sysfs: its path below `/sys/class`, and its substitute.
     Class {
         name: Vec<u8>,
@@ -78,6 +81,7 @@ impl Location {
             Self::Mad(number) => device(format!("/dev/infiniband/umad{number}")),
             Self::IsSm(number) => device(format!("/dev/infiniband/issm{number}")),
             Self::Verbs(number) => device(format!("/dev/infiniband/uverbs{number}")),
+            Self::Connections => device("/dev/infiniband/rdma_cm".to_owned()),
             Self::Class { real, .. } | Self::Other { real } => real.clone(),
             Self::CpuInformation => CPU_INFORMATION.to_owned(),
         }
@@ -88,6 +92,7 @@ impl Location {
             Self::Mad(number) => Some(u32::from(*number)),
             Self::IsSm(number) => Some(64 + u32::from(*number)),
             Self::Verbs(number) => Some(192 + u32::from(*number)),
+            Self::Connections => Some(CONNECTIONS_MINOR),
             Self::Class { .. } | Self::Other { .. } | Self::CpuInformation => None,
         }
     }
@@ -208,6 +213,9 @@ fn of_bytes(path: &[u8]) -> Option<Location> {
         Err(libc::EACCES) => CString::default(),
         Err(_) => return None,
     };
+    if name == "rdma_cm" {
+        return Some(Location::Connections);
+    }
     Some(match (number("umad"), number("issm"), number("uverbs")) {
         (Some(number), ..) => Location::Mad(number),
         (_, Some(number), _) => Location::IsSm(number),

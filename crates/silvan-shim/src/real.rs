@@ -118,6 +118,14 @@ real! {
     sigprocmask = c"sigprocmask": (c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int;
     sigaction = c"sigaction": (c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
     signal = c"signal": (c_int, libc::sighandler_t) -> libc::sighandler_t;
+    execve = c"execve": (Path, *const Path, *const Path) -> c_int;
+    execv = c"execv": (Path, *const Path) -> c_int;
+    execvp = c"execvp": (Path, *const Path) -> c_int;
+    execvpe = c"execvpe": (Path, *const Path, *const Path) -> c_int;
+    posix_spawn = c"posix_spawn": (*mut c_int, Path, *const c_void, *const c_void, *const Path, *const Path) -> c_int;
+    posix_spawnp = c"posix_spawnp": (*mut c_int, Path, *const c_void, *const c_void, *const Path, *const Path) -> c_int;
+    system = c"system": (Path) -> c_int;
+    popen = c"popen": (Path, Path) -> *mut FILE;
     gethostname = c"gethostname": (*mut c_char, size_t) -> c_int;
     uname = c"uname": (*mut libc::utsname) -> c_int;
     fcntl = c"fcntl": (c_int, c_int, c_ulong) -> c_int;

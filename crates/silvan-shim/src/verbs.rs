@@ -234,7 +234,9 @@ impl Context {
                 POLL_CQ => {
                     let queue = word(body, 8).ok_or(libc::EINVAL)?;
                     let most = word(body, 12).ok_or(libc::EINVAL)?;
-                    let found = self.notices.poll(queue, most, &mut |seen| self.report(fd, seen));
+                    let found = self
+                        .notices
+                        .poll(queue, most, &mut |seen| self.report(fd, seen));
                     let found = found.ok_or(libc::EINVAL)?;
                     respond(command, &found)
                 }

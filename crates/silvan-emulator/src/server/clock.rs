@@ -40,6 +40,8 @@ pub(super) struct Clock {
     origins: [u64; 2],
     khz: u64,
     last: Option<(Course, u64)>,
+    /// Latest time that programs may have read before the last change.
+    latest: Time,
 }
 
 fn monotonic_ns() -> u64 {
@@ -63,17 +65,38 @@ impl Clock {
             origins: [real, monotonic_ns()].map(|ns| ns.wrapping_sub(started)),
             khz: frequency(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
             last: None,
+            latest: simulated,
         })
     }
 
     /// Returns the file for a program, which cannot write it.
     pub fn file(&self) -> Result<OwnedFd, Errno> {
-        let path = format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(&self.file));
+        let path = format!(
+            "/proc/self/fd/{}",
+            rustix::fd::AsRawFd::as_raw_fd(&self.file)
+        );
         rustix::fs::open(
             path,
             rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
             rustix::fs::Mode::empty(),
         )
+    }
+
+    /// Latest time that a program may have read until now.
+    pub fn latest(&self) -> Time {
+        self.shown(monotonic_ns())
+    }
+
+    fn shown(&self, now: u64) -> Time {
+        let shown = match self.last {
+            None => Time::ZERO,
+            Some((Course::Stopped(time), _)) => time,
+            Some((Course::Runs(time, scale, wall), at)) => {
+                let passed = Duration::from_nanos(now.saturating_sub(at)).min(wall);
+                time.saturating_add(Span::from_ps((passed.as_secs_f64() * scale * 1e12) as u64))
+            }
+        };
+        self.latest.max(shown)
     }
 
     pub fn show(&mut self, course: Course) {
@@ -84,6 +107,7 @@ impl Clock {
                 return;
             }
         }
+        self.latest = self.shown(now);
         self.last = Some((course, now));
         let (from, rate, end) = match course {
             Course::Stopped(time) => (time, 0, time),
@@ -122,7 +146,9 @@ fn frequency(text: &str) -> u64 {
         Some(ghz * 1e6)
     });
     let actual = value("cpu MHz").and_then(|mhz| Some(mhz.parse::<f64>().ok()? * 1e3));
-    let khz = nominal.or(actual).map_or(USUAL_KHZ, |khz| khz.round() as u64);
+    let khz = nominal
+        .or(actual)
+        .map_or(USUAL_KHZ, |khz| khz.round() as u64);
     if khz == 0 { USUAL_KHZ } else { khz }
 }
 
@@ -134,19 +160,29 @@ mod tests {
     fn the_nominal_frequency_comes_before_the_actual() {
         let text = "processor\t: 0\nmodel name\t: Xeon(R) CPU @ 2.10GHz\ncpu MHz\t\t: 1800.123\n";
         assert_eq!(frequency(text), 2_100_000);
-        assert_eq!(frequency("model name\t: Xeon\ncpu MHz\t\t: 1800.123\n"), 1_800_123);
+        assert_eq!(
+            frequency("model name\t: Xeon\ncpu MHz\t\t: 1800.123\n"),
+            1_800_123
+        );
         assert_eq!(frequency("BogoMIPS\t: 50.00\n"), USUAL_KHZ);
     }
 
     #[test]
     fn a_program_reads_what_is_shown() {
         let mut clock = Clock::new(Time::ZERO).expect("a file in memory");
-        clock.show(Course::Runs(Time::from_ps(5000), 0.5, Duration::from_nanos(2000)));
+        clock.show(Course::Runs(
+            Time::from_ps(5000),
+            0.5,
+            Duration::from_nanos(2000),
+        ));
         let file = clock.file().expect("a file for a program");
         let mut bytes = [0; 64];
         rustix::io::pread(&file, &mut bytes[..], 0).expect("the file can be read");
         let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[8 * at + byte]));
-        assert_eq!((word(0), word(3), word(5), word(6)), (2, 5000, 512_000, 1_005_000));
+        assert_eq!(
+            (word(0), word(3), word(5), word(6)),
+            (2, 5000, 512_000, 1_005_000)
+        );
         assert!(rustix::io::pwrite(&file, &[0], 0).is_err());
     }
 }

@@ -11,6 +11,12 @@ use crate::verbs::Exchange;
 
 const STEP: Span = Span::from_us(20);
 const WORK_TICK: Duration = Duration::from_micros(50);
+/// A program that has just acted may act again soon: its next steps take little simulated time. Then it may compare its
+/// clocks with each other, which the machine's scheduling disturbs.
+const SLOWDOWNS: [(Duration, f64); 2] = [
+    (Duration::from_millis(50), 200.0),
+    (Duration::from_secs(3), 4.0),
+];
 const LAG: Duration = Duration::from_millis(20);
 
 impl Exchange {
@@ -57,8 +63,14 @@ impl Server {
             return Ok(Some(Duration::ZERO));
         }
         self.exchange.since = None;
+        let acted = rdma.acted().map(|at| now.duration_since(at));
+        let slowdown = SLOWDOWNS
+            .iter()
+            .find(|(span, _)| acted.is_some_and(|ago| ago < *span));
+        self.pace
+            .slow_down(slowdown.map_or(1.0, |&(_, factor)| factor), now);
         self.pace.limit_lag(now, simulated, LAG);
-        let course = Course::Runs(self.pace.target(now), self.pace.scale(), LAG);
+        let course = Course::Runs(self.pace.target(now), self.pace.scale_now(), LAG);
         clock.show(course);
         Ok(None)
     }

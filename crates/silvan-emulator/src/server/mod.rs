@@ -334,10 +334,7 @@ impl Server {
             }
             CHANNEL => self.serve_channel(number as u16, event.flags)?,
             FILE => {
-                let shown = match &self.clock {
-                    Some(_) => self.pace.target(Instant::now()),
-                    None => Time::ZERO,
-                };
+                let shown = self.clock.as_ref().map_or(Time::ZERO, Clock::latest);
                 let mut fabric = Fabric {
                     clients: &mut self.clients,
                     rdma: self.rdma.as_mut(),

@@ -1,5 +1,6 @@
 //! RDMA programs: open files, memory, and messages in the data plane. Simulated time stands still during copies.
 
+mod connecting;
 mod process;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,6 +21,7 @@ use silvan_workload::programs::{Request, SendQueue};
 use crate::error::EmulatorError;
 use crate::subnet::Subnet;
 use crate::verbs::{Fate, Fates, device, port};
+use connecting::Connecting;
 use process::{Answer, CHUNK, Process};
 
 const WINDOW: usize = 8;
@@ -73,6 +75,8 @@ pub(super) struct RdmaPrograms {
     next_message: u32,
     requests: Vec<Request>,
     members: BTreeMap<DeviceId, u32>,
+    acted: Option<Instant>,
+    connecting: Connecting,
 }
 
 #[derive(Debug)]
@@ -105,6 +109,8 @@ impl RdmaPrograms {
             next_message: 0,
             requests: Vec::new(),
             members: BTreeMap::new(),
+            acted: None,
+            connecting: Connecting::default(),
         }
     }
 
@@ -180,7 +186,9 @@ impl RdmaPrograms {
         let Some(record) = CommandRecord::parse(record) else {
             return Ok(None);
         };
-        process.commanded(Instant::now());
+        let wall = Instant::now();
+        process.commanded(wall);
+        self.acted = Some(wall);
         let at = Time::from_ps(record.clock).min(shown);
         while subnet.now() < at {
             subnet.step(at)?;
@@ -304,6 +312,11 @@ impl RdmaPrograms {
             self.flush();
         }
         any
+    }
+
+    /// Returns when a program has sent its last command.
+    pub fn acted(&self) -> Option<Instant> {
+        self.acted
     }
 
     pub fn is_copying(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The time-stamp counter in simulated time: the kernel lets `rdtsc` fail, and the handler of SIGSEGV gives the value.
 //!
-//! Programs may set a handler of their own, which gets all other faults. Threads inherit the setting from the one that
+//! A program that is executed would inherit the setting, and end by it in the loader, before it has the handler. So the
+//! setting is undone before, and in forked processes. Programs may set a handler of their own, which gets all other faults. Threads inherit the setting from the one that
 //! starts them.
 
 use std::ffi::c_int;
@@ -62,9 +63,48 @@ pub(crate) fn trap() {
             let mut other: libc::sigaction = std::mem::zeroed();
             (real::sigaction())(libc::SIGSEGV, &raw const action, &raw mut other);
             *lock(&OTHER) = Some(other);
+            libc::pthread_atfork(None, None, Some(release));
         }
     }
     set(PR_TSC_SIGSEGV);
+}
+
+extern "C" fn release() {
+    set(PR_TSC_ENABLE);
+}
+
+macro_rules! executing {
+    ($($name:ident($($value:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of libc.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($value: $type),*) -> $result {
+            let is_trapped = IS_TRAPPED.load(Ordering::Acquire);
+            if is_trapped {
+                set(PR_TSC_ENABLE);
+            }
+            // SAFETY: the caller keeps the contract of libc's function.
+            let result = unsafe { (real::$name())($($value),*) };
+            if is_trapped {
+                set(PR_TSC_SIGSEGV);
+            }
+            result
+        }
+    )*};
+}
+
+type Text = *const libc::c_char;
+type Texts = *const Text;
+type Any = *const libc::c_void;
+
+executing! {
+    execve(path: Text, words: Texts, variables: Texts) -> c_int;
+    execv(path: Text, words: Texts) -> c_int;
+    execvp(path: Text, words: Texts) -> c_int;
+    execvpe(path: Text, words: Texts, variables: Texts) -> c_int;
+    posix_spawn(process: *mut c_int, path: Text, actions: Any, about: Any, words: Texts, variables: Texts) -> c_int;
+    posix_spawnp(process: *mut c_int, path: Text, actions: Any, about: Any, words: Texts, variables: Texts) -> c_int;
+    system(command: Text) -> c_int;
+    popen(command: Text, mode: Text) -> *mut libc::FILE;
 }
 
 extern "C" fn handle(signal: c_int, about: *mut libc::siginfo_t, context: *mut libc::c_void) {
@@ -129,7 +169,9 @@ fn value() -> u64 {
 }
 
 fn pass_on(signal: c_int, about: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let other = lock(&OTHER).as_ref().map(|action| (action.sa_sigaction, action.sa_flags));
+    let other = lock(&OTHER)
+        .as_ref()
+        .map(|action| (action.sa_sigaction, action.sa_flags));
     // SAFETY: a program's handler has the type that its flags state; all bits zero are a valid action.
     unsafe {
         match other {

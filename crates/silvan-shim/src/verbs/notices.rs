@@ -138,7 +138,11 @@ impl Notices {
                 report(seen);
                 state = lock(&self.state);
             } else if is_patient {
-                let wait = if follows { LONG_POLL_WAIT_NS } else { POLL_WAIT_NS };
+                let wait = if follows {
+                    LONG_POLL_WAIT_NS
+                } else {
+                    POLL_WAIT_NS
+                };
                 state = self.wait(state, wait);
             }
         }
@@ -200,7 +204,13 @@ impl Notices {
         // SAFETY: the word and the time outlive the call.
         unsafe {
             let what = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-            libc::syscall(libc::SYS_futex, self.changed.as_ptr(), what, seen, &raw const time);
+            libc::syscall(
+                libc::SYS_futex,
+                self.changed.as_ptr(),
+                what,
+                seen,
+                &raw const time,
+            );
         }
         lock(&self.state)
     }

@@ -176,7 +176,10 @@ impl Process {
 
     /// Notes a command of the program.
     pub fn commanded(&mut self, now: Instant) {
-        self.activity = Activity::Works { since: now, probed: now };
+        self.activity = Activity::Works {
+            since: now,
+            probed: now,
+        };
     }
 
     /// Notes that the program waits, having seen so many notices.
