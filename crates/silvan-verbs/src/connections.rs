@@ -244,7 +244,7 @@ impl Connections {
             DISCONNECT => {
                 let command: abi::Disconnect = get(body)?;
                 let id = self.own(file, command.id)?;
-                if !matches!(id.state, State::Connected | State::Accepted) {
+                if !matches!(id.state, State::Connected | State::Accepted | State::Ended) {
                     return Err(Errno::Invalid);
                 }
                 id.state = State::Ended;

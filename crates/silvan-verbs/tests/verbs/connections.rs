@@ -50,7 +50,7 @@ fn localhost(port: u16) -> [u8; 28] {
     bytes
 }
 
-fn any(port: u16) -> [u8; 28] {
+fn wildcard(port: u16) -> [u8; 28] {
     let mut bytes = address(0, port);
     bytes[4] = 0;
     bytes
@@ -196,7 +196,7 @@ impl Managers {
     /// The identifiers of both ends of a connection.
     fn connected(&mut self, files: &[CmFile]) -> (u32, u32) {
         let (client, server) = (files[0], files[1]);
-        self.listen(server, 1, TCP, any(7471));
+        self.listen(server, 1, TCP, wildcard(7471));
         let own = self.resolve(client, 2, TCP, localhost(7471));
         self.connect(client, own, 100);
         let request = self.event(server).unwrap();
@@ -254,7 +254,7 @@ fn a_request_without_listener_or_without_wish_is_rejected() {
     managers.connect(files[0], own, 100);
     let event = managers.event(files[0]).unwrap();
     assert_eq!((event.kind, event.status), (REJECTED, 8));
-    managers.listen(files[1], 1, TCP, any(7471));
+    managers.listen(files[1], 1, TCP, wildcard(7471));
     managers.connect(files[0], own, 100);
     let request = managers.event(files[1]).unwrap();
     let refusal = Reject {
@@ -276,20 +276,20 @@ fn a_request_without_listener_or_without_wish_is_rejected() {
 fn addresses_of_hosts_choose_among_listeners() {
     let (mut managers, files) = Managers::new(3);
     for (uid, &file) in [(10, &files[0]), (11, &files[1]), (12, &files[2])] {
-        managers.listen(file, uid, TCP, any(7471));
+        managers.listen(file, uid, TCP, wildcard(7471));
     }
     let own = managers.resolve(files[0], 2, TCP, address(3, 7471));
     managers.connect(files[0], own, 100);
     assert_eq!(managers.event(files[2]).unwrap().uid, 12);
     let second = managers.create(files[1], 5, TCP);
-    assert_eq!(managers.bind(files[1], second, any(7471)), Err(EADDRINUSE));
-    assert_eq!(managers.bind(files[1], second, any(0)), Ok(Vec::new()));
+    assert_eq!(managers.bind(files[1], second, wildcard(7471)), Err(EADDRINUSE));
+    assert_eq!(managers.bind(files[1], second, wildcard(0)), Ok(Vec::new()));
 }
 
 #[test]
 fn a_datagram_service_gives_its_address() {
     let (mut managers, files) = Managers::new(2);
-    managers.listen(files[1], 1, UDP, any(7471));
+    managers.listen(files[1], 1, UDP, wildcard(7471));
     let own = managers.resolve(files[0], 2, UDP, localhost(7471));
     managers.connect(files[0], own, 0);
     let request = managers.event(files[1]).unwrap();
