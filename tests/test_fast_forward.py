@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import silvan
 from tests.conftest import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 EXCHANGE = """
 name = "exchange"
@@ -82,3 +87,29 @@ def test_the_command_prints_the_share(tmp_path: Path, command: Command) -> None:
     wrong = command("run", path, "--set", "run.fast-forward=maybe")
     assert wrong.status == 2
     assert "run.fast-forward" in wrong.stderr
+
+
+def driven(setting: str, seed: int) -> Iterator[object]:
+    """Send long messages at odd instants, and give arrivals and counters."""
+    scenario = silvan.Scenario(
+        fabric={"generator": "xgft", "children": [4, 3], "parents": [1, 2]},
+        run={"fast-forward": setting},
+    )
+    net = silvan.Network(scenario)
+    draw = random.Random(seed)
+    for tag in range(60):
+        if draw.random() < 0.8:
+            src, dst = draw.sample(range(12), 2)
+            net.send(src, dst, draw.choice([1, 70_000, 1 << 20, 3_000_001]), tag=tag)
+        for event in net.run_until(net.now + draw.choice([1, 77_777, 5_000_003, 90_000_000])):
+            yield event
+        yield net.now, [net.host_counters(host) for host in range(12)]
+    yield list(net.run_until())
+    yield net.now, net.totals()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_driven_run_does_not_depend_on_it(seed: int) -> None:
+    """Messages start within other messages' periods. Oracle: the run that simulates each packet."""
+    for with_leaps, without in zip(driven("auto", seed), driven("off", seed), strict=True):
+        assert with_leaps == without

@@ -145,6 +145,17 @@ impl<T: Copy + PartialEq> Chosen<T> {
     }
 }
 
+/// A message that has started, or that its sender has sent completely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageChange {
+    /// The sender.
+    pub from: HostId,
+    /// The receiver.
+    pub to: HostId,
+    /// True if the message has started.
+    pub starts: bool,
+}
+
 /// Progress of the messages under way, or its growth in a period.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
@@ -188,18 +199,23 @@ pub trait Workload {
         false
     }
 
-    /// Number of messages that have started, plus those sent completely.
-    fn message_changes(&self) -> u64 {
-        0
+    /// Keeps message changes from now on.
+    fn keep_message_changes(&mut self) {}
+
+    /// Moves the message changes since the last call to `changes`.
+    fn take_message_changes(&mut self, changes: &mut Vec<MessageChange>) {
+        let _ = changes;
     }
 
-    /// The host with the most payload to send of a message under way.
-    fn busiest_host(&self) -> Option<HostId> {
+    /// Returns the packets that `host` sends before the last packet of any message, at least; `None` without messages.
+    fn packets_before_last(&self, host: HostId) -> Option<u64> {
+        let _ = host;
         None
     }
 
-    /// Progress of the messages under way.
-    fn progress(&self) -> Progress {
+    /// Progress of these hosts' messages.
+    fn progress(&self, hosts: &[u32]) -> Progress {
+        let _ = hosts;
         Progress::default()
     }
 

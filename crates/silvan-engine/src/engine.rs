@@ -53,6 +53,10 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) woken: Vec<HostId>,
     pub(crate) tracer: Option<Box<Tracer>>,
     pub(crate) leaps: Option<Box<Leaps>>,
+    /// Part of `events`.
+    pub(crate) leapt_events: u64,
+    /// Senders and receivers, if the run may leap.
+    pub(crate) delivered_messages: Option<Vec<(u32, u32)>>,
     pub(crate) watched: u32,
     pub(crate) starts: Starts,
     variant: PhantomData<F>,
@@ -208,6 +212,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             woken: Vec::new(),
             tracer: None,
             leaps: None,
+            leapt_events: 0,
+            delivered_messages: None,
             watched: NONE,
             starts: Starts::default(),
             variant: PhantomData,

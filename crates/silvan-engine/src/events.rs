@@ -380,35 +380,17 @@ impl EventQueue {
         }
     }
 
-    /// With windows: the time of the next delivery; `None` if other events than arbitrations and injections are due.
-    pub fn next_delivery(&self) -> Option<u64> {
-        let mut next = Some(u64::MAX);
-        let mut see = |event: &Event| {
-            next = match event.phase() {
-                phase::ARBITRATE | phase::HOST => next,
-                phase::DELIVERED => next.map(|next| next.min(event.time)),
-                _ => None,
-            };
-        };
-        self.wheel.for_each(&mut see);
-        self.calendar.open_events().for_each(see);
-        next
+    /// With windows: begins anew at `now`, without events.
+    pub fn restart(&mut self, now: u64) {
+        self.wheel.restart(now);
+        self.calendar.restart(now);
     }
 
-    /// With windows: moves all heads from `now` on by `by`, but not deliveries to the traffic. Note all other events
+    /// With windows and no events for hosts: moves all heads from `now` on by `by`. Note arbitrations and injections
     /// again.
     pub fn shift(&mut self, now: u64, by: u64) {
-        let mut deliveries = self.calendar.take_deliveries();
-        self.wheel.for_each(|&event| {
-            if event.phase() == phase::DELIVERED {
-                deliveries.push(event);
-            }
-        });
         self.wheel.restart(now + by);
         self.calendar.shift(now, by);
-        for event in deliveries {
-            self.wheel.push(event);
-        }
     }
 
     #[inline]

@@ -1,94 +1,177 @@
 //! Leaps over repeating states: exact fast-forward.
 //!
-//! If a state repeats without message starts or ends, the engine adds the period's counts as often
-//! as they fit before one.
+//! A component is a closed part of the fabric: no packet of another message passes its ports. Until one of its messages
+//! starts or is sent completely, it is set aside and runs alone, later. If its state repeats, the engine adds the
+//! period's counts as often as they fit.
 
+mod alone;
+mod paths;
 mod period;
+mod search;
 mod state;
 
-use std::ops::ControlFlow;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_core::HostId;
 
 use crate::engine::Engine;
-use crate::events::Head;
-use crate::packet::NONE;
-use crate::records::OutPort;
-use crate::stats::Delivery;
+use crate::events::{EventQueue, Head, phase};
+use crate::linked_hosts::link_hosts;
+use crate::packet::{NONE, Packet};
+use crate::plane::Plane;
 use crate::variant::EngineVariant;
-use crate::workload::{Progress, Workload};
+use crate::windows::OpenWindow;
+use crate::workload::{MessageChange, Workload};
+use alone::Aside;
+use paths::{Members, Paths};
 pub(crate) use period::Starts;
-use state::ports_that_wait_on;
+use search::Search;
 
-const FIRST_TRY: usize = 6;
-const FIRST_MULTIPLES: u64 = 32;
-const MOST_MULTIPLES: u64 = 256;
-/// Events per host before a search begins, and per port that a leap must save.
-const WORTH: u64 = 4;
-
-#[derive(Debug, Default)]
-enum Stage {
-    #[default]
-    Changed,
-    Watching,
-    Comparing(Box<Earlier>),
-    Repeating(Box<Period>),
-}
+/// Packets before a message's last one for which a component is set aside.
+const WORTH: u64 = 8;
+/// Packets after which a component with packets of a completely sent message is looked at again.
+const SETTLES: u64 = 4;
 
 #[derive(Debug)]
-struct Earlier {
-    at: u64,
-    words: Vec<u64>,
-    waits: Vec<u64>,
-    ports: Vec<[u64; 3]>,
-    injected: Vec<u64>,
-    events: u64,
-    messages: Progress,
-    step: u64,
-    multiple: u64,
-}
-
-#[derive(Debug)]
-struct Period {
-    length: u64,
-    ports: Vec<(u32, [u64; 3])>,
-    waiting_on: Vec<u32>,
-    injected: Vec<(u32, u64)>,
-    deliveries: Vec<Delivery>,
-    events: u64,
-    messages: Progress,
+struct Component {
+    members: Members,
+    search: Search,
+    /// `None` if it runs with the others.
+    aside: Option<Aside>,
+    /// Entries of `Leaps::wakes` with other turns are old.
+    turn: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct Leaps {
-    stage: Stage,
-    next_try: usize,
-    most_multiples: u64,
-    message_changes: u64,
-    events: u64,
-    cut: u64,
-    retry_at: u64,
+    paths: Paths,
+    components: Vec<Option<Box<Component>>>,
+    free: Vec<u32>,
+    /// By port.
+    owners: Vec<u32>,
+    /// Hosts whose component may be worth setting aside, with times.
+    candidates: BinaryHeap<Reverse<(u64, u32)>>,
+    /// By host: its time in `candidates`; `u64::MAX` for none.
+    candidate_at: Vec<u64>,
+    /// Components that are set aside: time, number, turn.
+    wakes: BinaryHeap<Reverse<(u64, u32, u64)>>,
+    turns: u64,
+    /// Components that wait to be set aside.
+    leaving: Vec<u32>,
+    /// By host: the last period of which it was the marker; 0 for none.
+    hints: Vec<u64>,
+    /// Of a component that runs alone.
+    events: EventQueue,
     heads: Vec<Head>,
+    changes: Vec<MessageChange>,
+    /// Steps of searches and extractions; these follow the simulated events.
+    effort: u64,
 }
 
 impl Leaps {
-    pub fn new() -> Self {
+    fn new(plane: &Plane) -> Self {
         Self {
-            stage: Stage::Changed,
-            next_try: FIRST_TRY,
-            most_multiples: FIRST_MULTIPLES,
-            message_changes: 0,
-            events: 0,
-            cut: u64::MAX,
-            retry_at: 0,
+            paths: Paths::new(plane),
+            components: Vec::new(),
+            free: Vec::new(),
+            owners: vec![NONE; plane.outs.len()],
+            candidates: BinaryHeap::new(),
+            candidate_at: vec![u64::MAX; plane.hosts.len()],
+            wakes: BinaryHeap::new(),
+            turns: 0,
+            leaving: Vec::new(),
+            hints: vec![0; plane.hosts.len()],
+            events: plane.events.clone(),
             heads: Vec::new(),
+            changes: Vec::new(),
+            effort: 0,
         }
     }
 
-    fn begin_again(&mut self, events: u64) {
-        self.stage = Stage::Changed;
-        self.cut = u64::MAX;
-        self.events = events;
+    fn nominate(&mut self, host: u32, at: u64) {
+        let known = &mut self.candidate_at[host as usize];
+        if at < *known {
+            *known = at;
+            self.candidates.push(Reverse((at, host)));
+        }
+    }
+
+    fn next_candidate(&mut self, now: u64) -> Option<u32> {
+        loop {
+            let &Reverse((at, host)) = self.candidates.peek()?;
+            if at > now {
+                return None;
+            }
+            self.candidates.pop();
+            let known = &mut self.candidate_at[host as usize];
+            if *known == at {
+                *known = u64::MAX;
+                return Some(host);
+            }
+        }
+    }
+
+    fn postpone(&mut self, hosts: &[u32], at: u64) {
+        for &host in hosts {
+            self.candidate_at[host as usize] = u64::MAX;
+            self.nominate(host, at);
+        }
+    }
+
+    /// Makes a component of these ports and hosts.
+    fn form(&mut self, members: Members) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.components.push(None);
+            self.components.len() as u32 - 1
+        });
+        for &port in &members.ports {
+            self.owners[port as usize] = number;
+        }
+        self.components[number as usize] = Some(Box::new(Component {
+            members,
+            search: Search::new(),
+            aside: None,
+            turn: 0,
+        }));
+        number
+    }
+
+    /// Forgets a component that runs with the others; looks for others of its hosts from `at` on.
+    fn dissolve(&mut self, number: u32, at: u64) {
+        let Some(component) = self.components[number as usize].take() else {
+            return;
+        };
+        for &port in &component.members.ports {
+            self.owners[port as usize] = NONE;
+        }
+        for &host in &component.members.senders {
+            self.nominate(host, at);
+        }
+        self.free.push(number);
+    }
+
+    /// Time of the first component to wake; `u64::MAX` for none.
+    fn next_wake(&mut self) -> u64 {
+        while let Some(&Reverse((at, number, turn))) = self.wakes.peek() {
+            let component = self.components[number as usize].as_ref();
+            if component
+                .is_some_and(|component| component.aside.is_some() && component.turn == turn)
+            {
+                return at;
+            }
+            self.wakes.pop();
+        }
+        u64::MAX
+    }
+
+    fn is_aside(&self, number: u32) -> bool {
+        let component = self
+            .components
+            .get(number as usize)
+            .and_then(Option::as_ref);
+        component.is_some_and(|component| component.aside.is_some())
     }
 }
 
@@ -99,8 +182,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     pub(crate) fn prepare_leaps(&mut self) {
-        let may_leap = self.no_leaps().is_none();
-        self.leaps = may_leap.then(|| Box::new(Leaps::new()));
+        if self.no_leaps().is_none() {
+            self.workload.keep_message_changes();
+            self.leaps = Some(Box::new(Leaps::new(&self.plane)));
+            self.delivered_messages = Some(Vec::new());
+        }
     }
 
     /// Reason for a run without leaps; `None` if it may leap.
@@ -122,11 +208,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .or_else(|| (!self.whole_messages).then_some("the traffic is notified of each packet"))
     }
 
+    /// The traffic has changed between two calls.
     pub(crate) fn note_change(&mut self) {
         if let Some(leaps) = &mut self.leaps {
-            leaps.begin_again(self.events);
-            self.stats.take_log();
-            self.watched = NONE;
+            for number in 0..leaps.components.len() as u32 {
+                leaps.dissolve(number, self.now);
+            }
+        }
+    }
+
+    /// The fabric or its settings have changed between two calls.
+    pub(crate) fn note_fabric_change(&mut self) {
+        self.note_change();
+        if let Some(leaps) = &mut self.leaps {
+            leaps.paths.forget(&self.plane);
         }
     }
 
@@ -137,196 +232,168 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
+    #[inline]
+    pub(crate) fn note_delivered_message(&mut self, packet: &Packet) {
+        if Self::has_leaps() {
+            if let Some(delivered) = &mut self.delivered_messages {
+                delivered.push((packet.source(), packet.destination()));
+            }
+        }
+    }
+
     #[inline(never)]
     pub(crate) fn run_windows_with_leaps(&mut self, mut leaps: Box<Leaps>, end: u64) {
-        leaps.retry_at = 0;
         while self.fault.is_none() && self.now < end {
-            self.look_for_leap(&mut leaps, end);
-            if self.now < end {
-                self.now = self.run_window(end.min(leaps.cut));
+            self.note_messages(&mut leaps);
+            self.wake_components(&mut leaps);
+            self.look_for_components(&mut leaps);
+            self.set_components_aside(&mut leaps);
+            let calendar = &self.plane.events.calendar;
+            let wake = leaps.next_wake();
+            let end = match wake < end {
+                true => end.min(calendar.start_of(calendar.window_of(wake))),
+                false => end,
+            };
+            self.now = self.run_window_with_leaps(&mut leaps, end);
+        }
+        self.note_messages(&mut leaps);
+        for number in 0..leaps.components.len() as u32 {
+            if leaps.is_aside(number) {
+                self.rejoin(&mut leaps, number);
+                leaps.leaving.push(number);
+            }
+            if let Some(component) = &mut leaps.components[number as usize] {
+                component.search.interrupt();
             }
         }
         self.leaps = Some(leaps);
     }
 
-    fn look_for_leap(&mut self, leaps: &mut Leaps, end: u64) {
-        let changes = self.workload.message_changes();
-        if changes != leaps.message_changes {
-            leaps.message_changes = changes;
-            self.stats.take_log();
-            self.watched = NONE;
-            leaps.begin_again(self.events);
-            return;
+    fn run_window_with_leaps(&mut self, leaps: &mut Leaps, end: u64) -> u64 {
+        let window = self.window_at_switches(end);
+        if window.next != window.limit {
+            return window.next;
         }
-        match &mut leaps.stage {
-            Stage::Changed
-                if self.events - leaps.events < self.plane.hosts.len() as u64 / WORTH => {}
-            Stage::Changed => self.watch(leaps),
-            Stage::Watching => {
-                if self.starts.len() < leaps.next_try {
-                    return;
-                }
-                match self.starts.period() {
-                    Some(period) => self.write_down(leaps, period),
-                    None => leaps.next_try = 2 * self.starts.len(),
-                }
+        if W::LINKS_HOSTS && self.are_hosts_linked(window.limit) {
+            let mut alone = &mut *self;
+            link_hosts(&mut [&mut alone], window.limit);
+            self.rejoin_woken(leaps, window);
+        }
+        self.window_at_hosts(window);
+        window.limit
+    }
+
+    /// Hosts that are about to start messages must not be set aside: their components join the open window.
+    fn rejoin_woken(&mut self, leaps: &mut Leaps, window: OpenWindow) {
+        let woken = self.plane.events.calendar.events_for_hosts();
+        let woken = woken.filter(|event| event.phase() == phase::DELIVERED);
+        let owner = |host: u32| leaps.owners[self.plane.hosts[host as usize].port as usize];
+        let mut owners: Vec<u32> = woken.map(|event| owner(event.id())).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        let mut rejoins = false;
+        for number in owners {
+            if leaps.is_aside(number) {
+                self.rejoin(leaps, number);
+                rejoins = true;
             }
-            Stage::Comparing(_) if self.now < leaps.cut => {}
-            Stage::Comparing(_) => self.compare(leaps, end),
-            Stage::Repeating(_) if self.now < leaps.retry_at => {}
-            Stage::Repeating(_) => self.leap(leaps, end),
-        }
-    }
-
-    fn watch(&mut self, leaps: &mut Leaps) {
-        leaps.events = self.events;
-        let Some(host) = self.workload.busiest_host() else {
-            return;
-        };
-        self.watched = host.index() as u32;
-        self.starts.clear();
-        leaps.next_try = FIRST_TRY;
-        leaps.most_multiples = FIRST_MULTIPLES;
-        leaps.stage = Stage::Watching;
-    }
-
-    fn write_down(&mut self, leaps: &mut Leaps, step: u64) {
-        if !self.stats.has_counted_all() || self.plane.events.next_delivery().is_none() {
-            return;
-        }
-        let mut words = Vec::new();
-        let plane = &self.plane;
-        let described = plane.describe(self.now, &mut leaps.heads, &mut |word| {
-            words.push(word);
-            ControlFlow::Continue(())
-        });
-        debug_assert!(described.is_continue(), "all words are taken");
-        let counters = |out: &OutPort| [out.xmit_bytes, out.xmit_packets, out.wait_total];
-        leaps.stage = Stage::Comparing(Box::new(Earlier {
-            at: self.now,
-            words,
-            waits: plane.outs.iter().map(|out| out.wait_since).collect(),
-            ports: plane.outs.iter().map(counters).collect(),
-            injected: plane.hosts.iter().map(|host| host.injected).collect(),
-            events: self.events,
-            messages: self.workload.progress(),
-            step,
-            multiple: 1,
-        }));
-        leaps.cut = self.now + step;
-        self.stats.start_log();
-    }
-
-    fn compare(&mut self, leaps: &mut Leaps, end: u64) {
-        let Stage::Comparing(earlier) = &mut leaps.stage else {
-            return;
-        };
-        let period = self.period_since(earlier, &mut leaps.heads);
-        if let Some(mut period) = period {
-            period.deliveries = self.stats.take_log();
-            leaps.stage = Stage::Repeating(Box::new(period));
-            leaps.cut = u64::MAX;
-            leaps.retry_at = 0;
-            self.watched = NONE;
-            self.leap(leaps, end);
-        } else if earlier.multiple < leaps.most_multiples {
-            earlier.multiple += 1;
-            leaps.cut = earlier.at + earlier.multiple * earlier.step;
-        } else {
-            self.stats.take_log();
-            leaps.most_multiples = MOST_MULTIPLES.min(2 * leaps.most_multiples);
-            leaps.stage = Stage::Watching;
-            leaps.next_try = self.starts.len() + (self.starts.len() / 2).max(1);
-            leaps.cut = u64::MAX;
-        }
-    }
-
-    /// `None` if the states differ.
-    fn period_since(&self, earlier: &Earlier, heads: &mut Vec<Head>) -> Option<Period> {
-        let plane = &self.plane;
-        let mut words = earlier.words.iter();
-        let compared = plane.describe(self.now, heads, &mut |word| match words.next() {
-            Some(&earlier) if earlier == word => ControlFlow::Continue(()),
-            _ => ControlFlow::Break(()),
-        });
-        if compared.is_break() || words.next().is_some() || !self.stats.has_counted_all() {
-            return None;
-        }
-        let waiting_on = ports_that_wait_on(&earlier.waits, earlier.at, &plane.outs, self.now)?;
-        let messages = self.workload.progress().since(&earlier.messages)?;
-        plane.events.next_delivery()?;
-        let outs = plane.outs.iter().zip(&earlier.ports).enumerate();
-        let ports = outs.filter_map(|(output, (out, before))| {
-            let [bytes, packets, wait] = *before;
-            let grown = [
-                out.xmit_bytes - bytes,
-                out.xmit_packets - packets,
-                out.wait_total - wait,
-            ];
-            (grown != [0; 3]).then_some((output as u32, grown))
-        });
-        let hosts = plane.hosts.iter().zip(&earlier.injected).enumerate();
-        let injected = hosts.filter_map(|(number, (host, before))| {
-            let grown = host.injected - before;
-            (grown != 0).then_some((number as u32, grown))
-        });
-        Some(Period {
-            length: self.now - earlier.at,
-            ports: ports.collect(),
-            waiting_on,
-            injected: injected.collect(),
-            deliveries: Vec::new(),
-            events: self.events - earlier.events,
-            messages,
-        })
-    }
-
-    fn leap(&mut self, leaps: &mut Leaps, end: u64) {
-        let Stage::Repeating(period) = &leaps.stage else {
-            return;
-        };
-        let now = self.now;
-        // Deliveries are counted when the last switch starts the packet.
-        let known_ahead = (self.plane.received_by() + 1).saturating_sub(now);
-        let counted = self.stats.boundary().saturating_sub(known_ahead);
-        let call_ends = end.min(counted);
-        let mut outside = self.timer_at.min(self.change_at);
-        leaps.retry_at = outside.saturating_add(1);
-        if call_ends.min(outside).saturating_sub(now) < period.length {
-            return;
-        }
-        outside = outside.min(self.plane.events.next_delivery().unwrap_or(0));
-        leaps.retry_at = outside.saturating_add(1);
-        let latest = call_ends.min(outside);
-        let fits = latest.saturating_sub(now) / period.length;
-        let periods = fits.min(self.workload.most_periods(&period.messages));
-        if periods * period.events < self.plane.outs.len() as u64 / WORTH {
-            return;
-        }
-        let by = periods * period.length;
-        let plane = &mut self.plane;
-        let mut waiting_on = period.waiting_on.iter().copied().peekable();
-        for (output, out) in plane.outs.iter_mut().enumerate() {
-            let waits_on = waiting_on.next_if_eq(&(output as u32)).is_some();
-            if out.wait_since != u64::MAX && !waits_on {
-                out.wait_since += by;
+            if number != NONE {
+                leaps.dissolve(number, self.now);
             }
         }
-        for &(output, [bytes, packets, wait]) in &period.ports {
-            let out = &mut plane.outs[output as usize];
-            out.xmit_bytes += bytes * periods;
-            out.xmit_packets += packets * periods;
-            out.wait_total += wait * periods;
+        if rejoins {
+            self.window_of_switch_ports(window);
         }
-        for &(host, bytes) in &period.injected {
-            plane.hosts[host as usize].injected += bytes * periods;
+    }
+
+    fn note_messages(&mut self, leaps: &mut Leaps) {
+        let mut changes = std::mem::take(&mut leaps.changes);
+        self.workload.take_message_changes(&mut changes);
+        for MessageChange { from, to, starts } in changes.drain(..) {
+            let (from, to) = (from.index() as u32, to.index() as u32);
+            let port = [self.plane.hosts[from as usize].port];
+            let mut touched = Vec::new();
+            let ports = match starts {
+                true => leaps.paths.start(&self.plane, from, to),
+                false => {
+                    leaps.paths.sent(&self.plane, from, to);
+                    &port
+                }
+            };
+            let owners = ports.iter().map(|&port| leaps.owners[port as usize]);
+            touched.extend(owners.filter(|&owner| owner != NONE));
+            touched.sort_unstable();
+            touched.dedup();
+            for number in touched {
+                if leaps.is_aside(number) {
+                    self.rejoin(leaps, number);
+                }
+                leaps.dissolve(number, self.now);
+            }
+            leaps.nominate(from, self.now);
         }
-        plane.shift(now, by);
-        let deliveries = &period.deliveries;
-        self.stats
-            .count_again(deliveries, periods, by, &mut plane.hosts);
-        self.workload.skip_periods(&period.messages, periods);
-        self.events += period.events * periods;
-        self.now += by;
+        leaps.changes = changes;
+        let mut delivered = self.delivered_messages.take().unwrap_or_default();
+        for (from, to) in delivered.drain(..) {
+            leaps.paths.delivered(&self.plane, from, to);
+        }
+        self.delivered_messages = Some(delivered);
+    }
+
+    /// Components in which a message may end in the window that opens.
+    fn wake_components(&mut self, leaps: &mut Leaps) {
+        let calendar = &self.plane.events.calendar;
+        let limit = calendar.start_of(calendar.window_of(self.now) + 1);
+        while leaps.next_wake() < limit {
+            let Some(Reverse((_, number, _))) = leaps.wakes.pop() else {
+                return;
+            };
+            self.rejoin(leaps, number);
+            leaps.leaving.push(number);
+        }
+    }
+
+    fn look_for_components(&mut self, leaps: &mut Leaps) {
+        while leaps.effort <= self.events - self.leapt_events {
+            let Some(host) = leaps.next_candidate(self.now) else {
+                return;
+            };
+            let record = &self.plane.hosts[host as usize];
+            let packet = self.packet_time(host);
+            let packets = self
+                .workload
+                .packets_before_last(HostId::new(host as usize));
+            if leaps.owners[record.port as usize] != NONE || packets.is_none_or(|left| left < WORTH)
+            {
+                continue;
+            }
+            let (component, visited) = leaps.paths.component(record.port);
+            leaps.effort += visited;
+            let Some((members, all_unsent)) = component else {
+                leaps.nominate(host, self.now + WORTH * packet);
+                continue;
+            };
+            let before_last = |&host: &u32| {
+                let host = HostId::new(host as usize);
+                self.workload.packets_before_last(host)
+            };
+            let least = members.senders.iter().filter_map(before_last).min();
+            let least = least.unwrap_or(0);
+            if least < WORTH {
+                leaps.postpone(&members.senders, self.now + (least + SETTLES) * packet);
+            } else if !all_unsent {
+                leaps.postpone(&members.senders, self.now + SETTLES * packet);
+            } else {
+                let number = leaps.form(members);
+                leaps.leaving.push(number);
+            }
+        }
+    }
+
+    /// In ps, of a full packet at the host's port.
+    fn packet_time(&self, host: u32) -> u64 {
+        let port = self.plane.hosts[host as usize].port;
+        let rate = self.plane.outs[port as usize].rate;
+        self.plane.rates[usize::from(rate)].ser_mtu
     }
 }

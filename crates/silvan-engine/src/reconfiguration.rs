@@ -272,6 +272,7 @@ impl Plane {
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// True discards and counts packets without a forwarding entry; otherwise they end the run.
     pub fn discard_unroutable(&mut self, discard: bool) {
+        self.note_fabric_change();
         self.plane.reconfiguration.discards = discard;
     }
 
@@ -299,11 +300,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Sets or removes a forwarding entry; waiting packets keep their output. A port without a cable or to another host
     /// is none. Panics without such a node or host.
     pub fn set_route(&mut self, switch: NodeId, destination: HostId, port: Option<PortNumber>) {
+        self.note_fabric_change();
         self.set_routes(switch, &[(destination, port)]);
     }
 
     /// Sets the routes to several hosts at once. Panics if there is no such node or host.
     pub fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
+        self.note_fabric_change();
         let plane = &mut self.plane;
         plane.tabulate();
         let Some(range) = plane.table_range(switch.index()) else {
@@ -349,6 +352,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         port: PortId,
         tables: &VlArbitration,
     ) -> Result<(), BuildError> {
+        self.note_fabric_change();
         let data_vls = self.plane.config.data_vls;
         tables.check_lanes(data_vls)?;
         let plane = &mut self.plane;
@@ -374,6 +378,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Closes an output port: a switch discards packets for it, a host keeps them. Panics without such a port.
     pub fn close_port(&mut self, port: PortId, on_wire: OnWire) {
+        self.note_fabric_change();
         let plane = &mut self.plane;
         plane.known_port(port);
         if plane.outs[port.index()].kind == Next::Nowhere {
@@ -407,6 +412,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Opens a port again.
     pub fn open_port(&mut self, port: PortId) {
+        self.note_fabric_change();
         let plane = &mut self.plane;
         if !plane.is_closed(port.index()) {
             return;
@@ -432,12 +438,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Changes the rate out of a port; started packets keep their time. Panics without such a port.
     pub fn set_link_rate(&mut self, port: PortId, rate: Rate) {
+        self.note_fabric_change();
         self.plane.known_port(port);
         self.plane.set_link_rate(self.now, port, rate);
     }
 
     /// Changes a host's payload rate; `None` is the configured rate. Panics without such a host.
     pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {
+        self.note_fabric_change();
         self.plane.known_host(host);
         self.plane.set_sink_rate(host, rate);
     }
@@ -454,6 +462,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Ends a deadlock by discarding the cycle's packets, as after HOQLife (IBA 18.2.5.4); returns their number.
     pub fn break_deadlock(&mut self) -> usize {
+        self.note_fabric_change();
         let Some(EngineError::Deadlock(deadlock)) = self.fault.take() else {
             return 0;
         };

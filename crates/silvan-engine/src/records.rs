@@ -366,8 +366,10 @@ impl Credits {
         )
     }
 
-    pub fn shift(&mut self, by: u64) {
-        for entry in &mut self.slots[usize::from(self.first)..usize::from(self.end)] {
+    pub fn shift(&mut self, overflow: &mut Overflow, by: u64) {
+        let overflowed = overflow.queues.get_mut(self.overflow as usize);
+        let slots = &mut self.slots[usize::from(self.first)..usize::from(self.end)];
+        for entry in slots.iter_mut().chain(overflowed.into_iter().flatten()) {
             *entry = entry.wrapping_add(by << BLOCK_BITS);
         }
     }
@@ -399,12 +401,6 @@ impl Credits {
 }
 
 impl Overflow {
-    pub fn shift(&mut self, by: u64) {
-        for entry in self.queues.iter_mut().flatten() {
-            *entry = entry.wrapping_add(by << BLOCK_BITS);
-        }
-    }
-
     pub fn bytes(&self) -> usize {
         self.queues.iter().map(|queue| queue.capacity() * 8).sum()
     }

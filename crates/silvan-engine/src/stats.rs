@@ -212,8 +212,9 @@ impl Statistics {
         }
     }
 
-    pub fn start_log(&mut self) {
-        self.log = Some(Vec::new());
+    /// Adds deliveries to `log` from now on.
+    pub fn resume_log(&mut self, log: Vec<Delivery>) {
+        self.log = Some(log);
         self.detail = Detail::More;
     }
 
@@ -223,10 +224,6 @@ impl Statistics {
             self.detail = Detail::of(self.latency);
         }
         log.unwrap_or_default()
-    }
-
-    pub fn has_counted_all(&self) -> bool {
-        self.beyond_boundary.is_empty()
     }
 
     pub fn boundary(&self) -> u64 {

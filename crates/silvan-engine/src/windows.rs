@@ -191,7 +191,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     #[inline]
-    fn fill_window(&mut self, end: u64) {
+    pub(crate) fn fill_window(&mut self, end: u64) {
         let known = self.plane.events.calendar.for_hosts().len();
         self.plane.events.fill_window(end);
         if !S::ACTIVE {
@@ -202,7 +202,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         *self.plane.events.calendar.for_hosts() = events;
     }
 
-    fn window_of_heads(&mut self, limit: u64) {
+    pub(crate) fn window_of_heads(&mut self, limit: u64) {
         let mut heads = std::mem::take(self.plane.events.calendar.heads());
         self.resolve_window_heads(&mut heads);
         let mut together = std::mem::take(self.plane.events.calendar.together());
@@ -290,7 +290,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    fn window_of_outputs(&mut self, limit: u64, window_end: u64) {
+    pub(crate) fn window_of_outputs(&mut self, limit: u64, window_end: u64) {
         let mut index = 0;
         let mut later = Vec::new();
         self.prefetch_first_outputs();

@@ -226,24 +226,52 @@ impl Calendar {
         lists.into_iter().flatten()
     }
 
-    pub fn take_deliveries(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.deliveries)
-    }
-
     pub fn shift(&mut self, now: u64, by: u64) {
-        for list in self.outputs.iter_mut().chain(self.hosts.iter_mut()) {
-            list.clear();
-        }
         let mut moved = Vec::new();
-        for list in self.heads.iter_mut() {
-            moved.append(list);
-        }
-        self.window = self.length.window_of(now + by);
+        self.take_heads(&mut moved);
+        self.restart(now + by);
         for mut head in moved {
             head.time += by;
             head.packet.shift(by);
             self.add_head(head);
         }
+    }
+
+    /// In ps.
+    pub fn window_length(&self) -> u64 {
+        self.length.start_of(1)
+    }
+
+    pub fn window_of(&self, time: u64) -> u64 {
+        self.length.window_of(time)
+    }
+
+    pub fn start_of(&self, window: u64) -> u64 {
+        self.length.start_of(window)
+    }
+
+    /// Drops each head that `takes` takes, and returns the number of heads that it saw.
+    pub fn extract_heads(&mut self, mut takes: impl FnMut(&Head) -> Option<()>) -> u64 {
+        let mut seen = 0;
+        for list in self.heads.iter_mut() {
+            seen += list.len() as u64;
+            list.retain(|head| takes(head).is_none());
+        }
+        seen
+    }
+
+    pub fn take_heads(&mut self, heads: &mut Vec<Head>) {
+        for list in self.heads.iter_mut() {
+            heads.append(list);
+        }
+    }
+
+    /// Forgets all notes, and opens the window of `now`. There must be no heads.
+    pub fn restart(&mut self, now: u64) {
+        for list in self.outputs.iter_mut().chain(self.hosts.iter_mut()) {
+            list.clear();
+        }
+        self.window = self.length.window_of(now);
     }
 
     pub fn heads_in_flight(&self) -> impl Iterator<Item = &Head> {

@@ -1,5 +1,6 @@
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
+use super::paths::Members;
 use crate::events::Head;
 use crate::packet::Packet;
 use crate::plane::{Host, Plane};
@@ -42,21 +43,22 @@ impl Plane {
         is_ordered.then_some("outputs of a switch depend on each other")
     }
 
-    /// Passes all words of the state to `word`: equal words mean equal futures, if the traffic's are. Excludes
+    /// Passes all words of a component's state to `word`: equal words mean equal futures, if its traffic's are. Excludes
     /// counters, constant records, and starts of waiting.
     pub(super) fn describe(
         &self,
+        members: &Members,
         now: u64,
         heads: &mut Vec<Head>,
         word: &mut impl FnMut(u64) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        for host in self.hosts.iter() {
+        for &host in &members.senders {
             let &Host {
                 port: _,
                 notifications,
                 wake_at,
                 next_start,
-                sink_free,
+                sink_free: _,
                 delivered: _,
                 delivered_packets: _,
                 injected: _,
@@ -64,65 +66,20 @@ impl Plane {
                 charges,
                 fecn_received: _,
                 becn_received: _,
-            } = host;
+            } = &self.hosts[host as usize];
             word(ahead(wake_at, now))?;
             word(ahead(next_start, now))?;
-            word(ahead(sink_free, now))?;
             word(
                 u64::from(data_sent_last) << 63
                     | u64::from(charges) << 31
                     | u64::from(notifications),
             )?;
         }
-        for out in self.outs.iter() {
-            let &OutPort {
-                free_at,
-                wake_at,
-                xmit_bytes: _,
-                xmit_packets: _,
-                wait_since: _,
-                wait_total: _,
-                next: _,
-                next_element: _,
-                waiting,
-                rate: _,
-                head_queue: _,
-                kind: _,
-                marks: _,
-            } = out;
-            word(ahead(free_at, now))?;
-            word(ahead(wake_at, now))?;
-            word(u64::from(waiting))?;
+        for &host in &members.sinks {
+            word(ahead(self.hosts[host as usize].sink_free, now))?;
         }
-        for credits in self.credits.iter() {
-            credits.describe(&self.overflow, now, word)?;
-            word(END)?;
-        }
-        for lane in self.lanes.iter() {
-            let &OutLane {
-                inputs,
-                queued_bytes,
-                queues,
-                base: _,
-                words,
-            } = lane;
-            word(u64::from(queued_bytes))?;
-            for (index, &bits) in inputs[..usize::from(words)].iter().enumerate() {
-                word(bits)?;
-                for input in set_bits(bits) {
-                    let queue = self.queues[queues as usize + index * 64 + input];
-                    self.pool.try_for_each(queue, |packet, since| {
-                        describe_packet(packet, now, word)?;
-                        word(since.map_or(0, |since| now - since))
-                    })?;
-                    word(END)?;
-                }
-            }
-        }
-        for state in &self.vl_states {
-            for each in state.words() {
-                word(each)?;
-            }
+        for &port in &members.ports {
+            self.describe_port(port as usize, now, word)?;
         }
         heads.clear();
         heads.extend(self.events.calendar.heads_in_flight());
@@ -142,45 +99,126 @@ impl Plane {
         word(END)
     }
 
-    pub(super) fn shift(&mut self, now: u64, by: u64) {
-        for host in self.hosts.iter_mut() {
+    fn describe_port(
+        &self,
+        port: usize,
+        now: u64,
+        word: &mut impl FnMut(u64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let &OutPort {
+            free_at,
+            wake_at,
+            xmit_bytes: _,
+            xmit_packets: _,
+            wait_since: _,
+            wait_total: _,
+            next: _,
+            next_element: _,
+            waiting,
+            rate: _,
+            head_queue: _,
+            kind: _,
+            marks: _,
+        } = &self.outs[port];
+        word(ahead(free_at, now))?;
+        word(ahead(wake_at, now))?;
+        word(u64::from(waiting))?;
+        for index in self.lanes_of(port) {
+            self.credits[index].describe(&self.overflow, now, word)?;
+            word(END)?;
+            let &OutLane {
+                inputs,
+                queued_bytes,
+                queues,
+                base: _,
+                words,
+            } = &self.lanes[index];
+            word(u64::from(queued_bytes))?;
+            for (index, &bits) in inputs[..usize::from(words)].iter().enumerate() {
+                word(bits)?;
+                for input in set_bits(bits) {
+                    let queue = self.queues[queues as usize + index * 64 + input];
+                    self.pool.try_for_each(queue, |packet, since| {
+                        describe_packet(packet, now, word)?;
+                        word(since.map_or(0, |since| now - since))
+                    })?;
+                    word(END)?;
+                }
+            }
+        }
+        if let Some(state) = self.vl_states.get(port) {
+            for each in state.words() {
+                word(each)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A number that equal states have in common.
+    pub(super) fn looks(&self, members: &Members, now: u64) -> u64 {
+        let mut looks = self.events.calendar.heads_in_flight().count() as u64;
+        for &port in &members.ports {
+            looks = looks.wrapping_mul(31) ^ u64::from(self.outs[port as usize].waiting);
+            for lane in self.lanes_of(port as usize) {
+                let credits = self.credits[lane].at(&self.overflow, now);
+                looks = looks.wrapping_mul(31) ^ credits as u64;
+            }
+        }
+        looks
+    }
+
+    fn lanes_of(&self, port: usize) -> Range<usize> {
+        port * self.vls..(port + 1) * self.vls
+    }
+
+    pub(super) fn shift(&mut self, members: &Members, now: u64, by: u64) {
+        for &host in &members.senders {
+            let host = &mut self.hosts[host as usize];
             shift(&mut host.wake_at, now, by);
             shift(&mut host.next_start, now, by);
-            shift(&mut host.sink_free, now, by);
         }
-        for out in self.outs.iter_mut() {
+        for &host in &members.sinks {
+            shift(&mut self.hosts[host as usize].sink_free, now, by);
+        }
+        for &port in &members.ports {
+            let out = &mut self.outs[port as usize];
             shift(&mut out.free_at, now, by);
             shift(&mut out.wake_at, now, by);
-        }
-        for credits in self.credits.iter_mut() {
-            credits.shift(by);
-        }
-        self.overflow.shift(by);
-        for lane in self.lanes.iter() {
-            for (index, &bits) in lane.inputs[..usize::from(lane.words)].iter().enumerate() {
-                for input in set_bits(bits) {
-                    let queue = self.queues[lane.queues as usize + index * 64 + input];
-                    self.pool.shift(queue, by);
+            for lane in self.lanes_of(port as usize) {
+                self.credits[lane].shift(&mut self.overflow, by);
+                let lane = &self.lanes[lane];
+                for (index, &bits) in lane.inputs[..usize::from(lane.words)].iter().enumerate() {
+                    for input in set_bits(bits) {
+                        let queue = self.queues[lane.queues as usize + index * 64 + input];
+                        self.pool.shift(queue, by);
+                    }
                 }
             }
         }
         self.events.shift(now, by);
-        let outs = self.outs.iter().enumerate();
-        for (output, out) in outs.filter(|(_, out)| out.wake_at != u64::MAX) {
-            self.events.note_output(out.wake_at, output as u32);
+        self.note_wakes(members);
+    }
+
+    /// Notes the scheduled events of a component's ports and hosts.
+    pub(super) fn note_wakes(&mut self, members: &Members) {
+        for &port in &members.ports {
+            let at = self.outs[port as usize].wake_at;
+            if at != u64::MAX {
+                self.events.note_output(at, port);
+            }
         }
-        let hosts = self.hosts.iter().enumerate();
-        for (number, host) in hosts.filter(|(_, host)| host.wake_at != u64::MAX) {
-            self.events.note_host(host.wake_at, number as u32);
+        for &host in &members.senders {
+            let at = self.hosts[host as usize].wake_at;
+            if at != u64::MAX {
+                self.events.note_host(at, host);
+            }
         }
     }
 
-    /// The latest time at which a packet on its way to a sink, or from a host to itself, is received.
-    pub(super) fn received_by(&self) -> u64 {
-        let ends = self
-            .hosts
-            .iter()
-            .map(|host| host.sink_free.max(host.next_start));
+    /// The latest time at which a component's packet on its way to a sink is received.
+    pub(super) fn received_by(&self, members: &Members) -> u64 {
+        let sinks = members.sinks.iter();
+        let ends = sinks.map(|&host| self.hosts[host as usize].sink_free);
         ends.max().unwrap_or(0)
     }
 }
@@ -203,19 +241,24 @@ fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Ports that wait all the time between two otherwise equal states: such a port keeps its start of waiting.
+/// Places in `members.ports` of ports that wait all the time between two otherwise equal states: such a port keeps its
+/// start of waiting.
 pub(super) fn ports_that_wait_on(
+    members: &Members,
     earlier: &[u64],
     then: u64,
     outs: &[OutPort],
     now: u64,
 ) -> Option<Vec<u32>> {
     let mut waiting_on = Vec::new();
-    for (port, (&before, out)) in earlier.iter().zip(outs).enumerate() {
-        let after = out.wait_since;
+    let waits = members
+        .ports
+        .iter()
+        .map(|&port| outs[port as usize].wait_since);
+    for (place, (&before, after)) in earlier.iter().zip(waits).enumerate() {
         if before == after {
             if before != u64::MAX {
-                waiting_on.push(port as u32);
+                waiting_on.push(place as u32);
             }
         } else if before == u64::MAX
             || after == u64::MAX

@@ -52,8 +52,16 @@ fn drawn(number: u64) -> String {
         false => lanes[draw(3)],
     };
     let mut programs = String::new();
-    for job in 0..1 + draw(2) {
-        let kind = ["allreduce", "alltoall", "allgather", "broadcast"][draw(4)];
+    for job in 0..1 + draw(3) {
+        let kinds = [
+            "allreduce",
+            "alltoall",
+            "allgather",
+            "broadcast",
+            "incast",
+            "scatter",
+        ];
+        let kind = kinds[draw(6)];
         let bytes = ["40 KiB", "300 KiB", "1 MiB", "1000001 B"][draw(4)];
         let iterations = 1 + draw(2);
         let (sl, start) = (draw(2), draw(40));

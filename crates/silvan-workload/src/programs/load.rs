@@ -1,5 +1,5 @@
 use crate::traffic::Traffic;
-use silvan_cc::workload::{Gate, Offer, Poll, Progress, Transit, Workload};
+use silvan_cc::workload::{Gate, MessageChange, Offer, Poll, Progress, Transit, Workload};
 use silvan_core::{HostId, Time};
 
 use crate::programs::mail::Ranks;
@@ -160,19 +160,25 @@ impl Workload for Load {
         self.first_class == 0 && self.traffic_change.is_none() && self.programs().is_some()
     }
 
-    #[inline]
-    fn message_changes(&self) -> u64 {
-        let senders = self.programs.as_ref().map(|programs| &programs.senders);
-        senders.map_or(0, Senders::changes)
+    fn keep_message_changes(&mut self) {
+        if let Some(programs) = &mut self.programs {
+            programs.senders.keep_changes();
+        }
     }
 
-    fn busiest_host(&self) -> Option<HostId> {
-        self.programs.as_ref()?.senders.busiest_host()
+    fn take_message_changes(&mut self, changes: &mut Vec<MessageChange>) {
+        if let Some(programs) = &mut self.programs {
+            programs.senders.take_changes(changes);
+        }
     }
 
-    fn progress(&self) -> Progress {
+    fn packets_before_last(&self, host: HostId) -> Option<u64> {
+        self.programs.as_ref()?.senders.packets_before_last(host)
+    }
+
+    fn progress(&self, hosts: &[u32]) -> Progress {
         let senders = self.programs.as_ref().map(|programs| &programs.senders);
-        senders.map_or_else(Progress::default, Senders::progress)
+        senders.map_or_else(Progress::default, |senders| senders.progress(hosts))
     }
 
     fn most_periods(&self, period: &Progress) -> u64 {

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use silvan_cc::workload::{Chosen, Gate, Offer, Poll, Progress};
+use silvan_cc::workload::{Chosen, Gate, MessageChange, Offer, Poll, Progress};
 use silvan_core::{Bytes, HostId, Sl, Time};
 
 use crate::programs::external::SendQueue;
@@ -126,7 +126,7 @@ pub(crate) struct Senders {
     waiting: Vec<Waiting>,
     free: Vec<u32>,
     payload: Payload,
-    changes: u64,
+    changes: Option<Vec<MessageChange>>,
 }
 
 impl Senders {
@@ -136,12 +136,18 @@ impl Senders {
             waiting: Vec::new(),
             free: Vec::new(),
             payload,
-            changes: 0,
+            changes: None,
         }
     }
 
     pub fn push(&mut self, host: HostId, launch: &Launch) {
-        self.changes += 1;
+        if let Some(changes) = &mut self.changes {
+            changes.push(MessageChange {
+                from: host,
+                to: launch.to,
+                starts: true,
+            });
+        }
         let left = launch.bytes.max(self.payload.least);
         let queue = &mut self.hosts[host.index()];
         let known = queue.pairs.get(&launch.queue_pair).map(|pair| pair.flow);
@@ -276,7 +282,13 @@ impl Senders {
             number: message.number,
         };
         if ends {
-            *changes += 1;
+            if let Some(changes) = changes {
+                changes.push(MessageChange {
+                    from: host,
+                    to: flow.to,
+                    starts: false,
+                });
+            }
             complete(Sent {
                 flow: flow.number,
                 packets: flow.sent,
@@ -310,37 +322,41 @@ impl Senders {
         found.map(|waiting| waiting.message)
     }
 
-    /// Number of started messages, plus completely sent ones.
-    pub fn changes(&self) -> u64 {
-        self.changes
+    pub fn keep_changes(&mut self) {
+        self.changes = Some(Vec::new());
     }
 
-    /// With the most payload left in a pair's first message.
-    pub fn busiest_host(&self) -> Option<HostId> {
-        let hosts = self.hosts.iter().enumerate();
-        let longest = hosts.filter_map(|(host, queue)| {
-            let left = |pair: &Pair| self.waiting[pair.head as usize].left;
-            Some((queue.pairs.values().map(left).max()?, host))
-        });
-        let longest = longest.max_by_key(|&(left, host)| (left, std::cmp::Reverse(host)))?;
-        Some(HostId::new(longest.1))
+    pub fn take_changes(&mut self, changes: &mut Vec<MessageChange>) {
+        if let Some(own) = &mut self.changes {
+            changes.append(own);
+        }
     }
 
-    pub fn progress(&self) -> Progress {
+    /// The least over all messages that are first in their pairs.
+    pub fn packets_before_last(&self, host: HostId) -> Option<u64> {
+        let pairs = self.hosts[host.index()].pairs.values();
+        let left = pairs.map(|pair| self.waiting[pair.head as usize].left);
+        let packets = |left: u64| left.saturating_sub(1) / self.payload.most;
+        left.min().map(packets)
+    }
+
+    pub fn progress(&self, hosts: &[u32]) -> Progress {
         let mut progress = Progress::default();
-        for (host, queue) in self.hosts.iter().enumerate() {
+        for &host in hosts {
+            let queue = &self.hosts[host as usize];
             if queue.pairs.is_empty() {
                 continue;
             }
+            let host = u64::from(host);
             let number = |pair: QueuePair| {
                 let ranks = u64::from(pair.from) << 32 | u64::from(pair.to);
                 let SendQueue { number, responds } = pair.queue;
                 [ranks, u64::from(number) << 1 | u64::from(responds)]
             };
-            progress.turns.push(host as u64);
+            progress.turns.push(host);
             progress.turns.extend(number(queue.last));
             for (lane, pair) in queue.chosen.iter() {
-                progress.waiting.extend([host as u64, lane as u64]);
+                progress.waiting.extend([host, lane as u64]);
                 progress.waiting.extend(number(pair));
             }
             let left = |pair: &Pair| self.waiting[pair.head as usize].left;
