@@ -1,10 +1,11 @@
-"""Run unmodified RDMA programs in a live fabric, and compare what they print with the model's closed form.
+"""Run unmodified RDMA programs in a live fabric, and compare their numbers with the model.
 
 ``make check-verbs`` prints a table; with words, only rows whose program contains one of them.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +52,7 @@ CABLE_NS = 10
 SWITCH_NS = 100
 DEADLINE_S = 180
 BANDWIDTH_SHARE, LATENCY_SHARE = 0.02, 0.05
+_TRIES = 3
 SIZES = (64, 4096, 65536, 1 << 20, 8 << 20)
 MIB = 1 << 20
 
@@ -103,12 +105,14 @@ class Row:
 
     @property
     def difference(self) -> float | None:
-        if not self.measured or not self.expected:
+        """Relative difference."""
+        if self.measured is None or self.expected is None:
             return None
         return self.measured / self.expected - 1
 
     @property
     def ok(self) -> bool:
+        """True if the difference is small."""
         if self.remark:
             return False
         most = BANDWIDTH_SHARE if self.unit.startswith("Mi") else LATENCY_SHARE
@@ -165,6 +169,7 @@ class Checks:
         return True
 
     def add(self, row: Row) -> None:
+        """Add a row, and print it."""
         self.rows.append(row)
         print(row, flush=True)
 
@@ -181,6 +186,25 @@ class Checks:
                 *words, "-p", port, "localhost", host=hosts[1], timeout_s=DEADLINE_S
             )
             server.communicate(timeout=DEADLINE_S)
+        finally:
+            server.kill()
+            server.communicate()
+        return client.stdout
+
+    def connected_pair(self, words: list[str]) -> str:
+        """Run a program that connects by librdmacm, whose listeners the machine does not show."""
+        port = str(_free_port())
+        server = self._running.popen(*words, "-p", port, host="a")
+        try:
+            for _ in range(20):
+                time.sleep(1)
+                client = self._running.run(
+                    *words, "-p", port, "localhost", host="c", timeout_s=DEADLINE_S, check=False
+                )
+                # A client that finds no listener ends by a fault of its own.
+                if client.returncode == 0:
+                    server.communicate(timeout=DEADLINE_S)
+                    break
         finally:
             server.kill()
             server.communicate()
@@ -212,7 +236,13 @@ class Checks:
     ) -> None:
         """Add a row with a number, or with the reason why there is none."""
         try:
-            self.add(Row(name, size, unit, measure(), expected))
+            measured = measure()
+            for _ in range(_TRIES - 1):
+                # On a busy machine perftest may not find the frequency of its counter, and says so.
+                if measured != 0 and math.isfinite(measured):
+                    break
+                measured = measure()
+            self.add(Row(name, size, unit, measured, expected))
         except subprocess.TimeoutExpired:
             self.add(Row(name, size, unit, None, expected, f"no end after {DEADLINE_S} s"))
         except Exception as error:
@@ -266,6 +296,22 @@ def perftest(checks: Checks) -> None:
     )
 
 
+def connected(checks: Checks) -> None:
+    """Compare perftest over connections of librdmacm."""
+    for name, size, unit, parse, expected in (
+        ("ib_write_bw -R", 65536, "MiB/s", perftest_bw, stream_mib(65536)),
+        ("ib_send_lat -R", 64, "us", perftest_lat, one_way_us(64)),
+        ("ib_read_lat -R", 64, "us", perftest_lat, one_way_us(64) + one_way_us(0)),
+    ):
+        if checks.wants(name):
+            words = [*name.split(), "-F", "-n", "200", "-m", str(MTU), "-s", str(size)]
+
+            def measure(words: list[str] = words, parse: Parse = parse) -> float:
+                return parse(checks.connected_pair(words))
+
+            checks.try_add(name, size, unit, measure, expected)
+
+
 def pingpongs(checks: Checks) -> None:
     """Compare the pingpongs of libibverbs: 4 KiB there and back."""
 
@@ -301,7 +347,18 @@ def ucx(checks: Checks) -> None:
             return float(words[1] if unit == "us" else words[5])
 
         # Between processes of a machine, UCX would take shared memory.
-        words = ["env", "UCX_TLS=rc_v,self", "ucx_perftest", "-t", test, "-n", "200", "-w", "10", "-f"]
+        words = [
+            "env",
+            "UCX_TLS=rc_v,self",
+            "ucx_perftest",
+            "-t",
+            test,
+            "-n",
+            "200",
+            "-w",
+            "10",
+            "-f",
+        ]
         checks.compare(words, size, unit, value, expected, f"ucx_perftest -t {test}")
 
 
@@ -368,7 +425,7 @@ def mpi(checks: Checks, running: RunningFabric, folder: Path) -> None:
         name = f"mpirun -n {ranks} all-to-all"
         if checks.wants(name):
             words = ("-n", str(ranks), "/usr/bin/python3", str(everyone), "16384")
-            # A quarter of the pairs sends through the cable between the switches, in each direction.
+            # A quarter of the pairs sends through the middle cable in a direction.
             floor = (ranks // 2) ** 2 * wire_ns(16384) / 1000
             checks.try_add(name, 16384, "us", lambda w=words: run(*w), floor)
 
@@ -390,6 +447,7 @@ def main(wanted: list[str]) -> int:
             checks.add(Row("ibv_devinfo", None, "", None, None, remark))
         pingpongs(checks)
         perftest(checks)
+        connected(checks)
         ucx(checks)
         mpi(checks, running, Path(name))
         exchange = one.control("status")["exchange"]

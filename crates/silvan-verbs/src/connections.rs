@@ -351,7 +351,7 @@ impl Connections {
         };
         if let Some(peer) = id.peer {
             let (kind, status) = match id.state {
-                State::Requested => (Kind::Rejected, BY_CONSUMER),
+                State::Requested | State::Incoming => (Kind::Rejected, BY_CONSUMER),
                 _ => (Kind::Disconnected, 0),
             };
             self.end(peer, kind, status, Vec::new());

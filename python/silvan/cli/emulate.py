@@ -31,6 +31,8 @@ TimeScale = Annotated[
     float,
     typer.Option(min=1e-6, help="Simulated seconds per second."),
 ]
+
+
 class Time(StrEnum):
     """What simulated time follows."""
 
@@ -42,8 +44,8 @@ TimeOption = Annotated[
     Time,
     typer.Option(
         "--time",
-        help="real: simulated time passes with real time. auto: it stands still while RDMA programs "
-        "work or data are copied, and programs' clocks show it.",
+        help="real: simulated time passes with real time. auto: it stands still while RDMA "
+        "programs work or data are copied, and programs' clocks show it.",
     ),
 ]
 Host = Annotated[

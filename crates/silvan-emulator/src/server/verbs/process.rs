@@ -311,6 +311,25 @@ mod tests {
     }
 
     #[test]
+    fn a_program_works_until_it_has_seen_all_notices() {
+        let (mut process, _program) = pair();
+        let now = Instant::now();
+        assert!(!process.works(now));
+        process.commanded(now);
+        assert!(process.works(now));
+        process.waits_after(0);
+        assert!(!process.works(now));
+        process.push_async_event(&[0; 16]);
+        process.waits_after(0);
+        assert!(process.works(now));
+        process.waits_after(1);
+        assert!(!process.works(now));
+        // A program that is stopped does not stop the others.
+        process.commanded(now);
+        assert!(!process.works(now + LONGEST_WORK));
+    }
+
+    #[test]
     fn an_error_of_the_program_is_a_fault() {
         let (mut process, program) = pair();
         process.write(0x2000, b"data", Answer::Written { id: TransferId(1) });
