@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.needs("ibverbs-utils", "perftest", "infiniband-diags"),
 ]
 
-PAIRS = 32
+PAIRS = 8
 ROUNDS = 6
 
 
@@ -25,14 +25,14 @@ def start(fabric: Fabric, number: int) -> list[subprocess.Popen[str]]:
     """Start two programs that send without end, by words of their number."""
     words = ("ib_write_bw", "ib_send_bw", "ib_read_bw", "ib_atomic_bw")
     port = free_port()
-    one = (words[number % 4], "-D", "600", "-q", "16", "-s", "8", "-p", port)
+    one = (words[number % 4], "-D", "600", "-q", "64", "-s", "8", "-p", port)
     server = fabric.popen(*one, host="abcd"[number % 4])
     fabric.wait(lambda: listens(port) or server.poll() is not None)
     return [server, fabric.popen(*one, "localhost", host="abcd"[(number + 1) % 4])]
 
 
 def test_programs_that_are_killed_leave_the_others_running(serve: Serve) -> None:
-    """64 programs with 1,024 queue pairs: killed in any order, the fabric carries data."""
+    """16 programs with 1,024 queue pairs: killed in any order, the fabric carries data."""
     fabric = serve()
     random = Random(1)
     running: list[subprocess.Popen[str]] = []
@@ -41,7 +41,7 @@ def test_programs_that_are_killed_leave_the_others_running(serve: Serve) -> None
     for _ in range(ROUNDS):
         time.sleep(2)
         random.shuffle(running)
-        killed, running = running[:10], running[10:]
+        killed, running = running[:2], running[2:]
         for process in killed:
             process.kill()
         for process in killed:

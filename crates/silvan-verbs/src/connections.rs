@@ -244,8 +244,11 @@ impl Connections {
             DISCONNECT => {
                 let command: abi::Disconnect = get(body)?;
                 let id = self.own(file, command.id)?;
-                if !matches!(id.state, State::Connected | State::Accepted | State::Ended) {
-                    return Err(Errno::Invalid);
+                match id.state {
+                    State::Connected | State::Accepted => {}
+                    // The other side was first.
+                    State::Ended => return Ok(Vec::new()),
+                    _ => return Err(Errno::Invalid),
                 }
                 id.state = State::Ended;
                 let peer = id.peer.take();

@@ -232,7 +232,8 @@ fn a_connection_has_the_attributes_of_both_ends() {
     for file in &files {
         assert_eq!(managers.event(*file).unwrap().kind, DISCONNECTED);
     }
-    assert_eq!(managers.disconnect(files[1], other), Err(EINVAL));
+    assert_eq!(managers.disconnect(files[1], other), Ok(Vec::new()));
+    assert_eq!(managers.event(files[1]).unwrap_err(), EAGAIN);
 }
 
 #[test]
