@@ -283,7 +283,10 @@ fn addresses_of_hosts_choose_among_listeners() {
     managers.connect(files[0], own, 100);
     assert_eq!(managers.event(files[2]).unwrap().uid, 12);
     let second = managers.create(files[1], 5, TCP);
-    assert_eq!(managers.bind(files[1], second, wildcard(7471)), Err(EADDRINUSE));
+    assert_eq!(
+        managers.bind(files[1], second, wildcard(7471)),
+        Err(EADDRINUSE)
+    );
     assert_eq!(managers.bind(files[1], second, wildcard(0)), Ok(Vec::new()));
 }
 
