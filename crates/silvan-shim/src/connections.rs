@@ -65,7 +65,7 @@ pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, count: size_t) -> s
     let Some(file) = file(fd) else {
         return fail::<i8>(libc::EBADF).into();
     };
-    if count < HEADER || count > LONGEST || buffer.is_null() {
+    if !(HEADER..=LONGEST).contains(&count) || buffer.is_null() {
         return fail::<i8>(libc::EINVAL).into();
     }
     // SAFETY: as above.
