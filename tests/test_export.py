@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -371,3 +374,63 @@ def test_slurm_reads_its_tree(name: str, tmp_path: Path) -> None:
         if "Nodes" in line:
             assert set(expanded(seen[line["SwitchName"]]["Nodes"])) == set(expanded(line["Nodes"]))
     assert set(expanded(seen[lines[-1]["SwitchName"]]["Nodes"])) == set(nodes)
+
+
+@contextmanager
+def served_by_ibsim(folder: Path, text: str) -> Iterator[dict[str, str]]:
+    """Let ibsim serve a net file; gives the environment of programs."""
+    (folder / "net").write_text(text)
+    name = f"silvan-export-{os.getpid()}-{folder.name}"
+    environment = {"PATH": "/usr/sbin:/usr/bin:/bin", "IBSIM_SOCKNAME": name}
+    with (folder / "ibsim.log").open("wb") as out:
+        ibsim = subprocess.Popen(
+            ["ibsim", "-s", "-n", "net"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while f"@{name}:ctl" not in Path("/proc/net/unix").read_text():
+            assert ibsim.poll() is None, (folder / "ibsim.log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield environment
+    finally:
+        ibsim.terminate()
+        ibsim.wait(60)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("ibsim-utils", "opensm", "root")
+@pytest.mark.parametrize("name", ["three levels", "two levels"])
+def test_opensm_routes_the_net_of_ibsim_by_files_of_guids(name: str, tmp_path: Path) -> None:
+    """Oracle: OpenSM's fat-tree routing counts the roots and compute nodes that it was given."""
+    scenario = TREES[name]
+    roots, hosts = (scenario.export(kind).splitlines() for kind in ("root-guids", "cn-guids"))
+    # Half of the hosts do not compute: OpenSM finds all without a file.
+    nodes = hosts[: len(hosts) // 2]
+    (tmp_path / "roots").write_text("\n".join(roots) + "\n")
+    (tmp_path / "nodes").write_text("\n".join(nodes) + "\n")
+    log = tmp_path / "opensm.log"
+    words = ["opensm", "--once", "--routing_engine", "ftree", "--log_file", str(log), "-D", "0x43"]
+    words += ["--root_guid_file", str(tmp_path / "roots")]
+    words += ["--cn_guid_file", str(tmp_path / "nodes")]
+    with served_by_ibsim(tmp_path, scenario.export("ibsim")) as environment:
+        done = subprocess.run(
+            ["ibsim-run", *words],
+            cwd=tmp_path,
+            env=environment | {"OSM_TMP_DIR": str(tmp_path), "OSM_CACHE_DIR": str(tmp_path)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    said = log.read_text(errors="replace")
+    assert done.returncode == 0, done.stderr + said
+    assert "ftree tables configured on all switches" in said, said
+    assert f"{len(hosts)} CA ports ({len(nodes)} of them CNs)" in said, said
+    assert f"{len(roots)} switches at rank 0 (roots)" in said, said

@@ -101,8 +101,7 @@ def driven(setting: str, seed: int) -> Iterator[object]:
         if draw.random() < 0.8:
             src, dst = draw.sample(range(12), 2)
             net.send(src, dst, draw.choice([1, 70_000, 1 << 20, 3_000_001]), tag=tag)
-        for event in net.run_until(net.now + draw.choice([1, 77_777, 5_000_003, 90_000_000])):
-            yield event
+        yield from net.run_until(net.now + draw.choice([1, 77_777, 5_000_003, 90_000_000]))
         yield net.now, [net.host_counters(host) for host in range(12)]
     yield list(net.run_until())
     yield net.now, net.totals()

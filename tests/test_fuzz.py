@@ -36,8 +36,20 @@ def test_seeds_exist() -> None:
             assert list(ROOT.glob(pattern)), pattern
 
 
+READERS = sorted(load_tool("fuzz_files").READERS)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ring", "result"])
+@pytest.mark.parametrize("name", READERS)
+def test_unchanged_files_are_read(tmp_path: Path, name: str) -> None:
+    reader = load_tool("fuzz_files").READERS[name]()
+    for file, data in reader.files.items():
+        (tmp_path / file).write_bytes(data)
+    reader.read(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", READERS)
 def test_changed_files_are_read_or_refused(tmp_path: Path, name: str) -> None:
     runs, finds = load_tool("fuzz_files").fuzz(name, 3, tmp_path)
     assert runs > 0

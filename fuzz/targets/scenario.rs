@@ -4,6 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
+#[allow(dead_code, reason = "another target needs the rest")]
 #[path = "../../crates/silvan-scenario/tests/scenario/law.rs"]
 mod law;
 

@@ -30,6 +30,8 @@ FINDS = OUT / "finds"
 SAMPLES = "crates/silvan-fabric/tests/samples"
 SEEDS: dict[str, tuple[str, ...]] = {
     "journal": ("tests/files_of_versions/*/journal",),
+    "faults": ("crates/silvan-scenario/tests/scenario/faults.toml",),
+    "settings": ("crates/silvan-dcms/src/example.toml",),
     "scenario": ("crates/silvan-scenario/tests/scenario/*.toml", "examples/*.toml"),
     "topology": (f"{SAMPLES}/ibnetdiscover*", f"{SAMPLES}/ibsim.net", f"{SAMPLES}/worn.txt"),
     "routes": (f"{SAMPLES}/dump_*", f"{SAMPLES}/opensm*"),

@@ -170,7 +170,145 @@ def _result() -> Reader:
     return Reader(_folder_files(_newest() / "result"), read)
 
 
-READERS: dict[str, Callable[[], Reader]] = {"ring": _ring, "result": _result}
+_SWEEP = """\
+[fabric]
+generator = "single-switch"
+hosts = 2
+[traffic]
+flow = [{ from = "host-0000", to = "host-0001" }]
+[run]
+duration = "20 us"
+"""
+
+
+def _sweep() -> Reader:
+    from silvan import Scenario, sweep
+    from silvan.cli import main
+
+    with tempfile.TemporaryDirectory() as place:
+        scenario = Scenario.from_toml(_SWEEP)
+        out = Path(place) / "out"
+        sweep(scenario, {"packet.mtu": ["2 KiB", "4 KiB"]}, workers=1, out=out)
+        files = _folder_files(out)
+
+    def read(folder: Path) -> None:
+        main(["view", str(folder), "--out", str(folder / "page.html")])
+
+    return Reader(files, read)
+
+
+_EVENT = b"""\
+{"time":"2026-11-28T12:00:00Z","event":"started","act":true}
+{"time":"2026-11-28T12:00:01Z","event":"decision","reason":"victim-found","action":"lower","dry-run":false,\
+"port":{"switch":"S2","port":23},"victim":{"switch":"S1","port":1}}
+{"time":"2026-11-28T12:00:09Z","event":"low-ended","port":{"switch":"S2","port":23},"victims-lost-bytes":2e9}
+"""
+
+
+def _manager() -> Reader:
+    from silvan.cli import main
+    from silvan.viewer.dcms_log import DcmsLines
+
+    def read(folder: Path) -> None:
+        (folder / "lock").touch()
+        config = folder / "dcms.toml"
+        config.write_text('[state]\nfolder = "."\n', "utf-8")
+        main(["dcms", str(config), "--status"])
+        main(["dcms", "--report", str(folder / "log")])
+        lines = DcmsLines()
+        lines.add((folder / "log").read_bytes())
+        lines.take()
+
+    kept = {name: (_newest() / name).read_bytes() for name in ("status", "journal")}
+    return Reader({**kept, "log": _EVENT}, read, _change_manager)
+
+
+def _change_manager(files: Files, draw: random.Random) -> Files:
+    name = draw.choice(sorted(files))
+    if name == "journal" or draw.random() < 0.3:
+        return files | {name: changed(files[name], draw)}
+    lines = files[name].splitlines()
+    at = draw.randrange(len(lines))
+    lines[at] = changed_json(lines[at], draw)
+    return files | {name: b"\n".join(lines) + b"\n"}
+
+
+_ARENA = b"""\
+name = "small"
+seeds = [1, 2]
+links = ["credits", "pfc"]
+[tuning]
+trials = 2
+[[case]]
+name = "one"
+title = "One case"
+file = "incast.toml"
+group = "16G"
+tune = true
+objective = "maximize other_receivers_gbps * min(1, hotspot_utilisation / 0.95)"
+pfc = { "packet.header" = "82 B" }
+quick = { "run.duration" = "20 us" }
+"""
+_FIT = b"""\
+scenario = "incast.toml"
+[parameters."switch.buffer"]
+range = "16..128 x 1 KiB"
+start = 64
+[parameters.cct-slope]
+range = "0.2..2"
+start = 1.0
+[cases]
+off = { "control.scheme" = "none" }
+on = { "control.scheme" = "ib-cc" }
+[[target]]
+id = "gain"
+measure = "on.other_receivers_gbps / off.other_receivers_gbps"
+value = 9.1
+tol = 0.15
+group = "one"
+[[target]]
+id = "hot"
+measure = "on.hotspots_gbps"
+value = 13.3
+tol = 0.03
+held-out = true
+"""
+
+
+def _texts() -> Reader:
+    from silvan.comparing.arena.definition import read_arena
+    from silvan.comparing.tuning.problem import read_problem
+    from silvan.errors import SilvanError
+    from silvan.live.host_jobs import read_jobs
+
+    def read(folder: Path) -> None:
+        (folder / "incast.toml").write_text(_SWEEP, "utf-8")
+        readers: dict[str, Callable[[Path], object]] = {
+            "arena.toml": read_arena,
+            "fit.toml": read_problem,
+            **dict.fromkeys(_JOBS, read_jobs),
+        }
+        for name, reader in readers.items():
+            with contextlib.suppress(SilvanError):
+                reader(folder / name)
+
+    return Reader({"arena.toml": _ARENA, "fit.toml": _FIT, **_JOBS}, read)
+
+
+_JOBS = {
+    "lines": b"host,job\nnode-1,4711\nnode-2,4711\n",
+    "squeue": b"JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n"
+    b"4711 all a job me R 1:00 3 node-[1-2,07]\n",
+    "scontrol": b"JobId=4711 JobName=one\n   JobState=RUNNING NodeList=node-[1-2],x[01-03]\n",
+}
+
+READERS: dict[str, Callable[[], Reader]] = {
+    "manager": _manager,
+    "result": _result,
+    "ring": _ring,
+    "sweep": _sweep,
+    "texts": _texts,
+}
 
 
 def fuzz(name: str, seconds: float, finds: Path) -> tuple[int, int]:

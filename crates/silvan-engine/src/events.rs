@@ -380,7 +380,24 @@ impl EventQueue {
         }
     }
 
-    /// With windows: begins anew at `now`, without events.
+    /// With windows: takes over the notifications of another queue.
+    pub fn take_notifications(&mut self, other: &mut Self) {
+        let open = std::mem::take(other.calendar.for_hosts());
+        let mut later = Vec::new();
+        other.wheel.for_each(|&event| later.push(event));
+        let mut own = |event: Event| {
+            let (slot, action) = (event.argument() >> 1, event.argument() & 1);
+            let slot = self.slab.insert(other.slab.remove(slot));
+            Event::new(event.time, event.phase(), event.id(), slot << 1 | action)
+        };
+        let is_one = |event: &Event| event.phase() == phase::FEEDBACK;
+        let open: Vec<Event> = open.into_iter().filter(is_one).map(&mut own).collect();
+        let later: Vec<Event> = later.into_iter().filter(is_one).map(own).collect();
+        self.calendar.for_hosts().extend(open);
+        later.into_iter().for_each(|event| self.push(event));
+    }
+
+    /// With windows: begins again at `now`, without events.
     pub fn restart(&mut self, now: u64) {
         self.wheel.restart(now);
         self.calendar.restart(now);

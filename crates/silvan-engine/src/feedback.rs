@@ -33,6 +33,8 @@ pub(crate) struct Notifications {
     sink_charges: Vec<VecDeque<u64>>,
     sink_charges_open: usize,
     grants_received: Vec<u64>,
+    /// CNPs that have not reached their sources.
+    outstanding: u64,
     /// With one ACK per message: payload and marks by destination, source and service level.
     messages: BTreeMap<(u32, u32, u8), (u64, bool)>,
 }
@@ -49,6 +51,7 @@ impl Notifications {
             sink_charges: vec![VecDeque::new(); if in_band { 0 } else { hosts }],
             sink_charges_open: 0,
             grants_received: vec![0; if grants { hosts } else { 0 }],
+            outstanding: 0,
             messages: BTreeMap::new(),
         }
     }
@@ -64,6 +67,22 @@ impl Notifications {
     #[inline]
     pub fn wants(&self, packet: &Packet) -> bool {
         packet.is(MARKED) || self.carrier != BecnCarrier::Cnp
+    }
+
+    /// Returns true if no CNP is under way, and none waits to be charged.
+    pub fn are_all_received(&self) -> bool {
+        self.outstanding == 0 && self.sink_charges_open == 0
+    }
+
+    /// Returns true if notifications leave each packet or message, marked or not.
+    pub fn has_acknowledgements(&self) -> bool {
+        !matches!(self.carrier, BecnCarrier::None | BecnCarrier::Cnp)
+    }
+
+    /// Returns true if a notification takes a part of a link or of an adapter's rate.
+    pub fn take_time(&self, plane: &Plane) -> bool {
+        let in_band = self.params.path == FeedbackPath::InBand;
+        in_band || plane.sink_cnp > 0 || plane.injection_cnp > 0
     }
 
     pub fn for_each_waiting(&self, each: impl FnMut(&Packet)) {
@@ -207,6 +226,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         host: u32,
         notification: Packet,
     ) {
+        self.notifications.outstanding += u64::from(!notification.is(ACK));
         match self.notifications.params.path {
             FeedbackPath::OutOfBand => {
                 if !notification.is(ACK) && self.plane.injection_cnp > 0 {
@@ -319,6 +339,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if !F::PLAIN && packet.is(RESPONSE) {
             self.responded(now, host, &packet);
             return;
+        }
+        if !packet.is(ACK) {
+            let outstanding = &mut self.notifications.outstanding;
+            *outstanding = outstanding.saturating_sub(1);
         }
         if !F::LOOKAHEAD && self.charges_sink(&packet) {
             let sink_free = &mut self.plane.hosts[host as usize].sink_free;

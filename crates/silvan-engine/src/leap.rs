@@ -71,9 +71,10 @@ pub(crate) struct Leaps {
 }
 
 impl Leaps {
-    fn new(plane: &Plane) -> Self {
+    /// If a message has `answers`, they take its path back.
+    fn new(plane: &Plane, answers: bool) -> Self {
         Self {
-            paths: Paths::new(plane),
+            paths: Paths::new(plane, answers),
             components: Vec::new(),
             free: Vec::new(),
             owners: vec![NONE; plane.outs.len()],
@@ -178,13 +179,15 @@ impl Leaps {
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     #[inline(always)]
     pub(crate) fn has_leaps() -> bool {
-        W::RECURS && F::LOOKAHEAD && !S::ACTIVE && !C::ACTIVE
+        let by_scheme = (!S::ACTIVE || S::IS_DISPATCHED) && (!C::ACTIVE || C::IS_DISPATCHED);
+        W::RECURS && F::LOOKAHEAD && by_scheme
     }
 
     pub(crate) fn prepare_leaps(&mut self) {
-        if self.no_leaps().is_none() {
+        if Self::has_leaps() && self.no_leaps().is_none() {
             self.workload.keep_message_changes();
-            self.leaps = Some(Box::new(Leaps::new(&self.plane)));
+            let answers = (S::ACTIVE || C::ACTIVE) && self.notifications.take_time(&self.plane);
+            self.leaps = Some(Box::new(Leaps::new(&self.plane, answers)));
             self.delivered_messages = Some(Vec::new());
         }
     }
@@ -197,8 +200,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if !F::LOOKAHEAD {
             return Some("the run is simulated event by event");
         }
-        if S::ACTIVE || C::ACTIVE {
+        if S::ACTIVE && !self.switch.rests() || C::ACTIVE && !self.source.rests() {
             return Some("the run has congestion control");
+        }
+        if self.notifications.has_acknowledgements() || self.extends_packets() {
+            return Some("packets are acknowledged");
+        }
+        if S::ACTIVE && self.switch.delays_credits() {
+            return Some("switches delay credits");
         }
         if !W::RECURS || !self.workload.can_recur() {
             return Some("the traffic is not programs alone");
@@ -354,6 +363,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     fn look_for_components(&mut self, leaps: &mut Leaps) {
+        if !self.notifications.are_all_received() {
+            return;
+        }
         while leaps.effort <= self.events - self.leapt_events {
             let Some(host) = leaps.next_candidate(self.now) else {
                 return;

@@ -240,6 +240,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Returns the congestion control at the switches, to change settings.
     pub fn switch_control_mut(&mut self) -> &mut S {
+        self.note_change();
         &mut self.switch
     }
 
@@ -250,6 +251,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Returns the congestion control at the hosts, to change settings.
     pub fn source_control_mut(&mut self) -> &mut C {
+        self.note_change();
         &mut self.source
     }
 

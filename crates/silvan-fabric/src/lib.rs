@@ -18,6 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod aggregation;
 mod builder;
 pub mod check;
 mod fabric;
@@ -28,6 +29,7 @@ pub mod routing;
 #[cfg(test)]
 mod testing;
 
+pub use aggregation::{AggregationTree, TreeNode, route_to_aggregation};
 pub use builder::{Endpoint, FabricBuilder, FabricError, Identity, NodeHandle};
 pub use fabric::{Fabric, HostRole, Node, NodeKind, Port};
 pub use link::{Cable, CableLimit, Link, LinkKind, ParseLinkError, Speed, Width};

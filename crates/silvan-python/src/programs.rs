@@ -16,11 +16,16 @@ pub fn collective(
     let unknown = || PyValueError::new_err((format!("no collective operation {operation:?}"), ""));
     let mut collective = Collective::new(Operation::named(operation).ok_or_else(unknown)?, size);
     if let Some(name) = algorithm {
+        // The operations of these follow from a scenario: its switches, or NCCL's rules.
+        let is_alone =
+            |algorithm: &Algorithm| !matches!(algorithm, Algorithm::Sharp | Algorithm::Nccl);
         let operation_is_done = |algorithm: &Algorithm| collective.operation.is_done_by(*algorithm);
         let named = Algorithm::named(name).filter(operation_is_done);
+        let named = named.filter(is_alone);
         let unknown = || {
             let known = collective.operation.algorithms();
-            let names: Vec<&str> = known.iter().map(|one| one.name()).collect();
+            let known = known.iter().filter(|one| is_alone(one));
+            let names: Vec<&str> = known.map(|one| one.name()).collect();
             let message = format!("no algorithm {name:?} of {operation:?}");
             PyValueError::new_err((message, names.join(", ")))
         };

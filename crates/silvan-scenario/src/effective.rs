@@ -11,6 +11,7 @@ use crate::parsed::{
     ControlSection, FabricSection, FastForward, Limit, ScenarioFile, Threads, TrafficSection,
 };
 use crate::sampling::Spread;
+use silvan_workload::programs::collective::Algorithm;
 
 const DEFAULT_TREE_LOOKS: u64 = 100;
 
@@ -28,6 +29,23 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     let benchmarks = traffic.gpcnet.is_some() || traffic.hpcc.is_some();
     if !traffic.program.is_empty() || benchmarks {
         traffic.messaging.get_or_insert_default();
+    }
+    let is_nccl = |algorithm: Option<Algorithm>| algorithm == Some(Algorithm::Nccl);
+    if traffic
+        .program
+        .iter()
+        .any(|program| is_nccl(program.algorithm))
+        || traffic
+            .collective
+            .iter()
+            .any(|entry| is_nccl(entry.algorithm))
+    {
+        traffic.nccl.get_or_insert_default();
+    }
+    let mut programs = traffic.program.iter();
+    if programs.any(|program| program.algorithm == Some(Algorithm::Sharp)) {
+        let sharp = traffic.sharp.get_or_insert_default();
+        sharp.segment.get_or_insert(file.packet.mtu);
     }
     if file.run.warm_up < file.run.duration && !ends_with_programs(&file.traffic) {
         let spread = Spread::new(file.run.warm_up, file.run.duration);

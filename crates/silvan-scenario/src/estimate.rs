@@ -47,7 +47,9 @@ impl Scenario {
         let mtu = self.file().packet.mtu.as_u64() as u32;
         let rates = &environment.injection;
         let rate_of = |hosts: &BTreeSet<HostId>| -> f64 {
-            let rates = hosts.iter().map(|host| rates[host.index()].bits_per_sec());
+            // Aggregation nodes have no rate of their own.
+            let rates = hosts.iter().filter_map(|host| rates.get(host.index()));
+            let rates = rates.map(|rate| rate.bits_per_sec());
             rates.map(|rate| rate as f64 / 8.0).sum()
         };
         let plan = self.programs();

@@ -17,6 +17,7 @@ use crate::checks::levels::lanes_named;
 use crate::checks::limits::{check_name, check_runs};
 use crate::checks::pfc::fill_ethernet;
 use crate::checks::run::check_run;
+use crate::checks::sharp::add_nodes;
 use crate::effective;
 use crate::faults::bit_errors_of;
 use crate::parsed::ScenarioFile;
@@ -75,7 +76,8 @@ impl Layout {
         let (fabric, faults) = match &known {
             Some(routed) => (Arc::clone(&routed.fabric), Arc::clone(&routed.faults)),
             None => {
-                let mut fabric = build_fabric(&file.fabric, &file.link)?;
+                let fabric = build_fabric(&file.fabric, &file.link)?;
+                let mut fabric = add_nodes(fabric, &file.traffic, &file.link)?;
                 let faults = build_in(&file, &mut fabric)?;
                 (Arc::new(fabric), Arc::new(faults))
             }
@@ -85,7 +87,7 @@ impl Layout {
             Some(routed) => ChosenRouting::clone(&routed.chosen),
             None => {
                 let lists = import_guids(&mut file.fabric, &fabric, base, &mut warnings)?;
-                choose_routing(&file.fabric, &fabric, lists)?
+                choose_routing(&file.fabric, &fabric.without_aggregation(), lists)?
             }
         };
         warnings.extend(warn_of_routing(&file.fabric));

@@ -234,8 +234,11 @@ fn bandwidths(
     let plans = plans.iter().map(Some).chain(std::iter::repeat(None));
     let jobs = programs.jobs().zip(plans).zip(means);
     jobs.map(|((job, plan), mean)| {
-        let Work::Collective { collective, .. } = &plan?.work else {
-            return None;
+        let collective = match &plan?.work {
+            Work::Collective { collective, .. } => collective,
+            Work::Sharp { plan, .. } => &plan.collective,
+            Work::Loops { collective, .. } => collective.as_ref()?,
+            _ => return None,
         };
         let (bytes, bus_bytes) = collective.bandwidth_bytes(job.ranks)?;
         let gb_per_s = |bytes: f64| Some(bytes * 1e3 / (*mean)?);
@@ -268,7 +271,10 @@ fn rounds(programs: &Programs, ranks: &[RankRecord], job: usize) -> Vec<Span> {
 fn exposed_share(programs: &Programs, ranks: &[RankRecord], job: usize) -> Option<f64> {
     let start = programs.jobs().nth(job)?.start;
     let (mut all, mut compute) = (0, 0);
-    for rank in ranks.iter().filter(|rank| rank.job as usize == job) {
+    let own = ranks
+        .iter()
+        .filter(|rank| rank.job as usize == job && !rank.is_helper);
+    for rank in own {
         all += rank.done_at?.since(start).as_ps();
         compute += rank.totals.compute.as_ps();
     }
@@ -276,6 +282,8 @@ fn exposed_share(programs: &Programs, ranks: &[RankRecord], job: usize) -> Optio
 }
 
 fn ranks(records: &[RankRecord]) -> Table {
+    let of_hosts = records.iter().copied().filter(|rank| !rank.is_helper);
+    let records = &of_hosts.collect::<Vec<_>>();
     let mut table = Table::new(&RANKS);
     table.push("program", column(records, |rank| rank.job));
     table.push("rank", column(records, |rank| rank.rank));
@@ -436,7 +444,10 @@ pub(crate) const PROGRAM_MESSAGES: TableSchema = TableSchema {
     rows: "One row per message of a program that has arrived, with `probe.messages = true`, in the order of their ends. Up to 10 million.",
     columns: &[
         (&["program"], "Row of `programs`."),
-        (&["from_rank", "to_rank"], "Ranks."),
+        (
+            &["from_rank", "to_rank"],
+            "Ranks; numbers from `ranks` of the program on are aggregation nodes (SHARP), or receivers of caches (inference).",
+        ),
         (&["tag"], "Tag; 0 for puts and gets."),
         (&["bytes"], "Size."),
         (

@@ -2,6 +2,7 @@ use std::ops::Add;
 
 use silvan_core::counters::CounterTable;
 use silvan_core::{HostId, PortCounters, PortId, Time};
+use silvan_fabric::HostRole;
 use silvan_model::{Latencies, PortReading};
 use silvan_workload::traffic::Role;
 
@@ -201,12 +202,13 @@ impl Measurement<'_> {
         let mut receives: Vec<bool> = ids().map(|host| traffic.receives(host)).collect();
         if let Some(programs) = engine.programs() {
             let sizes: Vec<u32> = programs.jobs().map(|job| job.ranks).collect();
-            for rank in programs.ranks(engine.now()) {
+            for rank in programs.ranks(engine.now()).filter(|rank| !rank.is_helper) {
                 receives[rank.host.index()] |= sizes[rank.job as usize] > 1;
             }
         }
         let role = |host: HostId| {
             let role = match traffic.role(host) {
+                _ if fabric.host(host).role == Some(HostRole::Aggregation) => "aggregation",
                 Role::Idle => "other",
                 Role::V => "v",
                 Role::C => "c",

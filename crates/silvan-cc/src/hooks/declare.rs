@@ -383,6 +383,11 @@ pub fn both_versions(first: Option<u64>, second: Option<u64>) -> Option<u64> {
 
 /// Both count.
 #[inline]
+pub fn both_changes(first: Option<u64>, second: Option<u64>) -> Option<u64> {
+    Some(first? + second?)
+}
+
+#[inline]
 pub fn sum(first: u64, second: u64) -> u64 {
     first + second
 }

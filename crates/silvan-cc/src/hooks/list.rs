@@ -49,6 +49,14 @@ hooks! {
     /// Congestion control at the switches. One value serves all switches of the fabric and is indexed by [`PortVl`].
     pub trait SwitchControl {
         query {
+            /// True if [`SwitchControl::changes`] says when the scheme is at rest, so that runs may leap over repeating
+            /// states.
+            fn rests() -> bool [both] { false }
+
+            /// Returns a number that grows with each change of what the scheme knows of this Port VL, if it
+            /// [rests](SwitchControl::rests).
+            fn changes(output: PortVl) -> u64 [sum] { 0 }
+
             /// True if [`SwitchControl::credit_return_delay`] must be called at present.
             fn delays_credits() -> bool [either] { false }
 
@@ -224,6 +232,14 @@ hooks! {
     /// Congestion control at the channel adapters. One value serves all hosts.
     pub trait SourceControl {
         query {
+            /// True if [`SourceControl::changes`] says when the scheme is at rest, so that runs may leap over repeating
+            /// states.
+            fn rests() -> bool [both] { false }
+
+            /// Returns a number that grows with each notification of a host; `None` while the scheme holds some flow of
+            /// it back. For schemes that [rest](SourceControl::rests).
+            fn changes(now: Time, host: HostId) -> Option<u64> [both_changes] { None }
+
             /// The flows of a host that the scheme holds below the rate of their link at `now`, for samples, by
             /// destination and service level. `now` must not be earlier than the last call about the host.
             fn flow_limits(now: Time, host: HostId) -> Vec<FlowLimit> [all] { Vec::new() }

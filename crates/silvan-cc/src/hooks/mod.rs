@@ -15,7 +15,7 @@ mod list;
 pub mod foreign;
 mod views;
 
-use silvan_core::{PortCounters, PortId, Sl, Span, Time};
+use silvan_core::{HostId, PortCounters, PortId, Sl, Span, Time};
 
 use crate::schemes::ib_cc::{AdapterSetting, PortSetting};
 
@@ -47,10 +47,22 @@ pub struct NoControl;
 
 impl SwitchControl for NoControl {
     const ACTIVE: bool = false;
+
+    fn rests(&self) -> bool {
+        true
+    }
 }
 
 impl SourceControl for NoControl {
     const ACTIVE: bool = false;
+
+    fn rests(&self) -> bool {
+        true
+    }
+
+    fn changes(&self, _: Time, _: HostId) -> Option<u64> {
+        Some(0)
+    }
 
     fn separates_flows(&self) -> bool {
         true

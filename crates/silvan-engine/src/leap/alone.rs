@@ -24,7 +24,10 @@ pub(super) struct Aside {
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Sets the components of `leaps.leaving` aside, if it is worth it.
     pub(super) fn set_components_aside(&mut self, leaps: &mut Leaps) {
-        if leaps.leaving.is_empty() || leaps.effort > self.events - self.leapt_events {
+        if leaps.leaving.is_empty()
+            || leaps.effort > self.events - self.leapt_events
+            || !self.notifications.are_all_received()
+        {
             return;
         }
         let now = self.now;
@@ -119,6 +122,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let mut heads = Vec::new();
             self.plane.events.calendar.take_heads(&mut heads);
             std::mem::swap(&mut self.plane.events, &mut leaps.events);
+            if S::ACTIVE || C::ACTIVE {
+                self.plane.events.take_notifications(&mut leaps.events);
+            }
             self.now = now;
             self.change_at = change_at;
             self.timer_at = timer_at;

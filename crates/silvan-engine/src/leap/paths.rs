@@ -7,6 +7,7 @@ use crate::records::Next;
 /// Messages from one host to another that are not delivered.
 #[derive(Debug)]
 struct Path {
+    from: u32,
     to: u32,
     ports: Box<[u32]>,
     undelivered: u32,
@@ -40,12 +41,13 @@ pub(super) struct Paths {
     /// By port, the last search that found it.
     seen: Vec<u32>,
     searches: u32,
+    answers: bool,
     /// Undelivered messages on paths that are not known.
     lost: u64,
 }
 
 impl Paths {
-    pub fn new(plane: &Plane) -> Self {
+    pub fn new(plane: &Plane, answers: bool) -> Self {
         let ports = plane.outs.len();
         let mut senders = vec![NONE; ports];
         for (number, host) in plane.hosts.iter().enumerate() {
@@ -58,6 +60,7 @@ impl Paths {
             senders,
             seen: vec![0; ports],
             searches: 0,
+            answers,
             lost: 0,
         }
     }
@@ -69,8 +72,9 @@ impl Paths {
             Err(place) => {
                 let path = self.paths.len() as u32;
                 known.insert(place, (to, path));
-                let ports = plane.path(from, to);
+                let ports = plane.path(from, to, self.answers);
                 self.paths.push(Path {
+                    from,
                     to,
                     is_known: ports.is_some(),
                     ports: ports.unwrap_or_default().into(),
@@ -118,7 +122,7 @@ impl Paths {
             }
         }
         if !path.is_known {
-            let ports = plane.path(from, to);
+            let ports = plane.path(from, to, self.answers);
             path.is_known = ports.is_some();
             path.ports = ports.unwrap_or_default().into();
         }
@@ -133,7 +137,7 @@ impl Paths {
                     self.lost += u64::from(path.undelivered) * u64::from(path.is_known);
                     path.is_known = false;
                 } else {
-                    let ports = plane.path(from as u32, to);
+                    let ports = plane.path(from as u32, to, self.answers);
                     path.is_known = ports.is_some();
                     path.ports = ports.unwrap_or_default().into();
                 }
@@ -171,6 +175,9 @@ impl Paths {
                     }
                 }
                 members.sinks.push(path.to);
+                if self.answers {
+                    members.sinks.push(path.from);
+                }
             }
         }
         visited += members.ports.len() as u64;
@@ -188,8 +195,16 @@ impl Paths {
 }
 
 impl Plane {
-    /// Ports from a host to another; `None` without a route.
-    fn path(&self, from: u32, to: u32) -> Option<Vec<u32>> {
+    /// Ports from a host to another, and back if `there_and_back`; `None` without a route.
+    fn path(&self, from: u32, to: u32, there_and_back: bool) -> Option<Vec<u32>> {
+        let mut ports = self.way(from, to)?;
+        if there_and_back {
+            ports.extend(self.way(to, from)?);
+        }
+        Some(ports)
+    }
+
+    fn way(&self, from: u32, to: u32) -> Option<Vec<u32>> {
         let mut ports = Vec::new();
         let mut port = self.hosts[from as usize].port;
         while ports.len() <= self.elements.len() {

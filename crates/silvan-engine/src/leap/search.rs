@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::HostId;
 
 use super::paths::Members;
@@ -11,6 +11,7 @@ use super::state::ports_that_wait_on;
 use crate::engine::Engine;
 use crate::events::Head;
 use crate::packet::NONE;
+use crate::plane::time;
 use crate::records::OutPort;
 use crate::stats::Delivery;
 use crate::variant::EngineVariant;
@@ -57,6 +58,7 @@ struct Earlier {
     /// Since then, while another component runs.
     deliveries: Vec<Delivery>,
     messages: Progress,
+    control: u64,
     settling: Settling,
     /// Steps since then, and most of them.
     multiple: u64,
@@ -75,6 +77,8 @@ struct Period {
     deliveries: Vec<Delivery>,
     events: u64,
     messages: Progress,
+    /// [Changes](Engine::control_changes) before and after.
+    control: u64,
 }
 
 #[derive(Debug)]
@@ -204,6 +208,25 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         search.stage = Stage::Watching;
     }
 
+    /// A number that grows with each change of what congestion control knows of a component; `None` while it holds some
+    /// flow back.
+    fn control_changes(&self, members: &Members) -> Option<u64> {
+        let mut changes = 0;
+        if S::ACTIVE {
+            let lanes = members.ports.iter();
+            let lanes = lanes.flat_map(|&port| self.plane.lanes_of(port as usize));
+            let of_lane = |lane: usize| self.switch.changes(PortVl(lane as u32));
+            changes += lanes.map(of_lane).sum::<u64>();
+        }
+        if C::ACTIVE {
+            for &host in &members.senders {
+                let host = HostId::new(host as usize);
+                changes += self.source.changes(time(self.now), host)?;
+            }
+        }
+        Some(changes)
+    }
+
     /// Deliveries at or after the boundary are not in the log.
     fn logs_all(&self, members: &Members) -> bool {
         self.plane.received_by(members) < self.stats.boundary()
@@ -252,9 +275,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         settling: Settling,
         most_multiples: u64,
     ) {
-        if !self.logs_all(members) {
+        let control = self.control_changes(members);
+        let Some(control) = control.filter(|_| self.logs_all(members)) else {
             return;
-        }
+        };
         let mut words = Vec::new();
         let plane = &self.plane;
         let described = plane.describe(members, self.now, heads, &mut |word| {
@@ -274,6 +298,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             events: self.events,
             deliveries: Vec::new(),
             messages: self.workload.progress(&members.senders),
+            control,
             settling,
             multiple: 1,
             most_multiples,
@@ -325,7 +350,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             Some(&earlier) if earlier == word => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         });
-        if compared.is_break() || words.next().is_some() || !self.logs_all(members) {
+        let is_alike = compared.is_continue()
+            && words.next().is_none()
+            && self.control_changes(members) == Some(earlier.control);
+        if !is_alike || !self.logs_all(members) {
             return None;
         }
         let (waits, then) = (&earlier.waits, earlier.at);
@@ -349,6 +377,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             deliveries: Vec::new(),
             events: self.events - earlier.events,
             messages,
+            control: earlier.control,
         })
     }
 
@@ -357,6 +386,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         };
         search.may_leap = false;
+        if self.control_changes(members) != Some(period.control) {
+            search.stage = Stage::Unwatched;
+            return;
+        }
         let now = self.now;
         // Deliveries are counted when the last switch starts the packet.
         let known_ahead = (self.plane.received_by(members) + 1).saturating_sub(now);

@@ -167,7 +167,7 @@ impl Plane {
         looks
     }
 
-    fn lanes_of(&self, port: usize) -> Range<usize> {
+    pub(super) fn lanes_of(&self, port: usize) -> Range<usize> {
         port * self.vls..(port + 1) * self.vls
     }
 

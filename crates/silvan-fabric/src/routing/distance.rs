@@ -6,12 +6,12 @@ use crate::Fabric;
 pub(super) const UNREACHABLE: u32 = u32::MAX;
 
 /// Cables between switches: by switch, its ports and their neighbours in the order of ports.
-pub(super) struct SwitchGraph {
+pub(crate) struct SwitchGraph {
     neighbours: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
 }
 
 impl SwitchGraph {
-    pub(super) fn new(fabric: &Fabric) -> Self {
+    pub(crate) fn new(fabric: &Fabric) -> Self {
         let neighbours = fabric
             .switch_ids()
             .map(|switch| {
@@ -29,7 +29,7 @@ impl SwitchGraph {
         self.neighbours.len()
     }
 
-    pub(super) fn neighbours(&self, switch: SwitchId) -> &[(PortNumber, SwitchId)] {
+    pub(crate) fn neighbours(&self, switch: SwitchId) -> &[(PortNumber, SwitchId)] {
         &self.neighbours[switch]
     }
 

@@ -25,6 +25,7 @@ pub use computed::ComputedRoutes;
 pub(crate) use computed::{Hierarchy, Parts};
 pub use d_mod_k::{computed_d_mod_k, d_mod_k};
 pub use dimension_order::{computed_dimension_order, dimension_order};
+pub(crate) use distance::SwitchGraph;
 pub use explicit::{ExplicitTable, explicit};
 pub use fat_tree::fat_tree;
 pub use lanes::PathLanes;
@@ -305,6 +306,29 @@ impl ForwardingTables {
             }
         }
         tables
+    }
+
+    /// The same routes with columns for all hosts of a fabric with more of them. Panics for computed routes.
+    pub(crate) fn widened(&self, fabric: &Fabric) -> Self {
+        let Form::Tables {
+            entries, row_len, ..
+        } = &self.form
+        else {
+            panic!("computed routes have no entries");
+        };
+        let mut wide = Self::new(fabric);
+        if let Form::Tables {
+            entries: all,
+            row_len: wide_len,
+            ..
+        } = &mut wide.form
+        {
+            let rows = entries.chunks(*row_len).zip(all.chunks_mut(*wide_len));
+            for (row, wide) in rows {
+                wide[..*row_len].copy_from_slice(row);
+            }
+        }
+        wide
     }
 
     /// Routes that are computed.

@@ -70,6 +70,12 @@ fn drawn(number: u64) -> String {
              start = \"{start} us\"\n"
         );
     }
+    let control = [
+        "none",
+        "none",
+        "ib-cc",
+        "ib-cc\"\n[control.feedback]\npath = \"in-band",
+    ][draw(4)];
     let latency = ["host", "host-coarse", "class", "off"][draw(4)];
     let (interval, warm_up, duration) = [
         ("77777777 ps", "155555554 ps", "199888886890 ps"),
@@ -78,7 +84,7 @@ fn drawn(number: u64) -> String {
     ][draw(3)];
     format!(
         "[fabric]\n{fabric}[link]\nspeed = \"{speed}\"\n[packet]\nmtu = \"{mtu}\"\n[switch]\n{buffer}{arbitration}[host]\n{host}[vl]\n{lanes}\
-         [control]\nscheme = \"none\"\n{programs}[probe]\ninterval = \"{interval}\"\nports = true\nclasses = true\nlatency = \"{latency}\"\n\
+         [control]\nscheme = \"{control}\"\n{programs}[probe]\ninterval = \"{interval}\"\nports = true\nclasses = true\nlatency = \"{latency}\"\n\
          messages = true\n[run]\nwarm-up = \"{warm_up}\"\nduration = \"{duration}\"\n"
     )
 }
@@ -106,7 +112,7 @@ fn compare(one: &RunOutput, other: &RunOutput, text: &str) {
 
 #[test]
 fn drawn_programs_have_the_same_results_with_leaps() {
-    let (mut leapt, mut all) = (0, 0);
+    let (mut leapt, mut all, mut leapt_under_control) = (0, 0, 0);
     for number in numbers(160) {
         let text = drawn(number);
         let read = |text: &str, overrides: &[Override]| {
@@ -122,9 +128,16 @@ fn drawn_programs_have_the_same_results_with_leaps() {
         if number % 4 == 0 {
             compare(&with, &run_with(&Shared, &scenario), &text);
         }
+        if text.contains("ib-cc") {
+            leapt_under_control += with.summary.leapt_packet_hops;
+        }
         leapt += with.summary.leapt_packet_hops;
         all += with.summary.packet_hops;
     }
-    // More than a third of all packet-hops is leapt over.
-    assert!(3 * leapt > all, "{leapt} of {all}");
+    // More than a fifth of all packet-hops is leapt over, half of that by runs with congestion control.
+    assert!(5 * leapt > all, "{leapt} of {all}");
+    assert!(
+        10 * leapt_under_control > all,
+        "{leapt_under_control} of {all}"
+    );
 }

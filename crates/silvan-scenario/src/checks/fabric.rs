@@ -10,6 +10,7 @@ use silvan_fabric::routing::{
 };
 use silvan_fabric::{
     Fabric, FabricBuilder, FabricError, ForwardingTables, HostRole, Identity, LinkKind,
+    route_to_aggregation,
 };
 use silvan_model::pfc::PRIORITIES;
 
@@ -154,7 +155,43 @@ pub(crate) struct CheckedRoutes {
     pub report: RouteReport,
 }
 
+/// Routes to hosts follow the routing; those to aggregation nodes lead from their switch and its neighbours.
 pub(crate) fn build_routes(
+    file: &ScenarioFile,
+    fabric: &Fabric,
+    uncut: Option<&Fabric>,
+    origin: Option<&KeyPath>,
+) -> Result<CheckedRoutes, ScenarioError> {
+    if fabric.aggregation_nodes().next().is_none() {
+        return routes_to_hosts(file, fabric, uncut, origin);
+    }
+    let (plain, plain_uncut) = (
+        fabric.without_aggregation(),
+        uncut.map(Fabric::without_aggregation),
+    );
+    let routes = routes_to_hosts(file, &plain, plain_uncut.as_ref(), origin)?;
+    let is_plain = routes.lanes.is_none()
+        && routes.alternatives.is_none()
+        && routes.steps.is_none()
+        && routes.waypoints.is_none();
+    if !is_plain {
+        let message = "aggregation nodes (algorithm = \"sharp\") need routes by tables on one lane";
+        let error = ScenarioError::new(at("fabric.path-choice"), message);
+        return Err(error.with_hint(
+            "set fabric.path-choice to \"table\", and a routing without lanes, such as up-down",
+        ));
+    }
+    let tables = match routes.tables.rule() {
+        Some(_) => compute_routes(file, &plain)?.0,
+        None => routes.tables,
+    };
+    Ok(CheckedRoutes {
+        tables: route_to_aggregation(fabric, &tables),
+        ..routes
+    })
+}
+
+fn routes_to_hosts(
     file: &ScenarioFile,
     fabric: &Fabric,
     uncut: Option<&Fabric>,

@@ -10,8 +10,11 @@ use silvan_fabric::routing::{
     Alternatives, LaneSteps, PathChoice, PathLanes, Routes, Routing, Waypoints,
 };
 
+use silvan_workload::programs::Sharp;
+
 use super::fabric::{CheckedRoutes, ChosenRouting, has_given_routes};
 use super::faults::FabricFaults;
+use super::sharp::section_of;
 use crate::parsed::{FabricSection, FaultEntry, LinkSection, ScenarioFile};
 
 const MOST: usize = 6;
@@ -78,6 +81,8 @@ pub(crate) struct Key {
     link: LinkSection,
     fault: Vec<FaultEntry>,
     data_vls: Option<u8>,
+    /// Aggregation nodes.
+    sharp: Option<Sharp>,
 }
 
 impl Key {
@@ -92,6 +97,7 @@ impl Key {
             link: file.link.clone(),
             fault: file.fault.clone(),
             data_vls: file.vl.data_vls,
+            sharp: section_of(&file.traffic),
         })
     }
 }

@@ -20,13 +20,14 @@ pub(crate) mod programs;
 pub(crate) mod python;
 pub(crate) mod rates;
 pub(crate) mod run;
+pub(crate) mod sharp;
 pub(crate) mod sweep;
 pub(crate) mod traces;
 pub(crate) mod traffic;
 
 use silvan_core::document::{Refusal, suggest};
 use silvan_core::{HostId, SwitchId};
-use silvan_fabric::{Fabric, Node, NodeKind, import as files};
+use silvan_fabric::{Fabric, HostRole, Node, NodeKind, import as files};
 
 use crate::{KeyPath, ScenarioError};
 
@@ -48,7 +49,12 @@ pub(crate) fn host_named(
     name: &str,
     key: KeyPath,
 ) -> Result<HostId, ScenarioError> {
-    node_named(fabric, name, key, "host", Node::as_host)
+    let host = node_named(fabric, name, key.clone(), "host", Node::as_host)?;
+    if fabric.host(host).role == Some(HostRole::Aggregation) {
+        let message = format!("{name:?} is the aggregation node of a switch");
+        return Err(ScenarioError::new(key, message).with_hint("give the name of a host"));
+    }
+    Ok(host)
 }
 
 pub(crate) fn switch_named(

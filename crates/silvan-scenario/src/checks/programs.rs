@@ -1,10 +1,13 @@
+use std::sync::Arc;
+
 use silvan_core::document::{Parameter, check_choice};
-use silvan_core::{Bytes, HostId, Span};
+use silvan_core::{Bytes, HostId, Rate, Span};
 use silvan_fabric::Fabric;
 use silvan_workload::programs::collective::{Algorithm, Collective, Operation};
 use silvan_workload::programs::draft::Pipeline;
-use silvan_workload::programs::section::{MethodEntry, ProgramEntry};
-use silvan_workload::programs::trace::{MethodRule, TraceSettings};
+use silvan_workload::programs::nccl::Nccl;
+use silvan_workload::programs::section::{MethodEntry, ProgramEntry, StragglerEntry};
+use silvan_workload::programs::trace::{MethodRule, NcclSettings, TraceSettings};
 use silvan_workload::programs::{
     Burst, JobPlan, KindWork, Messaging, Placement, Plan, Straggler, Work, loops,
 };
@@ -12,6 +15,7 @@ use silvan_workload::traffic::rng::{Purpose, shuffle, stream};
 use silvan_workload::traffic::{HostRef, Selection};
 
 use super::benchmarks::{gpcnet_of, hpcc_of};
+use super::sharp::{self, check_sharp};
 use super::traces::{TraceNames, traced};
 use super::traffic::hosts_named;
 use super::{at, refused};
@@ -44,6 +48,8 @@ pub(crate) fn build_programs(
         return Ok(None);
     };
     check_messaging(section)?;
+    check_sharp(traffic.sharp.as_ref(), file.packet.mtu)?;
+    check_nccl(traffic.nccl.as_ref())?;
     let methods = methods(&traffic.collective)?;
     let mut places = Places::new(fabric, &traffic.program);
     let entries = traffic.program.iter().enumerate();
@@ -51,13 +57,14 @@ pub(crate) fn build_programs(
         .map(|(index, entry)| {
             let key = at("traffic.program").index(index);
             let none = Vec::new();
-            job(
-                entry,
-                places.take(entry, index, &key)?,
-                &methods,
-                names.get(index).unwrap_or(&none),
-                &key,
-            )
+            let surroundings = Surroundings {
+                file,
+                fabric,
+                methods: &methods,
+                names: names.get(index).unwrap_or(&none),
+                number: index,
+            };
+            job(entry, places.take(entry, index, &key)?, &surroundings, &key)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let gpcnet = traffic.gpcnet.as_ref();
@@ -114,7 +121,7 @@ pub(super) fn hosts(
 ) -> Result<Vec<HostId>, ScenarioError> {
     let key_hosts = key.key("hosts");
     let hosts = match choice {
-        Selection::All => fabric.host_ids().collect(),
+        Selection::All => fabric.compute_host_ids().collect(),
         Selection::Given(list) => hosts_named(fabric, list, &key_hosts)?,
         Selection::File(_) => {
             let error = ScenarioError::new(key_hosts, "a file of hosts is for programs");
@@ -138,6 +145,66 @@ pub(super) fn hosts(
     Ok(hosts)
 }
 
+/// Settings of NCCL: a rank has an equal share of the adapters of its host.
+fn nccl_settings(
+    around: &Surroundings<'_>,
+    hosts: &[HostId],
+    entry: &ProgramEntry,
+) -> NcclSettings {
+    let traffic = &around.file.traffic;
+    let keys = traffic.nccl.clone().unwrap_or_default();
+    let messaging = traffic.messaging.unwrap_or_default();
+    let fabric = around.fabric;
+    let link = hosts
+        .first()
+        .and_then(|host| fabric.ports[fabric.host_port(*host)].link);
+    let gb_per_s = |rate: Rate| rate.bits_per_sec() as f64 / 8e9;
+    let adapter = link.map_or(0.0, |link| gb_per_s(fabric.links[link].data_rate()));
+    let share = f64::from(entry.rails) / f64::from(entry.ranks_per_host.max(1));
+    NcclSettings {
+        rank_rate: adapter * share,
+        local_rate: gb_per_s(keys.local_rate.unwrap_or(messaging.local_rate)),
+        keys,
+    }
+}
+
+fn check_nccl(section: Option<&Nccl>) -> Result<(), ScenarioError> {
+    let Some(section) = section else {
+        return Ok(());
+    };
+    let key = at("traffic.nccl");
+    if !(1..=MOST_CHANNELS).contains(&section.channels) {
+        let message = format!(
+            "{} channels: 1 to {MOST_CHANNELS} are supported",
+            section.channels
+        );
+        let error = ScenarioError::new(key.key("channels"), message);
+        return Err(error.with_hint("write e.g. 8"));
+    }
+    for (name, is_empty, example) in [
+        (
+            "algorithms",
+            section.algorithms.is_empty(),
+            "[\"tree\", \"ring\"]",
+        ),
+        (
+            "protocols",
+            section.protocols.is_empty(),
+            "[\"LL\", \"Simple\"]",
+        ),
+    ] {
+        if is_empty {
+            let error = ScenarioError::new(key.key(name), "the list is empty");
+            return Err(error.with_hint(format!("write e.g. {example}")));
+        }
+    }
+    span(
+        Some(section.simulated_latency),
+        &key.key("simulated-latency"),
+    )?;
+    Ok(())
+}
+
 struct Places<'a> {
     fabric: &'a Fabric,
     taken: Vec<Option<usize>>,
@@ -148,7 +215,7 @@ impl<'a> Places<'a> {
         let mut taken = vec![None; fabric.host_count()];
         for (program, entry) in entries.iter().enumerate() {
             let named: Vec<HostId> = match &entry.hosts {
-                Selection::All => fabric.host_ids().collect(),
+                Selection::All => fabric.compute_host_ids().collect(),
                 Selection::Random(_) | Selection::File(_) => Vec::new(),
                 Selection::Given(list) => {
                     list.iter().filter_map(|host| find(fabric, host)).collect()
@@ -170,7 +237,7 @@ impl<'a> Places<'a> {
         let mut chosen = match entry.hosts {
             Selection::Random(_) => self
                 .fabric
-                .host_ids()
+                .compute_host_ids()
                 .filter(|host| self.taken[host.index()].is_none())
                 .collect(),
             _ => hosts(self.fabric, &entry.hosts, entry.ranks_per_host, key)?,
@@ -268,11 +335,18 @@ fn sort_by_rail(
     Ok(())
 }
 
+pub(super) struct Surroundings<'a> {
+    pub file: &'a ScenarioFile,
+    pub fabric: &'a Fabric,
+    methods: &'a [MethodRule],
+    names: &'a [String],
+    pub number: usize,
+}
+
 fn job(
     entry: &ProgramEntry,
     hosts: Vec<HostId>,
-    methods: &[MethodRule],
-    names: &[String],
+    around: &Surroundings<'_>,
     key: &KeyPath,
 ) -> Result<JobPlan, ScenarioError> {
     let work = entry.kind.work(&entry.format);
@@ -285,8 +359,9 @@ fn job(
             Placement::Random | Placement::Rail => None,
         }
         .unwrap_or(entry.ranks_per_host),
-        methods: methods.to_vec(),
+        methods: around.methods.to_vec(),
         operations_per_second: entry.operations_per_second,
+        nccl: nccl_settings(around, &hosts, entry),
     };
     if settings.local == 0 {
         let error = ScenarioError::new(key.key("server-ranks"), "it is zero");
@@ -296,11 +371,15 @@ fn job(
     let work = match work {
         KindWork::Trace(_, format) => {
             let start = span(entry.start, &key.key("start"))?;
-            traced(entry, format, &settings, start, names, key)?
+            traced(entry, format, &settings, start, around.names, key)?
+        }
+        KindWork::Repeat(operation) if entry.algorithm == Some(Algorithm::Sharp) => {
+            sharp::reduced(entry, operation, &settings, &hosts, around, key)?
         }
         KindWork::Repeat(operation) => repeated(entry, operation, &settings, key)?,
         KindWork::Sizes => sized(entry, key)?,
         KindWork::Training => trained(entry, &settings, key)?,
+        KindWork::Inference => served(entry, &settings, key)?,
     };
     if let Work::Schedules { schedules, .. } | Work::Loops { schedules, .. } = &work {
         if schedules.len() > places {
@@ -336,7 +415,8 @@ fn check_keys(
     let is_trace = format.is_some();
     let has_sizes = matches!(work, KindWork::Sizes);
     let is_model = matches!(work, KindWork::Training);
-    let is_listed = is_trace || is_model;
+    let is_served = matches!(work, KindWork::Inference);
+    let is_listed = is_trace || is_model || is_served;
     let of = |key, given, wrong| Parameter {
         key,
         given: given && wrong,
@@ -347,7 +427,11 @@ fn check_keys(
         of("channels", entry.channels.is_some(), is_listed || has_sizes),
         of("chunk", entry.chunk.is_some(), is_listed || has_sizes),
         of("bytes", entry.bytes.is_some(), is_listed || has_sizes),
-        of("iterations", entry.iterations.is_some(), is_trace),
+        of(
+            "iterations",
+            entry.iterations.is_some(),
+            is_trace || is_served,
+        ),
         of("compute", entry.compute.is_some(), is_listed),
         of("burst", entry.burst.is_some(), is_listed || has_sizes),
         of("pause", entry.pause.is_some(), is_listed || has_sizes),
@@ -362,6 +446,11 @@ fn check_keys(
             key: "model",
             given: entry.model.is_some(),
             wanted: is_model,
+        },
+        Parameter {
+            key: "inference",
+            given: entry.inference.is_some(),
+            wanted: is_served,
         },
         Parameter {
             key: "sizes",
@@ -415,8 +504,25 @@ fn repeated(
         return Err(error.with_hint("add hosts, or more ranks per host"));
     }
     let bytes = size(entry.bytes.unwrap_or_default(), &key.key("bytes"))?;
-    let (chosen, mut pipeline) = settings.method(operation, bytes);
-    let algorithm = entry.algorithm.unwrap_or(chosen);
+    let group = (ranks, settings.local);
+    let (chosen, mut pipeline) = match entry.algorithm {
+        Some(Algorithm::Nccl) => {
+            check_algorithm(operation, Algorithm::Nccl, &key.key("algorithm"))?;
+            if settings
+                .nccl
+                .choose(operation, bytes, ranks, settings.local)
+                .is_none()
+            {
+                let message = "NCCL does this operation with rings only";
+                let error = ScenarioError::new(at("traffic.nccl").key("algorithms"), message);
+                return Err(error.with_hint("write [\"tree\", \"ring\"]"));
+            }
+            settings.nccl_method(operation, bytes, group)
+        }
+        _ => settings.method(operation, bytes, group),
+    };
+    let algorithm = entry.algorithm.filter(|given| *given != Algorithm::Nccl);
+    let algorithm = algorithm.unwrap_or(chosen);
     check_algorithm(operation, algorithm, &key.key("algorithm"))?;
     if entry.algorithm == Some(Algorithm::Hierarchical) {
         check_servers(settings, entry.placement, &key.key("server-ranks"))?;
@@ -461,6 +567,7 @@ fn repeated(
         schedules: loops::collective(collective, pipeline, ranks, compute),
         iterations,
         start,
+        collective: Some(Collective::new(operation, bytes)),
     })
 }
 
@@ -471,9 +578,10 @@ fn stragglers(
     key: &KeyPath,
 ) -> Result<Vec<Straggler>, ScenarioError> {
     let ranks = match work {
-        Work::Collective { .. } => places,
+        Work::Collective { .. } | Work::Sharp { .. } => places,
         Work::Schedules { schedules, .. } | Work::Loops { schedules, .. } => schedules.len(),
         Work::Stream { stream, .. } => stream.ranks as usize,
+        Work::Inference { plan, .. } => plan.ranks() as usize,
     };
     let mut is_slow = vec![false; ranks];
     let mut stragglers = Vec::new();
@@ -485,7 +593,8 @@ fn stragglers(
             return Err(error.with_hint("write e.g. 1.5, half as long again"));
         }
         let delay = span(Some(slow.delay), &key.key("delay"))?;
-        for (place, &rank) in slow.ranks.iter().enumerate() {
+        let drawn = drawn_ranks(slow, &is_slow, index, &key)?;
+        for (place, &rank) in slow.ranks.iter().chain(&drawn).enumerate() {
             let (message, hint) = match is_slow.get(rank as usize) {
                 Some(false) => {
                     is_slow[rank as usize] = true;
@@ -510,6 +619,36 @@ fn stragglers(
         }
     }
     Ok(stragglers)
+}
+
+fn drawn_ranks(
+    slow: &StragglerEntry,
+    is_slow: &[bool],
+    index: usize,
+    key: &KeyPath,
+) -> Result<Vec<u32>, ScenarioError> {
+    let (message, hint) = match slow.share {
+        None if slow.ranks.is_empty() => ("it names no rank", "write ranks or share"),
+        None => return Ok(Vec::new()),
+        Some(_) if !slow.ranks.is_empty() => ("ranks are listed, too", "use ranks or share"),
+        Some(share) if !(0.0..=1.0).contains(&share) => {
+            ("it is not from 0 to 1", "write e.g. 0.05")
+        }
+        Some(share) => {
+            let others = (0_u32..).zip(is_slow).filter(|(_, is_slow)| !**is_slow);
+            let mut ranks: Vec<u32> = others.map(|(rank, _)| rank).collect();
+            let purpose = Purpose::Named("programs.stragglers", index);
+            shuffle(&mut stream(slow.seed, purpose, 0), &mut ranks);
+            ranks.truncate((share * is_slow.len() as f64).round() as usize);
+            return Ok(ranks);
+        }
+    };
+    let name = if slow.share.is_some() {
+        "share"
+    } else {
+        "ranks"
+    };
+    Err(ScenarioError::new(key.key(name), message).with_hint(hint))
 }
 
 fn burst_of(entry: &ProgramEntry, key: &KeyPath) -> Result<Option<Burst>, ScenarioError> {
@@ -567,10 +706,33 @@ fn trained(
         schedules: schedules.collect::<Result<Vec<_>, _>>()?.concat(),
         iterations,
         start,
+        collective: None,
     })
 }
 
-fn rounds(entry: &ProgramEntry, key: &KeyPath) -> Result<(Option<u64>, Span, Span), ScenarioError> {
+fn served(
+    entry: &ProgramEntry,
+    settings: &TraceSettings,
+    key: &KeyPath,
+) -> Result<Work, ScenarioError> {
+    let start = span(entry.start, &key.key("start"))?;
+    let Some(section) = &entry.inference else {
+        unreachable!("the kind needs this table");
+    };
+    let plan = section.plan(settings, start).map_err(|error| {
+        let key = key.key("inference").key(error.key);
+        ScenarioError::new(key, error.message).with_hint(error.hint)
+    })?;
+    Ok(Work::Inference {
+        plan: Arc::new(plan),
+        start,
+    })
+}
+
+pub(super) fn rounds(
+    entry: &ProgramEntry,
+    key: &KeyPath,
+) -> Result<(Option<u64>, Span, Span), ScenarioError> {
     Ok((
         entry.iterations.unwrap_or(Limit::At(1)).value(),
         span(entry.compute, &key.key("compute"))?,
@@ -596,6 +758,7 @@ fn pipeline_of(
     Ok(Pipeline {
         channels,
         chunk: chunk.map(Bytes::as_u64),
+        ..Pipeline::default()
     })
 }
 
@@ -604,6 +767,11 @@ fn methods(entries: &[MethodEntry]) -> Result<Vec<MethodRule>, ScenarioError> {
     entries
         .map(|(index, entry)| {
             let key = at("traffic.collective").index(index);
+            if entry.algorithm == Some(Algorithm::Sharp) {
+                let message = "aggregation trees are for programs of one collective operation";
+                let error = ScenarioError::new(key.key("algorithm"), message);
+                return Err(error.with_hint("set algorithm of the program to \"sharp\""));
+            }
             if let (Some(operation), Some(algorithm)) = (entry.operation, entry.algorithm) {
                 check_algorithm(operation, algorithm, &key.key("algorithm"))?;
             }
@@ -655,6 +823,7 @@ fn sized(entry: &ProgramEntry, key: &KeyPath) -> Result<Work, ScenarioError> {
         schedules: loops::alltoallv(&sizes, algorithm, compute),
         iterations,
         start,
+        collective: None,
     })
 }
 

@@ -27,7 +27,10 @@ pub(crate) fn import_traces(
                     let key = at("traffic.program").index(index);
                     import_trace(entry, format, &key, base)
                 }
-                KindWork::Repeat(_) | KindWork::Sizes | KindWork::Training => Ok(Vec::new()),
+                KindWork::Repeat(_)
+                | KindWork::Sizes
+                | KindWork::Training
+                | KindWork::Inference => Ok(Vec::new()),
             }
         })
         .collect()

@@ -29,7 +29,8 @@ pub(crate) fn environment(
         }
     };
     Environment {
-        injection: fabric.host_ids().map(payload_rate).collect(),
+        injection: fabric.compute_host_ids().map(payload_rate).collect(),
+        idle: fabric.host_count() - fabric.compute_host_ids().len(),
         mtu: packet.mtu,
         seed,
         send_queue: host.send_queue,

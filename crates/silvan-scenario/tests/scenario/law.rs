@@ -1,7 +1,9 @@
-//! Properties of any text as a scenario.
+//! Properties of any text as a scenario, and as a file of faults.
 //!
-//! `mutations.rs` draws texts, and so does the fuzz target `scenario`.
+//! `mutations.rs` draws texts, and so do the fuzz targets `scenario` and `faults`.
 
+use silvan_fabric::Fabric;
+use silvan_scenario::faults::read_faults;
 use silvan_scenario::{Scenario, ScenarioError};
 
 /// A text is a scenario that its effective text gives again, or one error with its place.
@@ -16,6 +18,17 @@ pub fn check(text: &str) {
             let again = Scenario::from_toml(effective, "file.toml", &[]).unwrap();
             assert_eq!(again.effective_toml(), effective);
         }
+    }
+}
+
+/// A text is a list of faults of a fabric, or one error with its place.
+///
+/// # Panics
+/// If neither holds.
+pub fn check_faults(text: &str, fabric: &Fabric) {
+    match read_faults(text, "file.toml", fabric) {
+        Err(error) => check_located(&error, text),
+        Ok(faults) => assert!(faults.iter().all(|fault| !fault.words.is_empty())),
     }
 }
 

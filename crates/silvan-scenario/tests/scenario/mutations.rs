@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::law::{check, check_located};
+use silvan_scenario::faults::read_faults;
+
+use crate::law::{check, check_faults, check_located};
 use crate::{ALL_KEYS, SHIPPED, read};
 
 /// A file cut off at any byte.
@@ -22,9 +24,19 @@ fn truncated_files_give_located_errors() {
     assert!(failed > ALL_KEYS.len() / 2, "{failed}");
 }
 
-/// Lines of the file with all keys, some of them changed.
-fn mutated() -> impl Strategy<Value = String> {
-    let lines: Vec<&'static str> = ALL_KEYS.lines().collect();
+const FAULTS: &str = include_str!("faults.toml");
+const FOUR_HOSTS: &str = "[fabric]\ngenerator = \"single-switch\"\nhosts = 4\n";
+
+#[test]
+fn each_kind_of_fault_is_read() {
+    let scenario = read(FOUR_HOSTS).unwrap();
+    let faults = read_faults(FAULTS, "file.toml", scenario.fabric()).unwrap();
+    assert_eq!(faults.len(), 7);
+}
+
+/// Lines of a file, some of them changed.
+fn mutated(text: &'static str) -> impl Strategy<Value = String> {
+    let lines: Vec<&'static str> = text.lines().collect();
     let count = lines.len();
     let edit = prop_oneof![
         Just(Edit::Remove),
@@ -111,8 +123,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(800))]
 
     #[test]
-    fn mutated_files_never_panic(text in mutated()) {
+    fn mutated_files_never_panic(text in mutated(ALL_KEYS)) {
         check(&text);
+    }
+
+    #[test]
+    fn mutated_faults_never_panic(text in mutated(FAULTS)) {
+        check_faults(&text, read(FOUR_HOSTS).unwrap().fabric());
     }
 
     #[test]

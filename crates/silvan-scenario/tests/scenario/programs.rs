@@ -53,6 +53,87 @@ fn mistakes_in_programs_are_located() {
             "straggler.1.ranks.1: rank 3 is listed twice",
         ),
         (
+            "kind = \"allreduce\"\nstraggler = [{ ranks = [3], share = 0.5 }]",
+            "straggler.0.share: ranks are listed, too",
+        ),
+        (
+            "kind = \"allreduce\"\nstraggler = [{ share = 1.5 }]",
+            "straggler.0.share: it is not from 0 to 1",
+        ),
+        (
+            "kind = \"allreduce\"\nstraggler = [{ delay = \"1 us\" }]",
+            "straggler.0.ranks: it names no rank",
+        ),
+        (
+            "kind = \"alltoall\"\nalgorithm = \"sharp\"",
+            "algorithm: \"sharp\" is no algorithm of this operation",
+        ),
+        (
+            "kind = \"allreduce\"\nalgorithm = \"sharp\"\nchannels = 2",
+            "channels: aggregation trees have no such key",
+        ),
+        (
+            "kind = \"allreduce\"\nalgorithm = \"sharp\"\n[traffic.sharp]\nwindow = \"1 KiB\"",
+            "traffic.sharp.window: 1 KiB is less than a segment",
+        ),
+        (
+            "kind = \"allreduce\"\nalgorithm = \"sharp\"\n[traffic.sharp]\ntransactions = 0",
+            "traffic.sharp.transactions: 0 transactions: 1 to 65536 are supported",
+        ),
+        (
+            "kind = \"allreduce\"\nalgorithm = \"sharp\"\n[traffic.sharp]\npayload = \"1 MiB\"",
+            "traffic.sharp.payload: 1 MiB is more than a packet",
+        ),
+        (
+            "kind = \"allreduce\"\nalgorithm = \"sharp\"\n[traffic.sharp]\nswitches = []",
+            "traffic.sharp.switches: no switches with aggregation nodes connect the program's hosts",
+        ),
+        (
+            "kind = \"allreduce\"\n[[traffic.collective]]\nalgorithm = \"sharp\"",
+            "traffic.collective.0.algorithm: aggregation trees are for programs of one collective operation",
+        ),
+        (
+            "kind = \"allreduce\"\nalgorithm = \"sharp\"\n[[traffic.flow]]\nfrom = \"host-0000\"\nto = \"switch-00-aggregation\"",
+            "is the aggregation node of a switch",
+        ),
+        (
+            "kind = \"alltoall\"\nalgorithm = \"nccl\"",
+            "algorithm: \"nccl\" is no algorithm of this operation",
+        ),
+        (
+            "kind = \"allgather\"\nalgorithm = \"nccl\"\n[traffic.nccl]\nalgorithms = [\"tree\"]",
+            "traffic.nccl.algorithms: NCCL does this operation with rings only",
+        ),
+        (
+            "kind = \"allreduce\"\nalgorithm = \"nccl\"\n[traffic.nccl]\nprotocols = []",
+            "traffic.nccl.protocols: the list is empty",
+        ),
+        ("kind = \"inference\"", "inference: "),
+        (
+            "kind = \"inference\"\ninference = { layers = 2, hidden = 64, heads = 4, decode-tensor = 3 }",
+            "inference.decode-tensor: 3 does not divide heads, 4",
+        ),
+        (
+            "kind = \"inference\"\ninference = { layers = 2, hidden = 64, heads = 4, decode-instances = 9 }",
+            "inference.decode-instances: 10 ranks do not fit on 4 places",
+        ),
+        (
+            "kind = \"inference\"\ninference = { layers = 2, hidden = 64, heads = 4, requests = 0 }",
+            "inference.requests: 0 requests: 1 to 1048576 are supported",
+        ),
+        (
+            "kind = \"inference\"\ninference = { layers = 2, hidden = 64, heads = 4, request = [{ at = \"2 us\", prompt = 1, output = 1 }, { prompt = 1, output = 1 }] }",
+            "inference.request: request 1 arrives at 0 s",
+        ),
+        (
+            "kind = \"training\"\nmodel = { layers = 2, hidden = 64, sequence = 8, experts = 4, expert = 2, expert-shares = [1] }",
+            "model.expert-shares: 1 shares for 4 experts",
+        ),
+        (
+            "kind = \"training\"\nmodel = { layers = 2, hidden = 64, sequence = 8, experts = 4, expert = 2, expert-zipf = -1 }",
+            "model.expert-zipf: -1 is not from 0 to 10",
+        ),
+        (
             "kind = \"allreduce\"\nstraggler = [{ ranks = [3], compute-factor = 0 }]",
             "straggler.0.compute-factor: 0 is not from 0.01 to 100",
         ),
@@ -115,7 +196,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"broadcast\"\nalgorithm = \"pairwise\"",
-            "algorithm: \"pairwise\" is no algorithm of this operation (hint: known: tree, ring, direct, hierarchical)",
+            "algorithm: \"pairwise\" is no algorithm of this operation (hint: known: tree, ring, direct, nccl, hierarchical)",
         ),
         (
             "kind = \"goal\"\nalgorithm = \"ring\"\ntrace = \"num_ranks 1\\nrank 0 {\\n}\"",

@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use silvan_core::Span;
 use silvan_instances::{Fastest, Shared};
 use silvan_model::Engines;
-use silvan_scenario::Scenario;
+use silvan_scenario::{Override, Scenario};
 use silvan_sim::{ColumnData, RunError, RunOutput, run};
 
 /// Two leaves with two hosts each, and two spines. d-mod-k sends to host 2 by port 3 of leaf 0, over spine 0.
@@ -519,4 +520,68 @@ fn cable_comes_up_after_its_retraining() {
         let error = Scenario::from_toml(&fault, "faults.toml", &[]).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
+}
+
+/// Ranks alternate between two leaves, so that each message of a ring crosses a spine, and each leaf sends two at a time.
+const RING: &str = r#"
+    [fabric]
+    generator = "leaf-spine"
+    leaf-hosts = [2, 2]
+    spine-cables = [1, 1]
+    [link]
+    speed = "DDR"
+    [packet]
+    mtu = "2 KiB"
+    [[traffic.program]]
+    kind = "allreduce"
+    hosts = ["host-0000", "host-0002", "host-0001", "host-0003"]
+    bytes = "16 MiB"
+    [run]
+    duration = "1 s"
+"#;
+
+fn ring(choice: &str, seed: u64, faults: &str) -> f64 {
+    let text = format!("{RING}{faults}");
+    let choice = Override::new("fabric.path-choice", choice);
+    let scenario = Scenario::from_toml(&text, "faults.toml", &[choice]).unwrap();
+    let output = run(
+        &Fastest,
+        &scenario,
+        seed,
+        &mut |_| ControlFlow::Continue(()),
+    )
+    .unwrap();
+    let programs = output.table("programs").unwrap();
+    match programs.column("completion_ps").unwrap() {
+        ColumnData::OptionalU64(values) => values[0].unwrap() as f64 / 1e12,
+        _ => panic!("times are numbers"),
+    }
+}
+
+/// 2 (n - 1) / n of the vector at the rate of a cable; at half of it where the routes of both flows of a leaf share one.
+#[test]
+fn ring_over_half_of_the_cables_takes_twice_as_long() {
+    let model = 1.5 * f64::from(16 << 20) / PAYLOAD;
+    assert_close(ring("table", 1, ""), model);
+    let cut = "[[fault]]\ndo = \"cut\"\nport = \"leaf-00:3\"\n";
+    assert_close(ring("table", 1, cut), 2.0 * model);
+}
+
+/// A spine that fails in the middle of a ring leaves the flows half of their rate for the rest; hosts send lost packets again.
+#[test]
+fn ring_goes_on_over_the_spine_that_is_left() {
+    let model = 1.5 * f64::from(16 << 20) / PAYLOAD;
+    let retry = "[host.retry]\ntimeout = 3\n";
+    let mut seeds = (1..20).filter(|seed| ring("ecmp", *seed, retry) < 1.02 * model);
+    let seed = seeds.next().unwrap();
+    let half = Span::from_ps((model / 2.0 * 1e12) as u64);
+    let fault = format!(
+        "{retry}[[fault]]\ndo = \"reboot\"\nswitch = \"spine-00\"\nat = \"{half}\"\nfor = \"1 s\"\n"
+    );
+    let found = ring("ecmp", seed, &fault);
+    assert!(
+        (1.5 * model..1.55 * model).contains(&found),
+        "{found} s, model {} s",
+        1.5 * model
+    );
 }

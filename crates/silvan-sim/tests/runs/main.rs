@@ -5,6 +5,7 @@
 mod estimate;
 mod faults;
 mod flows;
+mod inference;
 mod latency;
 mod many_flows;
 mod programs;
@@ -13,6 +14,7 @@ mod schemes;
 mod sequences;
 mod session;
 mod settings;
+mod sharp;
 mod trees;
 
 use silvan_scenario::Override;

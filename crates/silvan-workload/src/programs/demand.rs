@@ -52,6 +52,7 @@ impl Script {
                     seen += ops.len().max(1);
                     for op in &ops {
                         if let Op::Send { to, bytes, .. }
+                        | Op::Segment { to, bytes, .. }
                         | Op::Put { to, bytes }
                         | Op::Get { from: to, bytes } = *op
                         {

@@ -2,7 +2,8 @@
 
 use silvan_core::Span;
 
-use crate::programs::collective::{Collective, split};
+use crate::programs::collective::{Algorithm, Collective, double_tree, split};
+use crate::programs::nccl::Protocol;
 use crate::programs::op::{Group, Op};
 use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
 
@@ -13,6 +14,8 @@ pub const MESSAGES: u32 = 1;
 const JOINS: u32 = 2;
 /// The processor of a rank that does what is no kernel: its host.
 pub const HOST: u32 = 3;
+const LAGS: u32 = 4;
+const MOST_LAGS: u32 = 64;
 
 /// Division of a collective operation into parallel pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,12 @@ pub struct Pipeline {
     pub channels: u32,
     /// Largest piece of a channel's data in bytes; `None` is one piece.
     pub chunk: Option<u64>,
+    /// Protocol, which adds bytes on the wire.
+    pub protocol: Protocol,
+    /// Time before the first step.
+    pub launch: Span,
+    /// Time before each step.
+    pub lag: Span,
 }
 
 impl Default for Pipeline {
@@ -28,6 +37,9 @@ impl Default for Pipeline {
         Self {
             channels: 1,
             chunk: None,
+            protocol: Protocol::Simple,
+            launch: Span::ZERO,
+            lag: Span::ZERO,
         }
     }
 }
@@ -84,6 +96,37 @@ pub struct Member<'a> {
 pub struct Draft {
     ops: Vec<ScheduleOp>,
     dependencies: Vec<Dependency>,
+    /// Time before each step of a strand.
+    lag: Span,
+}
+
+/// The other of two trees: every second channel has it.
+struct Mirrored {
+    ranks: Vec<u32>,
+    place: u32,
+}
+
+impl Mirrored {
+    fn of(collective: Collective, member: &Member<'_>) -> Option<Self> {
+        if collective.algorithm != Algorithm::DoubleTree {
+            return None;
+        }
+        let places = double_tree::mirrored(member.ranks.len() as u32, collective.local);
+        let ranks = places.iter().map(|place| member.ranks[*place as usize]);
+        let place = places.iter().position(|place| *place == member.place)?;
+        Some(Self {
+            ranks: ranks.collect(),
+            place: place as u32,
+        })
+    }
+
+    fn member<'a>(&'a self, member: &Member<'a>) -> Member<'a> {
+        Member {
+            ranks: &self.ranks,
+            place: self.place,
+            ..*member
+        }
+    }
 }
 
 impl Draft {
@@ -132,20 +175,30 @@ impl Draft {
         member: &Member<'_>,
         after: &[u32],
     ) -> (u32, u32) {
-        let start = self.add(Action::Calc(Span::ZERO), JOINS, member.line, after);
+        let start = match pipeline.launch {
+            Span::ZERO => self.add(Action::Calc(Span::ZERO), JOINS, member.line, after),
+            launch => self.add(Action::Delay(launch), JOINS, member.line, after),
+        };
         let group = Group::all(member.ranks.len() as u32);
         let (mut ends, mut ops) = (Vec::new(), Vec::new());
         let mut tag = member.tag;
-        for pieces in pipeline.pieces(collective.bytes) {
+        let other = Mirrored::of(collective, member);
+        for (channel, pieces) in pipeline.pieces(collective.bytes).into_iter().enumerate() {
             let mut ready = start;
+            let member = match &other {
+                Some(other) if channel % 2 == 1 => &other.member(member),
+                _ => member,
+            };
             for bytes in pieces {
                 ops.clear();
                 let piece = Collective {
-                    bytes,
+                    bytes: pipeline.protocol.wire_bytes(bytes),
                     ..collective
                 };
                 piece.append(&mut ops, group, member.place);
+                self.lag = pipeline.lag;
                 let (first, last) = self.strand(&ops, &Member { tag, ..*member }, ready);
+                self.lag = Span::ZERO;
                 ready = first;
                 ends.push(last);
                 tag += 1;
@@ -186,6 +239,11 @@ impl Draft {
                     continue;
                 }
             };
+            if started.is_empty() && !self.lag.is_zero() {
+                // Steps of other pieces wait at the same time.
+                let cpu = LAGS + tag % MOST_LAGS;
+                current = self.add(Action::Delay(self.lag), cpu, line, &[current]);
+            }
             started.push(self.add(action, MESSAGES, line, &[current]));
         }
         (first.unwrap_or(current), current)

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::programs::ranks::{Programs, TimerKind};
-use crate::programs::spec::{JobSpec, Script};
+use crate::programs::spec::{Helpers, JobSpec, Script};
 
 /// Bytes of a driver's largest message: 64 bits count those of all that are pending.
 pub const LARGEST_MESSAGE: u64 = 1 << 48;
@@ -98,6 +98,7 @@ impl Programs {
             stragglers: Vec::new(),
             ranks: hosts.map(|host| (host, Script::External)).collect(),
             rails: Vec::new(),
+            helpers: Helpers::default(),
             labels: Vec::new(),
         });
         self.jobs[job].pending = 1;

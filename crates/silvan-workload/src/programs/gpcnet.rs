@@ -18,7 +18,7 @@ use crate::programs::collective;
 use crate::programs::op::{Group, Op, Steps};
 use crate::programs::pattern::part;
 use crate::programs::section::GpcnetSection;
-use crate::programs::spec::{JobSpec, Script};
+use crate::programs::spec::{Helpers, JobSpec, Script};
 use measuring::Measuring;
 pub use measuring::{OUTSTANDING, SMALL, Test};
 
@@ -152,6 +152,7 @@ impl Gpcnet {
             stragglers: Vec::new(),
             ranks: ranks.collect(),
             rails: Vec::new(),
+            helpers: Helpers::default(),
             labels: labels.map(|test| test.label().to_owned()).collect(),
         }
     }

@@ -16,7 +16,7 @@ use crate::programs::collective;
 use crate::programs::op::{Group, Op, Steps};
 use crate::programs::plan::Placement;
 use crate::programs::section::HpccSection;
-use crate::programs::spec::{JobSpec, Script};
+use crate::programs::spec::{Helpers, JobSpec, Script};
 
 mod hpl;
 
@@ -108,6 +108,7 @@ impl Hpcc {
             stragglers: Vec::new(),
             ranks: ranks.collect(),
             rails: Vec::new(),
+            helpers: Helpers::default(),
             labels: TESTS.map(str::to_owned).to_vec(),
         }
     }

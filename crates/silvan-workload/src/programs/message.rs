@@ -44,6 +44,8 @@ pub(crate) struct Message {
     pub moved: Time,
     /// The target reads the bytes.
     pub is_read: bool,
+    /// Adapters and switches send and receive it, without a processor.
+    pub is_segment: bool,
 }
 
 impl Message {

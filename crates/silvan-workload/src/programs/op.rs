@@ -39,8 +39,28 @@ pub enum Op {
         /// Bytes to read.
         bytes: u64,
     },
+    /// Sends part of a message that the adapter was told to send before: at once, at no cost for the processor.
+    Segment {
+        /// The receiving rank.
+        to: u32,
+        /// Size in bytes.
+        bytes: u64,
+        /// Tag.
+        tag: u32,
+    },
     /// Waits until everything that this rank has started is complete.
     Wait,
+    /// Waits until at most this many of the operations that this rank has started are incomplete.
+    WaitFor(u32),
+    /// Notes a measurement that has begun earlier and ends now.
+    Mark {
+        /// Index into the job's [labels](crate::programs::JobSpec::labels).
+        label: u16,
+        /// Number of the measurement.
+        index: u32,
+        /// Its begin.
+        begin: Time,
+    },
     /// Starts a measurement.
     Begin,
     /// Ends a measurement and starts the next one.

@@ -25,6 +25,10 @@ macro_rules! declare_kinds {
             /// Steps of training a transformer, from the numbers of `model`.
             #[serde(rename = "training")]
             Training,
+            /// Serving of a transformer: prefill, transfer of the key-value cache, and decode, from the numbers of
+            /// `inference`.
+            #[serde(rename = "inference")]
+            Inference,
             $(
                 #[doc = $program]
                 #[serde(rename = $op_name)]
@@ -41,6 +45,7 @@ macro_rules! declare_kinds {
                 match self {
                     $(Self::$format => KindWork::Trace($name, &formats.$module),)*
                     Self::Training => KindWork::Training,
+                    Self::Inference => KindWork::Inference,
                     $(Self::$operation => KindWork::Repeat(Operation::$operation),)*
                     Self::Alltoallv => KindWork::Sizes,
                 }
@@ -62,6 +67,8 @@ pub enum KindWork<'a> {
     Sizes,
     /// Steps of training a model, over and over.
     Training,
+    /// Serving of a model.
+    Inference,
 }
 
 /// A rank of a group that repeats a collective operation, computes in between, and measures each operation.

@@ -7,11 +7,13 @@ use silvan_core::{HostId, Sl, Span, Time};
 use crate::programs::collective::Collective;
 use crate::programs::gpcnet::{self, Gpcnet};
 use crate::programs::hpcc::{self, Hpcc};
+use crate::programs::inference::{self, InferencePlan};
 use crate::programs::op::Group;
 use crate::programs::pattern::{Burst, Bursts, Looped};
 use crate::programs::schedule::Schedule;
 use crate::programs::section::Messaging;
-use crate::programs::spec::{JobSpec, Script, Straggler};
+use crate::programs::sharp::SharpPlan;
+use crate::programs::spec::{Helpers, JobSpec, Script, Straggler};
 use crate::programs::stream::{Stream, StreamRank};
 
 /// Assignment of ranks to hosts.
@@ -60,6 +62,20 @@ pub enum Work {
         /// Time before it.
         start: Span,
     },
+    /// A collective operation over aggregation trees, over and over.
+    Sharp {
+        /// The operation and its trees.
+        plan: Arc<SharpPlan>,
+        /// Time before the first one.
+        start: Span,
+    },
+    /// Serving of requests.
+    Inference {
+        /// Instances and requests.
+        plan: Arc<InferencePlan>,
+        /// Time before the first one.
+        start: Span,
+    },
     /// A schedule for each rank, over and over.
     Loops {
         /// The schedules.
@@ -68,6 +84,8 @@ pub enum Work {
         iterations: Option<u64>,
         /// Time before the first one.
         start: Span,
+        /// The collective operation of a round, if it is one.
+        collective: Option<Collective>,
     },
 }
 
@@ -102,7 +120,8 @@ impl JobPlan {
             .collect();
         let places = nodes.len() * self.ranks_per_host as usize;
         let count = match &self.work {
-            Work::Collective { .. } => places,
+            Work::Collective { .. } | Work::Sharp { .. } => places,
+            Work::Inference { plan, .. } => plan.ranks() as usize,
             Work::Schedules { schedules, .. } | Work::Loops { schedules, .. } => schedules.len(),
             Work::Stream { stream, .. } => stream.ranks as usize,
         };
@@ -118,6 +137,8 @@ impl JobPlan {
     fn start(&self) -> Time {
         match self.work {
             Work::Collective { start, .. }
+            | Work::Sharp { start, .. }
+            | Work::Inference { start, .. }
             | Work::Loops { start, .. }
             | Work::Stream { start, .. }
             | Work::Schedules { start, .. } => Time::ZERO + start,
@@ -126,13 +147,37 @@ impl JobPlan {
 
     /// The job, whose packets have this class.
     pub fn job(&self, class: u16) -> JobSpec {
-        let hosts = self.rank_hosts();
+        let mut hosts = self.rank_hosts();
         let group = Group::all(hosts.len() as u32);
         let bursts = match &self.work {
             Work::Collective { burst, .. } => burst.map(Bursts::new),
             _ => None,
         };
-        let script = |rank: usize| match &self.work {
+        let mut helpers = Helpers::default();
+        let mut scripts = Vec::new();
+        let mut labels = vec!["operation".to_owned()];
+        match &self.work {
+            Work::Sharp { plan, .. } => {
+                hosts.extend(plan.switch_hosts());
+                helpers = plan.helpers();
+                scripts = SharpPlan::scripts(plan);
+            }
+            Work::Inference { plan, .. } => {
+                let receivers = plan.receivers();
+                helpers.ranks = receivers.len() as u32;
+                let more: Vec<HostId> =
+                    receivers.iter().map(|rank| hosts[*rank as usize]).collect();
+                hosts.extend(more);
+                scripts = InferencePlan::scripts(plan);
+                labels = inference::LABELS.map(str::to_owned).to_vec();
+            }
+            _ => {}
+        }
+        let mut scripts = scripts.into_iter();
+        let mut script = |rank: usize| match &self.work {
+            Work::Sharp { .. } | Work::Inference { .. } => {
+                scripts.next().expect("a script for each rank")
+            }
             Work::Schedules { schedules, .. } => Script::Schedule(schedules[rank].clone()),
             Work::Stream { stream, .. } => {
                 Script::Sequence(Box::new(StreamRank::new(Arc::clone(stream), rank as u32)))
@@ -180,7 +225,8 @@ impl JobPlan {
             ranks: ranks.map(|(rank, host)| (host, script(rank))).collect(),
             rails,
             stragglers: self.stragglers.clone(),
-            labels: vec!["operation".to_owned()],
+            helpers,
+            labels,
         }
     }
 }

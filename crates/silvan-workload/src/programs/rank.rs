@@ -32,6 +32,10 @@ pub(crate) struct Rank {
     pub delay: Span,
     /// Factor of the length of each computation; `None` is 1.
     pub compute_factor: Option<f64>,
+    /// Works in an adapter or a switch.
+    pub is_helper: bool,
+    /// Time of a message in the aggregation node, for a rank in a switch.
+    pub in_switch: Option<Span>,
 }
 
 #[derive(Debug, Default)]
@@ -138,6 +142,8 @@ pub(crate) struct Sequence {
     pub taken: u32,
     pub state: State,
     pub outstanding: u32,
+    /// Incomplete operations that end the wait.
+    pub wait_for: u32,
     pub unpaid: Span,
     pub paid_at: Time,
     pub waiting_since: Time,
@@ -156,6 +162,7 @@ impl Sequence {
             taken: 0,
             state: State::Ready,
             outstanding: 0,
+            wait_for: 0,
             unpaid: Span::ZERO,
             paid_at: Time::ZERO,
             waiting_since: Time::ZERO,

@@ -16,7 +16,7 @@ use crate::programs::record::{Mark, OpTimes};
 use crate::programs::section::{Messaging, Rendezvous, Striping};
 use crate::programs::senders::{Launch, Payload, QueuePair};
 use crate::programs::shares::Shares;
-use crate::programs::spec::JobSpec;
+use crate::programs::spec::{Helpers, JobSpec};
 
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -28,6 +28,8 @@ pub(crate) struct Job {
     pub labels: Vec<String>,
     pub first: u32,
     pub size: u32,
+    /// The last of `size` ranks, which are in adapters or switches.
+    pub helpers: u32,
     pub running: u32,
     /// Timers and messages in flight.
     pub pending: u32,
@@ -150,6 +152,7 @@ impl Programs {
             labels: spec.labels,
             first: self.ranks.len() as u32,
             size,
+            helpers: spec.helpers.ranks,
             running: size,
             pending: 0,
             done_at: None,
@@ -171,9 +174,19 @@ impl Programs {
                 totals: RankTotals::default(),
                 delay: Span::ZERO,
                 compute_factor: None,
+                is_helper: false,
+                in_switch: None,
             });
         }
         let ranks = self.ranks.len() - size as usize;
+        let Helpers {
+            ranks: helpers,
+            in_switches,
+        } = spec.helpers;
+        for rank in self.ranks.iter_mut().rev().take(helpers as usize) {
+            rank.is_helper = true;
+            rank.in_switch = in_switches;
+        }
         for slow in spec.stragglers {
             let rank = &mut self.ranks[ranks + slow.rank as usize];
             rank.delay = slow.delay;
@@ -363,8 +376,11 @@ impl Programs {
         let is_control = message.stage.is_control();
         let mut moved = now;
         if let Some(rate) = self.messaging.memory_rate.filter(|_| !is_control) {
-            for host in [sender.host, receiver.host] {
-                moved = moved.max(self.shares.go_through(host, now, bytes, rate));
+            for end in [sender, receiver]
+                .into_iter()
+                .filter(|end| end.in_switch.is_none())
+            {
+                moved = moved.max(self.shares.go_through(end.host, now, bytes, rate));
             }
         }
         let job = &mut self.jobs[sender.job as usize];
@@ -431,7 +447,7 @@ impl Programs {
         }
         let message = *self.messages.at(slot);
         let bytes = self.stage_bytes(&message);
-        let passage = self.messaging.passage(bytes, self.payload.most());
+        let passage = self.passage(&message, bytes);
         let job = self.ranks[message.source as usize].job;
         let (_, receiver) = message.way();
         let at = now.max(message.moved).saturating_add(passage);
@@ -445,6 +461,22 @@ impl Programs {
         self.fire_timers(now);
         self.jobs[job as usize].pending -= 1;
         self.check_job(job, now);
+    }
+
+    /// Time between the fabric and the ranks: in adapters, half of it at either end, and in aggregation nodes.
+    fn passage(&self, message: &Message, bytes: u64) -> Span {
+        let adapters = self.messaging.passage(bytes, self.payload.most());
+        if !message.is_segment {
+            return adapters;
+        }
+        let half = Span::from_ps(adapters.as_ps() / 2);
+        let in_switch = |rank: u32| self.ranks[rank as usize].in_switch;
+        match (in_switch(message.source), in_switch(message.target)) {
+            (Some(_), Some(latency)) => latency,
+            (None, Some(latency)) => half + latency,
+            (Some(_), None) => adapters.saturating_sub(half),
+            (None, None) => adapters,
+        }
     }
 
     fn advance_message(&mut self, slot: u32, now: Time) {
@@ -471,12 +503,8 @@ impl Programs {
             Stage::Data => {
                 self.messages.remove(slot);
                 self.complete(message.source, message.source_token, None, now);
-                self.complete(
-                    message.target,
-                    message.target_token,
-                    Some(message.bytes),
-                    now,
-                );
+                let overhead = self.overhead_of(message.bytes);
+                self.complete(message.target, message.target_token, Some(overhead), now);
             }
             Stage::Put => {
                 self.messages.remove(slot);
@@ -485,8 +513,8 @@ impl Programs {
             Stage::GetReply if message.is_read => {
                 self.next_stage(slot, Stage::Finished, now);
                 self.next_read(message.target, now);
-                let received = Some(message.bytes);
-                self.complete(message.target, message.target_token, received, now);
+                let overhead = self.overhead_of(message.bytes);
+                self.complete(message.target, message.target_token, Some(overhead), now);
             }
             Stage::GetReply => {
                 self.messages.remove(slot);
@@ -513,7 +541,11 @@ impl Programs {
         if message.stage == Stage::Eager {
             self.messages.remove(arrived.message);
             self.give_credit(message.source, message.target);
-            self.complete(message.target, posted.token, Some(message.bytes), now);
+            let overhead = match message.is_segment {
+                true => Span::ZERO,
+                false => self.overhead_of(message.bytes),
+            };
+            self.complete(message.target, posted.token, Some(overhead), now);
         } else {
             self.messages.at_mut(arrived.message).target_token = posted.token;
             self.prepare(arrived.message, now);
@@ -580,10 +612,31 @@ impl Programs {
             parts: 1,
             moved: now,
             is_read: !eager && self.messaging.rendezvous == Rendezvous::Read,
+            is_segment: false,
         });
         self.count_send(rank, bytes);
         self.launch(slot, now);
         eager
+    }
+
+    /// Sends a segment at once, past credits and the gap of the host.
+    pub(crate) fn send_segment(&mut self, rank: u32, to: u32, bytes: u64, tag: u32, now: Time) {
+        let slot = self.messages.add(Message {
+            stage: Stage::Eager,
+            source: rank,
+            target: self.first_of(rank) + to,
+            tag,
+            bytes,
+            source_token: 0,
+            target_token: 0,
+            begin: now,
+            parts: 1,
+            moved: now,
+            is_read: false,
+            is_segment: true,
+        });
+        self.count_send(rank, bytes);
+        self.leave(slot, now);
     }
 
     fn take_credit(&mut self, rank: u32, target: u32) -> bool {
@@ -628,6 +681,7 @@ impl Programs {
             parts: 1,
             moved: now,
             is_read: false,
+            is_segment: false,
         });
         self.count_send(rank, bytes);
         self.launch(slot, now);
@@ -654,6 +708,7 @@ impl Programs {
             parts: 1,
             moved: now,
             is_read: false,
+            is_segment: false,
         });
         self.count_send(source, bytes);
         match way {
@@ -674,8 +729,8 @@ impl Programs {
         }
     }
 
-    fn complete(&mut self, rank: u32, token: u32, received: Option<u64>, now: Time) {
-        let to_pay = received.map(|bytes| self.overhead_of(bytes));
+    /// The rank has to pay an overhead for what it received.
+    fn complete(&mut self, rank: u32, token: u32, to_pay: Option<Span>, now: Time) {
         match self.ranks[rank as usize].work {
             Work::Sequence(_) => self.sequence_complete(rank, to_pay, now),
             Work::Schedule(_) => self.schedule_complete(rank, token, to_pay, now),

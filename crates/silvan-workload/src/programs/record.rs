@@ -40,6 +40,8 @@ pub struct RankRecord {
     pub rank: u32,
     /// Host of the rank.
     pub host: HostId,
+    /// True for a rank in an adapter or a switch, which come last in a job.
+    pub is_helper: bool,
     /// End time of the rank, if it has ended.
     pub done_at: Option<Time>,
     /// Totals of the rank.
@@ -78,7 +80,7 @@ impl Programs {
         self.jobs.iter().map(|job| JobRecord {
             name: &job.name,
             class: job.class,
-            ranks: job.size,
+            ranks: job.size - job.helpers,
             start: job.start,
             background: job.background,
             done_at: job.done_at,
@@ -95,6 +97,7 @@ impl Programs {
                 job: rank.job,
                 rank: number as u32 - self.jobs[rank.job as usize].first,
                 host: rank.host,
+                is_helper: rank.is_helper,
                 done_at: rank.done_at,
                 totals: rank.totals_at(now),
             })

@@ -7,6 +7,7 @@ use silvan_core::{Bytes, Rate, Sl, Span, schema};
 
 use super::collective::{Algorithm, Operation};
 use super::gpcnet::{Part, Test};
+use super::inference::Inference;
 use super::pattern::ProgramKind;
 use super::plan::Placement;
 use super::trace::FormatKeys;
@@ -244,6 +245,10 @@ pub struct ProgramEntry {
     /// The model of the kind `training`, which it needs. With `operations-per-second` its ranks compute, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<TrainingModel>,
+    /// The model, instances and requests of the kind `inference`, which it needs. With `operations-per-second` its ranks
+    /// compute, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inference: Option<Inference>,
     /// Sizes of the messages of an `alltoallv`: a list for each sender, with the size for each receiver, and 0 B for the sender
     /// itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -291,7 +296,15 @@ pub struct ProgramEntry {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StragglerEntry {
     /// Numbers of the ranks. A rank is in one entry at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<u32>,
+    /// Share of the ranks, drawn among those of no entry before it; in place of `ranks`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub share: Option<f64>,
+    /// Seed of the drawn ranks; the same for all seeds of a run.
+    #[serde(default)]
+    pub seed: u64,
     /// Time from the start of the program to the start of these ranks.
     #[serde(default)]
     #[schemars(with = "schema::SpanText")]

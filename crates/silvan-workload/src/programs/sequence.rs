@@ -58,11 +58,32 @@ impl Programs {
                     self.receive(rank, posted, now);
                     false
                 }
-                Op::Wait => self.wait(rank, now),
+                Op::Segment { to, bytes, tag } => {
+                    self.sequence(rank).advance();
+                    self.send_segment(rank, to, bytes, tag, now);
+                    false
+                }
+                Op::Wait => self.wait(rank, 0, now),
+                Op::WaitFor(most) => self.wait(rank, most, now),
                 Op::Begin => {
                     let sequence = self.sequence(rank);
                     sequence.begun = now;
                     sequence.advance();
+                    false
+                }
+                Op::Mark {
+                    label,
+                    index,
+                    begin,
+                } => {
+                    self.sequence(rank).advance();
+                    self.marks.push(Mark {
+                        rank,
+                        label,
+                        index,
+                        begin,
+                        end: now,
+                    });
                     false
                 }
                 Op::End { label, index } => {
@@ -96,10 +117,15 @@ impl Programs {
         self.end_step(rank, now);
         let step = &mut self.sequence(rank).at;
         match op {
-            Op::Send { .. } | Op::Receive { .. } | Op::Put { .. } | Op::Get { .. } => {
+            Op::Send { .. }
+            | Op::Receive { .. }
+            | Op::Put { .. }
+            | Op::Get { .. }
+            | Op::Segment { .. } => {
                 step.start(now);
             }
             Op::Wait => step.wait(),
+            Op::WaitFor(_) | Op::Mark { .. } => {}
             Op::Begin | Op::End { .. } => step.restart(),
             Op::Compute(_) | Op::Pause(_) => {}
         }
@@ -143,15 +169,16 @@ impl Programs {
         }
     }
 
-    fn wait(&mut self, rank: u32, now: Time) -> bool {
+    fn wait(&mut self, rank: u32, most: u32, now: Time) -> bool {
         let sequence = self.sequence(rank);
         sequence.advance();
         let to_pay = std::mem::take(&mut sequence.unpaid);
         sequence.paid_at = now + to_pay;
-        if sequence.outstanding == 0 {
+        if sequence.outstanding <= most {
             return self.be_busy(rank, now, to_pay, TimerKind::GoOn);
         }
         sequence.state = State::Waiting;
+        sequence.wait_for = most;
         sequence.waiting_since = now;
         true
     }
@@ -166,7 +193,7 @@ impl Programs {
         if let Some(overhead) = received {
             sequence.paid_at = sequence.paid_at.max(now) + overhead;
         }
-        if sequence.outstanding > 0 {
+        if sequence.outstanding > sequence.wait_for {
             return;
         }
         let (paid_at, since) = (sequence.paid_at, sequence.waiting_since);

@@ -44,6 +44,17 @@ pub struct JobSpec {
     pub stragglers: Vec<Straggler>,
     /// Names of what is measured.
     pub labels: Vec<String>,
+    /// The last ranks, if they belong to no host's program.
+    pub helpers: Helpers,
+}
+
+/// The last ranks of a job, which work in adapters or in switches. They are not counted among its ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Helpers {
+    /// Number of these ranks.
+    pub ranks: u32,
+    /// Time from the arrival of a message at an aggregation node to its reduction or its copies; `None` in adapters.
+    pub in_switches: Option<Span>,
 }
 
 /// A rank that starts later, or computes longer, than its program says.

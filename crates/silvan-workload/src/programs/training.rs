@@ -12,6 +12,7 @@ use crate::programs::collective::Operation;
 use crate::programs::schedule::Schedule;
 use crate::programs::trace::aicb::{CollectiveStep, Groups, Section, Step, Waiter, build};
 use crate::programs::trace::{LONGEST, MOST_BYTES, MOST_OPS, TraceSettings};
+use crate::traffic::rng::{Purpose, shuffle, stream};
 
 const HALF: u64 = 2;
 const SINGLE: u64 = 4;
@@ -59,6 +60,17 @@ pub struct TrainingModel {
     /// Experts that each token goes to.
     #[serde(default = "one")]
     pub top_k: u32,
+    /// Share of the tokens that each expert gets, in all layers; shares are divided by their sum. Default: equal shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expert_shares: Option<Vec<f64>>,
+    /// Exponent of Zipf's law, 0 to 10, by which shares of experts are drawn in each layer; not with `expert-shares`. The most
+    /// popular expert gets 2^exponent times the tokens of the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 10.0))]
+    pub expert_zipf: Option<f64>,
+    /// Seed of the order of experts by popularity; the same for all seeds of a run.
+    #[serde(default)]
+    pub expert_seed: u64,
     /// ZeRO stage: 0 reduces gradients to all ranks. 1 and 2 reduce them to the rank that updates a weight, which then
     /// sends it to all ranks. 3 gathers the weights of a layer when it is used.
     #[serde(default = "zero_one")]
@@ -233,6 +245,7 @@ impl TrainingModel {
         }
         let data = data as u32;
         divides("expert", self.expert, "the data parallel ranks", data)?;
+        self.check_shares()?;
         let training = Training {
             model: self,
             data,
@@ -251,6 +264,57 @@ impl TrainingModel {
             return fail("hidden", message, "raise operations-per-second".to_owned());
         }
         Ok(training)
+    }
+
+    fn check_shares(&self) -> Result<(), ModelError> {
+        let fail = |key, message: String, hint: &str| {
+            let hint = hint.to_owned();
+            Err(ModelError { key, message, hint })
+        };
+        if let Some(shares) = &self.expert_shares {
+            let (count, experts) = (shares.len(), self.experts);
+            if count != experts as usize {
+                let message = format!("{count} shares for {experts} experts");
+                return fail("expert-shares", message, "give a share for each expert");
+            }
+            let is_share = |share: &f64| (0.0..=1e9).contains(share);
+            if !shares.iter().all(is_share) || shares.iter().sum::<f64>() <= 0.0 {
+                let message = "shares are from 0 to 1e9, and not all 0".to_owned();
+                return fail("expert-shares", message, "write e.g. [2, 1, 1, 1]");
+            }
+            if self.expert_zipf.is_some() {
+                let message = "shares are given, too".to_owned();
+                return fail("expert-zipf", message, "use expert-shares or expert-zipf");
+            }
+        }
+        match self.expert_zipf {
+            Some(zipf) if !(0.0..=10.0).contains(&zipf) => {
+                let message = format!("{zipf} is not from 0 to 10");
+                fail("expert-zipf", message, "write e.g. 0.5")
+            }
+            Some(_) if self.experts < 2 => {
+                let message = "there are no experts".to_owned();
+                fail("expert-zipf", message, "set experts, or leave it out")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn has_skew(&self) -> bool {
+        self.experts > 1 && (self.expert_shares.is_some() || self.expert_zipf.is_some())
+    }
+
+    /// Shares of the experts in a layer, in any unit.
+    fn shares(&self, layer: u32) -> Vec<f64> {
+        if let Some(shares) = &self.expert_shares {
+            return shares.clone();
+        }
+        let exponent = self.expert_zipf.unwrap_or(0.0);
+        let mut order: Vec<u32> = (1..=self.experts).collect();
+        let purpose = Purpose::Named("programs.experts", layer as usize);
+        shuffle(&mut stream(self.expert_seed, purpose, 0), &mut order);
+        let shares = order.iter().map(|rank| f64::from(*rank).powf(-exponent));
+        shares.collect()
     }
 
     fn inner(&self) -> u32 {
@@ -396,10 +460,16 @@ impl Training<'_> {
             self.backwards(&mut writer, stage);
         }
         self.update(&mut writer, stage);
+        let layers =
+            stage * model.layers / model.pipeline..(stage + 1) * model.layers / model.pipeline;
         Section {
             first: stage * ranks,
             ranks,
             steps: writer.steps,
+            routed: match model.has_skew() {
+                true => layers.map(|layer| self.routed(layer)).collect(),
+                false => Vec::new(),
+            },
         }
     }
 
@@ -412,13 +482,11 @@ impl Training<'_> {
         } else {
             writer.collective(Operation::Allreduce, self.activations(), self.tensor());
         }
-        for _ in 0..model.layers / model.pipeline {
+        for layer in 0..model.layers / model.pipeline {
             self.gather_weights(writer);
             writer.compute(self.span(attention));
             writer.collective(Operation::Allreduce, self.activations(), self.tensor());
-            self.exchange_tokens(writer);
-            writer.compute(self.span(inner));
-            self.exchange_tokens(writer);
+            self.run_experts(writer, layer, inner);
             writer.collective(Operation::Allreduce, self.activations(), self.tensor());
         }
         if stage + 1 < model.pipeline {
@@ -441,11 +509,9 @@ impl Training<'_> {
         } else {
             writer.compute(self.span(2.0 * words));
         }
-        for _ in 0..model.layers / model.pipeline {
+        for layer in (0..model.layers / model.pipeline).rev() {
             self.gather_weights(writer);
-            self.exchange_tokens(writer);
-            writer.compute(self.span(2.0 * inner));
-            self.exchange_tokens(writer);
+            self.run_experts(writer, layer, 2.0 * inner);
             writer.collective(Operation::Allreduce, self.activations(), self.tensor());
             writer.compute(self.span(2.0 * attention));
             writer.collective(Operation::Allreduce, self.activations(), self.tensor());
@@ -480,6 +546,44 @@ impl Training<'_> {
                 writer.collective(Operation::Allgather, HALF * own, self.expert_data());
             }
         }
+    }
+
+    /// Tokens go to their experts, which compute, and back.
+    fn run_experts(&self, writer: &mut Writer, layer: u32, operations: f64) {
+        let span = self.span(operations);
+        if !self.model.has_skew() {
+            self.exchange_tokens(writer);
+            writer.compute(span);
+            self.exchange_tokens(writer);
+            return;
+        }
+        let groups = self.expert();
+        let tokens = |back: bool| Step::Tokens {
+            layer,
+            groups,
+            back,
+        };
+        writer.steps.push((0, tokens(false)));
+        if !span.is_zero() {
+            writer.steps.push((0, Step::Experts { layer, span }));
+        }
+        writer.steps.push((0, tokens(true)));
+    }
+
+    /// Bytes that each rank sends to the experts of each expert parallel place in a layer; all together those of its tokens.
+    fn routed(&self, layer: u32) -> Vec<u64> {
+        let model = self.model;
+        let all = self.activations() * u64::from(model.top_k) / u64::from(model.tensor);
+        let shares = model.shares(layer);
+        let sum: f64 = shares.iter().sum();
+        let each = (model.experts / model.expert) as usize;
+        let (mut before, mut share) = (0, 0.0);
+        let places = shares.chunks(each).map(|experts| {
+            share += experts.iter().sum::<f64>();
+            let end = ((all as f64 * share / sum).round() as u64).min(all);
+            end - std::mem::replace(&mut before, end)
+        });
+        places.collect()
     }
 
     fn exchange_tokens(&self, writer: &mut Writer) {

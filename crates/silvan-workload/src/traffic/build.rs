@@ -157,7 +157,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn finish(self) -> Traffic {
+    fn finish(mut self) -> Traffic {
+        let all = self.sources.len() + self.environment.idle;
+        self.sources.resize_with(all, Vec::new);
+        self.receives.resize(all, false);
+        self.roles.resize(all, Role::Idle);
         let mut hosts = Vec::with_capacity(self.sources.len());
         let mut sources = Vec::with_capacity(self.sources.iter().map(Vec::len).sum());
         let mut offered = OfferedLoad::new(self.spec.loopback);

@@ -37,6 +37,8 @@ pub enum SendQueue {
 pub struct Environment {
     /// Payload rate of each host by [`HostId`]: its injection rate, or its link's after headers. Shares refer to it.
     pub injection: Vec<Rate>,
+    /// Further hosts, which take no part.
+    pub idle: usize,
     /// Largest payload of a packet.
     pub mtu: Bytes,
     /// Seed of the run; every stream of random numbers derives from it.
@@ -52,6 +54,7 @@ impl Environment {
     pub fn unnamed(injection: Vec<Rate>, mtu: Bytes, seed: u64) -> Self {
         Self {
             injection,
+            idle: 0,
             mtu,
             seed,
             send_queue: SendQueue::default(),

@@ -4,6 +4,7 @@
 use silvan_core::{Bytes, Span, Time};
 use silvan_workload::programs::collective::{Algorithm, Collective, Operation};
 use silvan_workload::programs::draft::Pipeline;
+use silvan_workload::programs::nccl::Protocol;
 use silvan_workload::programs::{Group, JobSpec, Script, loops};
 
 use crate::common::{cable, job, messaging, run, sequence, wire};
@@ -183,12 +184,67 @@ fn pieces_follow_each_other_through_a_chain() {
         let pipeline = Pipeline {
             channels: 1,
             chunk: Some(size / pieces),
+            ..Pipeline::default()
         };
         let piece = alpha() + (size / pieces) as f64 * beta();
         let model = (f64::from(n) - 2.0 + pieces as f64) * piece;
         let found = time(in_pieces(collective, pipeline, n), n as usize);
         assert_close(found, model, &format!("{pieces} pieces"));
     }
+}
+
+/// NCCL's protocols: a launch, a lag before each of the 2 (n - 1) steps of a ring, and flags among the bytes of LL (half
+/// of them) and LL128 (8 of 128).
+#[test]
+fn protocols_add_bytes_and_latency() {
+    let n = 4_u32;
+    let size = f64::from(n) * 120.0 * 2048.0;
+    for (protocol, factor) in [
+        (Protocol::Simple, 1.0),
+        (Protocol::LowLatency, 2.0),
+        (Protocol::LowLatency128, 128.0 / 120.0),
+    ] {
+        let pipeline = Pipeline {
+            protocol,
+            launch: Span::from_us(7),
+            lag: Span::from_us(3),
+            ..Pipeline::default()
+        };
+        let collective = Collective {
+            algorithm: Algorithm::Ring,
+            ..Collective::new(Operation::Allreduce, size as u64)
+        };
+        let steps = 2.0 * (f64::from(n) - 1.0);
+        let part = factor * size / f64::from(n);
+        let model = 7e-6 + steps * (3e-6 + alpha() + part * beta());
+        let found = time(in_pieces(collective, pipeline, n), n as usize);
+        assert_close(found, model, &format!("{protocol:?}"));
+    }
+}
+
+/// A pair of trees with k pieces a channel: each rank takes two pieces of either tree at a time, so all bytes leave it twice
+/// and arrive twice, in about the time of the ring's 2 S, plus the pieces on their way to the root and back.
+#[test]
+fn two_trees_use_both_directions() {
+    let (n, pieces) = (16_u32, 64);
+    let size = 64.0 * 2.0 * 16.0 * 2048.0;
+    let collective = Collective {
+        algorithm: Algorithm::DoubleTree,
+        ..Collective::new(Operation::Allreduce, size as u64)
+    };
+    let pipeline = Pipeline {
+        channels: 2,
+        chunk: Some(size as u64 / 2 / pieces),
+        ..Pipeline::default()
+    };
+    let found = time(in_pieces(collective, pipeline, n), n as usize);
+    let piece = size / 2.0 / pieces as f64 * beta() + alpha();
+    let least = 2.0 * size * beta();
+    let way = 2.0 * f64::from(n.ilog2() + 1) * 2.0 * piece;
+    assert!(
+        (least * 0.98..1.5 * least + way).contains(&found),
+        "{found} s, at least {least} s"
+    );
 }
 
 /// Channels and chunks move the same bytes between the same ranks.
@@ -200,7 +256,11 @@ fn pieces_add_up() {
         (0, 2, None),
         (1 << 20, 4, Some(1 << 16)),
     ] {
-        let pipeline = Pipeline { channels, chunk };
+        let pipeline = Pipeline {
+            channels,
+            chunk,
+            ..Pipeline::default()
+        };
         let pieces = pipeline.pieces(size);
         let all: Vec<u64> = pieces.concat();
         assert_eq!(all.iter().sum::<u64>(), size);
@@ -223,6 +283,7 @@ fn rounds_follow_each_other() {
     let pipeline = Pipeline {
         channels: 2,
         chunk: Some(1 << 13),
+        ..Pipeline::default()
     };
     let rounds = |times: u64, start: Span| {
         let schedules = loops::collective(collective, pipeline, 4, Span::from_us(5));

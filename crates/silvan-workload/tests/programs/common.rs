@@ -7,7 +7,7 @@ use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time};
 use silvan_engine::{Engine, EngineConfig};
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 use silvan_workload::programs::{
-    Fault, JobSpec, Load, Messaging, Op, Payload, Programs, Repeated, Script, goal,
+    Fault, Helpers, JobSpec, Load, Messaging, Op, Payload, Programs, Repeated, Script, goal,
 };
 use silvan_workload::traffic::{Environment, Traffic, TrafficSection};
 
@@ -82,6 +82,7 @@ pub fn job(ranks: Vec<(usize, Script)>) -> JobSpec {
             .collect(),
         rails: Vec::new(),
         stragglers: Vec::new(),
+        helpers: Helpers::default(),
         labels: vec!["time".to_owned()],
     }
 }

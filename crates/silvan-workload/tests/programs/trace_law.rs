@@ -5,7 +5,9 @@
 use silvan_workload::programs::trace::aicb::Aicb;
 use silvan_workload::programs::trace::chakra::Chakra;
 use silvan_workload::programs::trace::connections::Connections;
-use silvan_workload::programs::trace::{Goal, TraceFormat, TracePlace, TraceSettings};
+use silvan_workload::programs::trace::{
+    Goal, NcclSettings, TraceFormat, TracePlace, TraceSettings,
+};
 
 /// Bytes are a trace or one mistake with its place; what is read as a text is read from that text again.
 pub fn check(format: &dyn TraceFormat, bytes: &[u8]) {
@@ -14,6 +16,7 @@ pub fn check(format: &dyn TraceFormat, bytes: &[u8]) {
         local: 2,
         methods: Vec::new(),
         operations_per_second: Some(1e12),
+        nccl: NcclSettings::default(),
     };
     let length = bytes.len() as u64;
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u32 + 2;

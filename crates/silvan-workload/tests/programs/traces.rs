@@ -13,7 +13,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use silvan_workload::programs::trace::chakra::Chakra;
 use silvan_workload::programs::trace::connections::Connections;
-use silvan_workload::programs::trace::{Goal, TraceError, TraceFormat, TraceSettings};
+use silvan_workload::programs::trace::{
+    Goal, NcclSettings, TraceError, TraceFormat, TraceSettings,
+};
 use silvan_workload::programs::{Action, JobSpec, Schedule, Script};
 
 use crate::common::job;
@@ -25,6 +27,7 @@ fn settings(places: u32) -> TraceSettings {
         local: 1,
         methods: Vec::new(),
         operations_per_second: None,
+        nccl: NcclSettings::default(),
     }
 }
 

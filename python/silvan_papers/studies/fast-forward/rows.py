@@ -42,12 +42,38 @@ def collective(kind: str, hosts: tuple[int, int], uplinks: int, **settings: str)
     )
 
 
+def beside(training: silvan.Scenario, hosts: int, other: dict[str, object]) -> silvan.Scenario:
+    """Put four layers of a training job beside another program; rails share spines."""
+    job = dict(training.to_dict()["traffic"]["program"][0], hosts=hosts)
+    job["model"] = dict(job["model"], layers=4)
+    programs = {"fabric.spines": 8, "traffic.program": [job, other]}
+    return training.override(programs)
+
+
+def two_jobs(training: silvan.Scenario) -> silvan.Scenario:
+    """Add a narrower model, which is out of step with the first one."""
+    second = training.to_dict()["traffic"]["program"][0]
+    model = dict(second["model"], layers=4, hidden=4096)
+    return beside(training, 64, dict(second, name="second", hosts=64, model=model))
+
+
+def checkpoints(training: silvan.Scenario) -> silvan.Scenario:
+    """Add sixteen hosts that write 6,400 KiB to one of them every 2 ms."""
+    program = {"name": "checkpoint", "kind": "incast", "bytes": "6400 KiB", "hosts": 16}
+    pauses = {"iterations": "unlimited", "burst": "1 us", "pause": "2 ms", "background": True}
+    return beside(training, 112, program | pauses)
+
+
 def rows() -> Iterator[Row]:
     """List all runs."""
     training = silvan.Scenario.from_file(GPT_13B)
     for layers, is_long in ((40, True), (4, False)):
         run = training.override({"traffic.program.0.model.layers": layers})
         yield Row(f"GPT-13B, {layers} layers, 128 GPUs", run, is_long)
+    run = training.override({"traffic.program.0.model.layers": 4, "control.scheme": "ib-cc"})
+    yield Row("GPT-13B, 4 layers, 128 GPUs, ib-cc", run, is_long=False)
+    yield Row("two jobs of four layers, 64 GPUs each", two_jobs(training), is_long=False)
+    yield Row("four layers on 112 GPUs, beside checkpoints", checkpoints(training), is_long=False)
     for side, size, is_long in ((32, "1 GiB", True), (16, "256 MiB", False)):
         run = collective("allreduce", (side, side), side, algorithm="ring", bytes=size)
         yield Row(f"ring allreduce of {size}, {side * side:,} hosts", run, is_long)

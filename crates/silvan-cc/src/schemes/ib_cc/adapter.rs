@@ -416,6 +416,22 @@ impl IbAdapter {
 impl PerHost for IbAdapter {}
 
 impl SourceControl for IbAdapter {
+    fn rests(&self) -> bool {
+        true
+    }
+
+    fn changes(&self, now: Time, host: HostId) -> Option<u64> {
+        let first = Self::level_index(host, Sl::ZERO);
+        let rests = |(key, state): (u32, &FlowState)| {
+            let level = &self.service_levels[first + Self::key_sl(key)];
+            let mut state = *state;
+            level.catch_up(&mut state, now);
+            level.is_over(&state, now)
+        };
+        let all_rest = !self.floor_delays && self.flows[host.index()].iter().all(rests);
+        all_rest.then(|| self.counters(host).becns)
+    }
+
     fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
         let table = self.table_of(host.index());
         let of_pair = self.level(host) == ControlLevel::QueuePair;

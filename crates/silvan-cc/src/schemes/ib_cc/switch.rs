@@ -258,6 +258,16 @@ impl IbSwitch {
 }
 
 impl SwitchControl for IbSwitch {
+    fn rests(&self) -> bool {
+        true
+    }
+
+    fn changes(&self, output: PortVl) -> u64 {
+        let record = &self.port_vls[output.0 as usize];
+        let states = 2 * u64::from(record.entries) - u64::from(record.in_congestion);
+        states + self.counters(output).eligible
+    }
+
     #[inline]
     fn prefetch_packet(&self, output: PortVl) {
         prefetch(&self.port_vls, output.0 as usize);

@@ -113,6 +113,9 @@ register! {
     halving::Halving = "halving", "An allreduce of a reduce-scatter and an allgather with partners at distances that are powers of two.";
     direct::Direct = "direct", "All messages at once, each straight to the rank that needs it.";
     pairwise::Pairwise = "pairwise", "One partner at a time, each rank with another one.";
+    sharp::Sharp = "sharp", "In the switches, over aggregation trees of `traffic.sharp`; for programs of this operation alone.";
+    double_tree::DoubleTree = "double-tree", "Two binary trees, each for every second channel, in which inner ranks of the one are leaves of the other; chains within servers.";
+    nccl::Nccl = "nccl", "Ring or double tree, protocol, channels and chunks as NCCL chooses by size, from `traffic.nccl`.";
     hierarchy::Hierarchical = "hierarchical", "First among the ranks of a server, then between servers, then among the ranks of a server again.";
 }
 

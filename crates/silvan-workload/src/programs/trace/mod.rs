@@ -12,6 +12,7 @@ use silvan_core::Span;
 
 use crate::programs::collective::{Algorithm, Operation};
 use crate::programs::draft::Pipeline;
+use crate::programs::nccl::{Nccl, NcclCall, NcclChoice};
 use crate::programs::schedule::Schedule;
 use crate::programs::stream::Stream;
 
@@ -150,11 +151,71 @@ pub struct TraceSettings {
     pub methods: Vec<MethodRule>,
     /// Arithmetic operations per second, for nodes that have a number of operations instead of a time.
     pub operations_per_second: Option<f64>,
+    /// What NCCL chooses by.
+    pub nccl: NcclSettings,
+}
+
+/// Servers that NCCL chooses algorithms for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NcclSettings {
+    /// The keys.
+    pub keys: Nccl,
+    /// Rate of a rank's share of the adapters of its server, in GB/s.
+    pub rank_rate: f64,
+    /// Rate of a ring within a server, in GB/s.
+    pub local_rate: f64,
+}
+
+impl NcclSettings {
+    /// NCCL's choice for an operation of ranks with `local` on each server.
+    pub fn choose(
+        &self,
+        operation: Operation,
+        bytes: u64,
+        ranks: u32,
+        local: u32,
+    ) -> Option<NcclChoice> {
+        let local = match local {
+            0 => 1,
+            _ if ranks % local > 0 => 1,
+            local => local,
+        };
+        self.keys.choose(&NcclCall {
+            operation,
+            bytes,
+            ranks,
+            local,
+            server_rate: self.rank_rate * f64::from(local),
+            local_rate: self.local_rate,
+        })
+    }
+
+    fn method(
+        &self,
+        operation: Operation,
+        bytes: u64,
+        (ranks, local): (u32, u32),
+    ) -> Option<(Algorithm, Pipeline)> {
+        let choice = self.choose(operation, bytes, ranks, local)?;
+        let pipeline = Pipeline {
+            channels: choice.channels,
+            chunk: Some(choice.chunk),
+            protocol: choice.protocol,
+            launch: choice.launch,
+            lag: self.keys.lag(&choice),
+        };
+        Some((choice.algorithm.algorithm(), pipeline))
+    }
 }
 
 impl TraceSettings {
-    /// Algorithm and pieces of a collective operation.
-    pub fn method(&self, operation: Operation, bytes: u64) -> (Algorithm, Pipeline) {
+    /// Algorithm and pieces of a collective operation of so many ranks, with so many on each server.
+    pub fn method(
+        &self,
+        operation: Operation,
+        bytes: u64,
+        group: (u32, u32),
+    ) -> (Algorithm, Pipeline) {
         let fits = |rule: &&MethodRule| {
             rule.operation.is_none_or(|wanted| wanted == operation)
                 && rule.up_to.is_none_or(|limit| bytes <= limit)
@@ -164,10 +225,24 @@ impl TraceSettings {
         };
         let rule = self.methods.iter().find(fits);
         let algorithm = rule.and_then(|rule| rule.algorithm);
+        if algorithm == Some(Algorithm::Nccl) {
+            return self.nccl_method(operation, bytes, group);
+        }
         (
             algorithm.unwrap_or(operation.default_algorithm()),
             rule.map_or(Pipeline::default(), |rule| rule.pipeline),
         )
+    }
+
+    /// NCCL's algorithm and pieces; without a choice, those of the operation's default.
+    pub fn nccl_method(
+        &self,
+        operation: Operation,
+        bytes: u64,
+        group: (u32, u32),
+    ) -> (Algorithm, Pipeline) {
+        let chosen = self.nccl.method(operation, bytes, group);
+        chosen.unwrap_or((operation.default_algorithm(), Pipeline::default()))
     }
 
     /// Returns the number of adjacent members of a group that share a server; 1 if they are not spread evenly.

@@ -8,6 +8,8 @@ use silvan_core::{Bytes, Sl, schema};
 use super::build::Builder;
 use super::check::Checker;
 use super::error::{Entry, TrafficError};
+use crate::programs::Sharp;
+use crate::programs::nccl::Nccl;
 use crate::programs::section::{GpcnetSection, HpccSection, Messaging, MethodEntry, ProgramEntry};
 
 pub(crate) trait TrafficKind {
@@ -71,6 +73,12 @@ macro_rules! register {
             /// Algorithms of programs' collective operations, by size: the first entry that fits holds.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub collective: Vec<MethodEntry>,
+            /// Aggregation trees (SHARP) of programs with the algorithm `sharp`.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub sharp: Option<Sharp>,
+            /// Servers of programs with the algorithm `nccl`.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub nccl: Option<Nccl>,
             /// Packets and processor cost of programs' messages.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub messaging: Option<Messaging>,
@@ -89,6 +97,8 @@ macro_rules! register {
                     collective: Vec::new(),
                     gpcnet: None,
                     hpcc: None,
+                    sharp: None,
+                    nccl: None,
                     messaging: None,
                 }
             }

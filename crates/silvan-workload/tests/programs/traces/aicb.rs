@@ -388,6 +388,7 @@ fn a_list_that_is_too_long_is_a_stream() {
         pipeline: Pipeline {
             channels: 2,
             chunk: None,
+            ..Pipeline::default()
         },
     };
     let pieces = TraceSettings {

@@ -26,6 +26,9 @@ fn model() -> TrainingModel {
         expert: 1,
         top_k: 1,
         zero: 1,
+        expert_shares: None,
+        expert_zipf: None,
+        expert_seed: 0,
     }
 }
 
@@ -306,4 +309,116 @@ fn a_step_that_is_too_long_names_what_makes_it_so() {
             error.hint
         );
     }
+}
+
+fn experts(shares: Option<Vec<f64>>) -> TrainingModel {
+    TrainingModel {
+        experts: 8,
+        expert: 4,
+        expert_shares: shares,
+        ..model()
+    }
+}
+
+/// Each way and layer, a rank sends the tokens of its micro-batch to their experts, and returns what its experts got from each
+/// other rank: 2 bytes of 16 * 64 activations, by the shares of the experts of a rank.
+#[test]
+fn tokens_follow_the_shares_of_experts() {
+    let shares = vec![3.0, 1.0, 2.0, 0.0, 0.5, 0.5, 1.0, 0.0];
+    let routed = [1024, 512, 256, 256];
+    let (equal, skewed) = (
+        schedules(&experts(None), 4),
+        schedules(&experts(Some(shares)), 4),
+    );
+    for from in 0..4 {
+        let (equal, skewed) = (sent(&equal[from], 4), sent(&skewed[from], 4));
+        for to in (0..4).filter(|to| *to != from) {
+            let tokens = 2 * 4 * (routed[to] + routed[from]);
+            assert_eq!(
+                skewed[to] + 4 * 4 * 512,
+                equal[to] + tokens,
+                "{from} to {to}"
+            );
+        }
+    }
+}
+
+/// The inner part takes the time of the tokens that a rank's experts get; attention does not change.
+#[test]
+fn popular_experts_compute_longer() {
+    let settings = silvan_workload::programs::trace::TraceSettings {
+        operations_per_second: Some(1e9),
+        ..settings(4)
+    };
+    let compute = |shares: Option<Vec<f64>>| -> Vec<f64> {
+        let schedules = experts(shares).schedules(&settings).unwrap();
+        let of = |schedule: &Arc<Schedule>| {
+            let spans = schedule.ops().iter().map(|op| match op.action {
+                Action::Calc(span) => span.as_ps() as f64,
+                _ => 0.0,
+            });
+            spans.sum()
+        };
+        schedules.iter().map(of).collect()
+    };
+    let equal = compute(None)[0];
+    // Forwards 4 b s h f operations, backwards twice as many, in 4 layers.
+    let inner = 4.0 * 3.0 * 4.0 * 16.0 * 64.0 * 256.0 / 1e9 * 1e12;
+    let skewed = compute(Some(vec![3.0, 1.0, 2.0, 0.0, 0.5, 0.5, 1.0, 0.0]));
+    for (found, share) in skewed.iter().zip([0.5, 0.25, 0.125, 0.125]) {
+        let model = equal - inner + 4.0 * share * inner;
+        assert!((found / model - 1.0).abs() < 1e-6, "{found} {model}");
+    }
+}
+
+/// Drawn shares follow Zipf's law in another order for each layer and seed; without an exponent they are equal.
+#[test]
+fn drawn_experts_are_those_of_the_seed() {
+    let drawn = |zipf: f64, seed: u64| {
+        let model = TrainingModel {
+            experts: 4,
+            expert: 4,
+            layers: 1,
+            expert_zipf: Some(zipf),
+            expert_seed: seed,
+            ..model()
+        };
+        let schedules = schedules(&model, 4);
+        schedules
+            .iter()
+            .map(|schedule| sent(schedule, 4))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(drawn(1.0, 1), drawn(1.0, 1));
+    let orders: std::collections::BTreeSet<_> = (0..20).map(|seed| drawn(1.0, seed)).collect();
+    assert!(orders.len() > 5, "{}", orders.len());
+    let equal = TrainingModel {
+        experts: 4,
+        expert: 4,
+        layers: 1,
+        ..model()
+    };
+    let plain: Vec<_> = schedules(&equal, 4)
+        .iter()
+        .map(|one| sent(one, 4))
+        .collect();
+    assert_eq!(drawn(0.0, 3), plain);
+}
+
+#[test]
+fn impossible_shares_are_refused() {
+    let key = |model: TrainingModel| model.schedules(&settings(4)).unwrap_err().key;
+    let one = experts(Some(vec![1.0; 7]));
+    assert_eq!(key(one), "expert-shares");
+    assert_eq!(key(experts(Some(vec![0.0; 8]))), "expert-shares");
+    let both = TrainingModel {
+        expert_zipf: Some(1.0),
+        ..experts(Some(vec![1.0; 8]))
+    };
+    assert_eq!(key(both), "expert-zipf");
+    let none = TrainingModel {
+        expert_zipf: Some(1.0),
+        ..model()
+    };
+    assert_eq!(key(none), "expert-zipf");
 }

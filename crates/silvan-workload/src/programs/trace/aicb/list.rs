@@ -100,6 +100,7 @@ pub(super) fn read(text: &str, places: u32) -> Result<Vec<Section>, TraceError> 
                 first: section.first,
                 ranks: section.last - section.first + 1,
                 steps: steps.collect::<Result<_, TraceError>>()?,
+                routed: Vec::new(),
             })
         })
         .collect()

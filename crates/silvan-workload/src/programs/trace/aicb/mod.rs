@@ -18,7 +18,8 @@ use super::{
     COLLECTIVE_TAG, SHORTEN, TraceError, TraceFormat, TracePlace, TraceSettings, check_length,
     check_places, only,
 };
-use crate::programs::collective::{Collective, Operation};
+use crate::programs::collective::{Algorithm, Collective, Operation, direct, pairwise};
+use crate::programs::op::Group;
 use crate::programs::draft::{COMPUTE, Draft, HOST, MESSAGES, Member};
 use crate::programs::schedule::{Action, Schedule};
 use crate::programs::stream::Stream;
@@ -120,6 +121,17 @@ pub(crate) enum Waiter {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Step {
     Compute(Span),
+    /// The experts of a layer compute, for this long with an equal share of the tokens.
+    Experts {
+        layer: u32,
+        span: Span,
+    },
+    /// Tokens go to the experts of a layer, or back.
+    Tokens {
+        layer: u32,
+        groups: Groups,
+        back: bool,
+    },
     Collective(CollectiveStep),
     /// Waits for concurrent collective operations.
     Join,
@@ -138,6 +150,8 @@ pub(crate) struct Section {
     pub first: u32,
     pub ranks: u32,
     pub steps: Vec<(u32, Step)>,
+    /// By layer: bytes that each rank sends to the experts of each place in its group.
+    pub routed: Vec<Vec<u64>>,
 }
 
 pub(crate) fn build(
@@ -153,6 +167,7 @@ pub(crate) fn build(
     for section in sections {
         for rank in section.first..section.first + section.ranks {
             let mut writer = Writer::new(settings, &kinds, &mut groups);
+            writer.routed = &section.routed;
             for (line, step) in &section.steps {
                 writer.write(rank, *line, *step)?;
             }
@@ -180,6 +195,9 @@ struct Writer<'a> {
     /// In order; each kind has separate tags.
     kinds: &'a [Groups],
     groups: &'a mut Members,
+    routed: &'a [Vec<u64>],
+    /// Place of the rank among those of its experts.
+    expert: u32,
     draft: Draft,
     last: Vec<u32>,
     /// Receives that the next step waits for, with the sender's distance.
@@ -197,6 +215,8 @@ impl<'a> Writer<'a> {
             settings,
             kinds,
             groups,
+            routed: &[],
+            expert: 0,
             draft: Draft::default(),
             last: Vec::new(),
             received: Vec::new(),
@@ -241,9 +261,59 @@ impl<'a> Writer<'a> {
                     Waiter::End => self.last = after,
                 }
             }
+            Step::Experts { layer, span } => {
+                let routed = &self.routed[layer as usize];
+                let all: u64 = routed.iter().sum();
+                let own = routed[self.expert as usize] as f64 * routed.len() as f64;
+                let span = Span::from_ps((span.as_ps() as f64 * own / all as f64).round() as u64);
+                self.write(rank, line, Step::Compute(span))?;
+            }
+            Step::Tokens {
+                layer,
+                groups,
+                back,
+            } => {
+                let after = self.after();
+                self.last = vec![self.exchange(rank, line, (layer, groups, back), &after)?];
+            }
             Step::Join => self.last.append(&mut self.pending),
         }
         Ok(())
+    }
+
+    fn exchange(
+        &mut self,
+        rank: u32,
+        line: u32,
+        (layer, groups, back): (u32, Groups, bool),
+        after: &[u32],
+    ) -> Result<u32, TraceError> {
+        let kind = self.kinds.partition_point(|kind| *kind < groups);
+        let (place, first) = groups.place(rank);
+        self.expert = place;
+        let members = groups.members(first);
+        let routed = &self.routed[layer as usize];
+        let bytes = |from: u32, to: u32| routed[if back { from } else { to } as usize];
+        let mean = routed.iter().sum::<u64>() / routed.len() as u64;
+        let of_group = (groups.size, self.settings.local_members(&members));
+        let (algorithm, _) = self.settings.method(Operation::Alltoall, mean, of_group);
+        let group = Group::all(groups.size);
+        let mut ops = Vec::new();
+        match algorithm {
+            Algorithm::Direct => direct::alltoall(&mut ops, group, place, &bytes),
+            _ => pairwise::alltoallv(&mut ops, group, place, &bytes),
+        }
+        let too_long = |message: String| TraceError::line(line, message, SHORTEN);
+        check_length(ops.len() as u64 + self.draft.len() as u64).map_err(too_long)?;
+        let member = Member {
+            ranks: &members,
+            place,
+            tag: self.tags[kind],
+            line,
+        };
+        self.tags[kind] += 1;
+        let start = self.draft.join(line, after);
+        Ok(self.draft.strand(&ops, &member, start).1)
     }
 
     fn after(&mut self) -> Vec<u32> {
@@ -267,7 +337,7 @@ impl<'a> Writer<'a> {
             let local = self.settings.local_members(&members);
             (members, local)
         });
-        let (algorithm, pipeline) = self.settings.method(operation, bytes);
+        let (algorithm, pipeline) = self.settings.method(operation, bytes, (step.groups.size, *local));
         let collective = Collective {
             operation,
             algorithm,
@@ -300,7 +370,9 @@ fn kinds(sections: &[Section]) -> Vec<Groups> {
     let steps = sections.iter().flat_map(|section| &section.steps);
     let mut kinds: Vec<Groups> = steps
         .filter_map(|(_, step)| match step {
-            Step::Collective(collective) => Some(collective.groups),
+            Step::Collective(CollectiveStep { groups, .. }) | Step::Tokens { groups, .. } => {
+                Some(*groups)
+            }
             _ => None,
         })
         .collect();

@@ -68,6 +68,7 @@ pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Vec<Section>,
         first: 0,
         ranks: parallelism.ranks,
         steps: order::steps(&parallelism, &layers)?,
+        routed: Vec::new(),
     }])
 }
 

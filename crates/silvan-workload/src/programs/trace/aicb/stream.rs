@@ -23,7 +23,11 @@ pub(super) fn of(section: &Section, settings: &TraceSettings) -> Option<Arc<Stre
                     .or_insert_with(|| local(step.groups, section.ranks, settings));
                 collective(step, local, settings)
             }
-            Step::Join | Step::Send { .. } | Step::Receive { .. } => None,
+            Step::Experts { .. }
+            | Step::Tokens { .. }
+            | Step::Join
+            | Step::Send { .. }
+            | Step::Receive { .. } => None,
         };
         steps.push(StreamStep {
             line,
@@ -39,7 +43,7 @@ fn collective(
     local: Option<u32>,
     settings: &TraceSettings,
 ) -> Option<StreamAction> {
-    let (algorithm, pipeline) = settings.method(step.operation, step.bytes);
+    let (algorithm, pipeline) = settings.method(step.operation, step.bytes, (step.groups.size, local?));
     let follows = step.waiter == Waiter::Next && step.then.is_zero();
     if !follows || pipeline != Pipeline::default() {
         return None;

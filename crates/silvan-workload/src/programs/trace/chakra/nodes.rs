@@ -82,7 +82,10 @@ pub(super) fn schedules(
                 },
                 root: *root,
             };
-            let (algorithm, pipeline) = settings.method(entry.operation, entry.bytes);
+            let local = settings.local_members(members);
+            let of_group = (members.len() as u32, local);
+            let (algorithm, pipeline) =
+                settings.method(entry.operation, entry.bytes, of_group);
             let pieces = pipeline.count(entry.bytes);
             let sequence = sequences.entry(group.as_deref()).or_default();
             let number = sequence.met.entry(rank).or_insert(0);
@@ -118,7 +121,7 @@ pub(super) fn schedules(
                 algorithm,
                 bytes: entry.bytes,
                 root: root as u32,
-                local: settings.local_members(members),
+                local,
             };
             let more = pieces.saturating_mul(collective.most_ops(members.len() as u32));
             check_length(more.saturating_add(ops + draft.len() as u64))

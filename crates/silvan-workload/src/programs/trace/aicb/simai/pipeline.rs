@@ -31,6 +31,7 @@ pub(super) fn sections(
             first: stage * ranks,
             ranks,
             steps: steps(parallelism, layers, &turns, stage)?,
+            routed: Vec::new(),
         })
     });
     stages.collect()
