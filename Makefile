@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
-	check-nightly check-drawn check-diagnose check-twin check-tools check-fuzz check-mutants audit check-reproducible check-site coverage check-rows check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
+	check-nightly check-drawn check-diagnose check-twin check-tools check-verbs check-fuzz check-mutants audit check-reproducible check-site coverage check-rows check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ check-twin: install ## Print how well twins of drawn live fabrics agree with the
 
 check-tools: install ## Print which programs see what the live fabric has; needs opensm, infiniband-diags, ibverbs-utils
 	$(BIN)/python python/tools/check_tools.py
+
+check-verbs: install ## Compare numbers of perftest, UCX and MPI in a live fabric with the model (5 minutes)
+	$(BIN)/python python/tools/check_verbs.py
 
 check-fuzz: install ## Fuzz each reader (FUZZ_SECONDS=60, FUZZ_TARGETS="mad ring"); needs a C++ compiler
 	$(BIN)/python python/tools/fuzz.py --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS)

@@ -184,6 +184,7 @@ class Emulation:
         blank: bool,
         devices: str,
         paused: bool,
+        follows_programs: bool,
         faults: tuple[str, str] | None,
     ) -> Emulation: ...
     @staticmethod

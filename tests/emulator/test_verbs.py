@@ -7,6 +7,7 @@ import re
 import socket
 import struct
 import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -127,16 +128,35 @@ def test_ucx_exchanges_messages(serve: Serve) -> None:
         assert done.returncode == 0, done
 
 
+def mpirun(fabric: Fabric, *words: str) -> Done:
+    """Run ``silvan mpirun`` in a fabric."""
+    own = (sys.executable, "-m", "silvan", "mpirun", *words)
+    return fabric.run(*own, check=False, timeout_s=PATIENCE_S)
+
+
+@pytest.mark.needs("python3-mpi4py")
+def test_ranks_see_the_names_of_their_hosts(serve: Serve) -> None:
+    fabric = serve()
+    show = (
+        "from mpi4py import MPI; import os\n"
+        "line = f'{MPI.COMM_WORLD.rank} {MPI.Get_processor_name()}\\n'\n"
+        "os.write(1, line.encode())"
+    )
+    words = ("--per-host", "2", "--hosts", "d,b", "/usr/bin/python3", "-c", show)
+    done = mpirun(fabric, *words)
+    assert done.returncode == 0, done
+    assert sorted(done.stdout.splitlines()) == ["0 d", "1 d", "2 b", "3 b"]
+    done = mpirun(fabric, "--hosts", "a,x", "true")
+    assert done.returncode == 2
+    assert "ibhosts lists the hosts" in done.stderr
+
+
 @pytest.mark.needs("python3-mpi4py")
 def test_ranks_of_mpi_are_on_hosts_in_turn(serve: Serve) -> None:
     """Oracle: each host of the four has sent at least five messages of 100 kB."""
     fabric = serve()
     ring = ("/usr/bin/python3", "-m", "mpi4py.bench", "ringtest", "-l", "5", "-n", "100000")
-    layers = ("pml ucx", "btl ^vader,tcp,openib,ofi,sm", "pml_ucx_tls any", "pml_ucx_devices any")
-    chosen = [word for layer in layers for word in ("--mca", *layer.split())]
-    job = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4", *chosen, *ring)
-    hosts = ("env", "UCX_TLS=rc_v,self", "SIM_HOSTS=a,b,c,d")
-    done = fabric.run(*hosts, *job, check=False, timeout_s=PATIENCE_S)
+    done = mpirun(fabric, "-n", "4", *ring)
     assert done.returncode == 0, done
     for host in "abcd":
         sent = values(fabric.run("perfquery", "-x", host=host).stdout)["PortXmitData"]

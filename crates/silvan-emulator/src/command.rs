@@ -13,6 +13,7 @@ use crate::clients::Clients;
 use crate::pace::Pace;
 use crate::plane::{NewFlow, ProgramState};
 use crate::subnet::Sources;
+use crate::verbs::Exchange;
 use crate::view::{FoundTrees, Known};
 
 /// A request of the control channel, distinguished by `do`.
@@ -186,6 +187,7 @@ pub(crate) struct ControlSession<'a> {
     pub pace: &'a mut Pace,
     pub rates: &'a CounterRates,
     pub trees: &'a mut FoundTrees,
+    pub exchange: &'a Exchange,
     pub now: Instant,
     pub quit: &'a mut bool,
 }
@@ -319,6 +321,7 @@ impl ControlSession<'_> {
             "speed": pace.speed(),
             "lag_s": pace.lag(self.now, subnet.now()).as_secs_f64(),
             "given_up_s": pace.given_up(),
+            "exchange": { "wall_s": self.exchange.wall_s, "simulated_s": self.exchange.simulated_s },
             "paused": pace.is_paused(),
             "uptime_s": subnet.uptime.as_secs_f64(),
             "hosts": fabric.host_count(),

@@ -16,6 +16,8 @@ const WINDOW: Duration = Duration::from_millis(500);
 pub(crate) struct Pace {
     /// Simulated seconds per second.
     scale: f64,
+    /// Factor by which simulated time is slower than that at the moment.
+    slowdown: f64,
     wall: Instant,
     simulated: Time,
     paused: bool,
@@ -32,6 +34,7 @@ impl Pace {
     pub fn new(scale: f64, now: Instant, simulated: Time) -> Self {
         Self {
             scale,
+            slowdown: 1.0,
             wall: now,
             simulated,
             paused: false,
@@ -45,6 +48,17 @@ impl Pace {
 
     pub fn scale(&self) -> f64 {
         self.scale
+    }
+
+    pub fn scale_now(&self) -> f64 {
+        self.scale / self.slowdown
+    }
+
+    pub fn slow_down(&mut self, factor: f64, now: Instant) {
+        if factor != self.slowdown {
+            self.agree(now, self.target(now));
+            self.slowdown = factor;
+        }
     }
 
     /// Recently reached simulated seconds per second.
@@ -66,7 +80,7 @@ impl Pace {
     }
 
     fn scaled(&self, wall: Duration) -> Span {
-        Span::from_ps((wall.as_secs_f64() * self.scale * 1e12) as u64)
+        Span::from_ps((wall.as_secs_f64() * self.scale_now() * 1e12) as u64)
     }
 
     fn agree(&mut self, now: Instant, simulated: Time) {
@@ -92,7 +106,21 @@ impl Pace {
         self.start(now, simulated);
     }
 
-    fn target(&self, now: Instant) -> Time {
+    /// Gives up all lag.
+    pub fn hold(&mut self, now: Instant, simulated: Time) {
+        self.agree(now, simulated);
+        self.catching_up = false;
+    }
+
+    /// Gives up lag beyond this wall time.
+    pub fn limit_lag(&mut self, now: Instant, simulated: Time, most: Duration) {
+        let most = self.scaled(most);
+        if self.lag(now, simulated) > most {
+            self.agree(now, simulated.saturating_add(most));
+        }
+    }
+
+    pub fn target(&self, now: Instant) -> Time {
         if self.paused {
             return self.simulated;
         }

@@ -26,6 +26,10 @@ pub(crate) enum Operation {
     Read,
     /// `uverbsN`, whose number follows; answered with the stream for memory, completions and events.
     OpenVerbs,
+    /// Answered with the file of the programs' clock.
+    OpenClock,
+    /// `rdma_cm`, answered with its number and the stream of its events.
+    OpenConnections,
 }
 
 impl Operation {
@@ -37,6 +41,8 @@ impl Operation {
             4 => Self::Tree,
             5 => Self::Read,
             6 => Self::OpenVerbs,
+            7 => Self::OpenClock,
+            8 => Self::OpenConnections,
             _ => return None,
         })
     }

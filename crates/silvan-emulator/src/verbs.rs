@@ -1,4 +1,5 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use silvan_core::{NodeId, PortNumber, Time};
 use silvan_mad::smp::{PortInfo, link_speed, link_speed_ext, link_speed_ext2};
@@ -13,6 +14,14 @@ pub(crate) const MODALIAS: &str = "pci:v00001077d00007322sv00001077sd00007322bc0
 pub(crate) const PROVIDER_ABI: &str = "1";
 pub(crate) const VERBS_ABI: &str = "6";
 pub(crate) const MINOR: u32 = 192;
+
+/// Time in which programs exchanged data.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    pub wall_s: f64,
+    pub simulated_s: f64,
+    pub since: Option<Instant>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {

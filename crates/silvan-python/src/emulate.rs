@@ -30,7 +30,7 @@ pub struct Emulation {
 impl Emulation {
     /// Over UDP from a port without a socket name; without users, everybody may attach; only controllers control.
     #[new]
-    #[pyo3(signature = (scenario, *, sockname, udp_port, users, controllers, time_scale, host, blank, devices, paused, faults))]
+    #[pyo3(signature = (scenario, *, sockname, udp_port, users, controllers, time_scale, host, blank, devices, paused, follows_programs, faults))]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
     fn new(
         py: Python<'_>,
@@ -44,6 +44,7 @@ impl Emulation {
         blank: bool,
         devices: &str,
         paused: bool,
+        follows_programs: bool,
         faults: Option<(String, String)>,
     ) -> PyResult<Self> {
         let devices: SwitchDevices = devices
@@ -64,6 +65,7 @@ impl Emulation {
                 devices,
             },
             paused,
+            follows_programs,
             faults: faults.map(|(text, name)| FaultSchedule { text, name }),
             ..Options::new(address)
         };

@@ -14,6 +14,9 @@ const TREE: u32 = 4;
 const READ: u32 = 5;
 pub(crate) const OPEN_VERBS: u32 = 6;
 
+pub(crate) const OPEN_CLOCK: u32 = 7;
+pub(crate) const OPEN_CONNECTIONS: u32 = 8;
+
 pub(crate) const NAME: &[u8] = b"silvan-file-";
 const RANKS: [&str; 4] = [
     "OMPI_COMM_WORLD_RANK",
@@ -44,17 +47,19 @@ fn address(name: &[u8]) -> Result<(libc::sockaddr_un, libc::socklen_t), c_int> {
     Ok((address, length as libc::socklen_t))
 }
 
-fn node() -> Vec<u8> {
+pub(crate) fn node_of_rank() -> Option<Vec<u8>> {
     let hosts = std::env::var_os("SIM_HOSTS").map(|hosts| hosts.into_vec());
     let rank = RANKS
         .iter()
         .find_map(|name| std::env::var(name).ok()?.parse().ok());
-    if let (Some(hosts), Some(rank)) = (hosts, rank) {
-        let hosts: Vec<&[u8]> = hosts.split(|&byte| byte == b',').collect();
-        let rank: usize = rank;
-        return hosts[rank % hosts.len()].to_vec();
-    }
-    std::env::var_os("SIM_HOST").unwrap_or_default().into_vec()
+    let (hosts, rank): (_, usize) = (hosts?, rank?);
+    let hosts: Vec<&[u8]> = hosts.split(|&byte| byte == b',').collect();
+    Some(hosts[rank % hosts.len()].to_vec())
+}
+
+fn node() -> Vec<u8> {
+    let given = || std::env::var_os("SIM_HOST").unwrap_or_default().into_vec();
+    node_of_rank().unwrap_or_else(given)
 }
 
 pub(crate) struct Answer {

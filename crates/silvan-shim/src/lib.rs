@@ -1,9 +1,9 @@
-//! The preload library of the live fabric: programs see it at `/dev/infiniband/{umad,issm,uverbs}N` and
+//! The preload library of the live fabric: programs see it at `/dev/infiniband/{umad,issm,uverbs}N`, `rdma_cm` and
 //! `/sys/class/infiniband{,_mad,_verbs}`.
 //!
 //! An open umad file is a socket to the server, so poll, fork and close need nothing here. Files of sysfs are in
 //! memory, their folders are the server's. `IBSIM_SOCKNAME` names the fabric, `SIM_HOST` the node, `SIM_HOSTS` nodes
-//! for MPI ranks in turn.
+//! for MPI ranks in turn. With `SIM_TIME=auto`, clocks show simulated time.
 //!
 //! Functions replace libc's, whose contract callers keep: pointers are valid. Variable arguments are one more
 //! parameter, as x86-64 and aarch64 pass it like a fixed one.
@@ -14,8 +14,11 @@
     reason = "functions of libc, see docs/decisions/0023-the-live-fabric.md"
 )]
 
+mod clock;
+mod connections;
 mod device;
 mod fabric;
+mod names;
 mod paths;
 mod real;
 mod verbs;
@@ -27,6 +30,17 @@ use libc::{DIR, FILE, mode_t, off_t, size_t, ssize_t};
 
 use paths::{Location, at, current, locate, mark_current_stale};
 
+// The loader calls it before the program's own constructors.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+extern "C" fn start() {
+    if std::env::var_os("SIM_TIME").is_some() {
+        clock::counter::trap_early();
+    }
+}
+
 static KINDS: [AtomicU8; 1 << 16] = [const { AtomicU8::new(0) }; 1 << 16];
 const MAD: u8 = 1;
 const ISSM: u8 = 2;
@@ -34,6 +48,7 @@ const TEXT: u8 = 3;
 const VERBS: u8 = 4;
 const NETLINK_RDMA: c_int = 20;
 const CHANNEL: u8 = 5;
+const CONNECTIONS: u8 = 6;
 
 fn kind(fd: c_int) -> u8 {
     let entry = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
@@ -70,6 +85,10 @@ unsafe fn open_location(location: Location, flags: c_int, mode: mode_t) -> c_int
             Ok(fd) => (0, fd, VERBS),
             Err(error) => (error, -1, 0),
         },
+        Location::Connections => match connections::open(flags) {
+            Ok(fd) => (0, fd, CONNECTIONS),
+            Err(error) => (error, -1, 0),
+        },
         Location::Class { name, real } => {
             if flags & (libc::O_DIRECTORY | libc::O_PATH) == 0 {
                 match fabric::text(&name) {
@@ -90,6 +109,13 @@ unsafe fn open_location(location: Location, flags: c_int, mode: mode_t) -> c_int
                 return unsafe { (real::open())(real.as_ptr(), flags, mode) };
             }
         }
+        Location::CpuInformation => match clock::cpu_information() {
+            Some(text) => match device::text_file(b"cpuinfo", &text, flags) {
+                Ok(fd) => (0, fd, 0),
+                Err(error) => (error, -1, 0),
+            },
+            None => (libc::EIO, -1, 0),
+        },
         Location::Other { real } => {
             // SAFETY: the path ends with a zero.
             return unsafe { (real::open())(real.as_ptr(), flags, mode) };
@@ -254,6 +280,9 @@ macro_rules! describing_open {
                 if result == 0 && kind(fd) == VERBS {
                     device::describe(buffer, verbs::minor(fd));
                 }
+                if result == 0 && kind(fd) == CONNECTIONS {
+                    device::describe(buffer, paths::CONNECTIONS_MINOR);
+                }
                 result
             }
         }
@@ -346,6 +375,9 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     if matches!(kind(fd), VERBS | CHANNEL) {
         verbs::release(fd);
     }
+    if kind(fd) == CONNECTIONS {
+        connections::release(fd);
+    }
     set_kind(fd, 0);
     // SAFETY: the caller keeps the contract of libc's function.
     unsafe { (real::close())(fd) }
@@ -367,7 +399,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> 
     match kind(fd) {
         // SAFETY: the caller's buffer has room for so many bytes.
         MAD => unsafe { device::read(fd, buffer, count) },
-        ISSM | VERBS => fail(libc::EINVAL),
+        ISSM | VERBS | CONNECTIONS => fail(libc::EINVAL),
         // SAFETY: as above.
         CHANNEL => unsafe { verbs::read(fd, buffer, count) },
         // SAFETY: the caller keeps the contract of libc's function.
@@ -401,6 +433,8 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, count: size_t) 
         MAD => unsafe { device::write(fd, buffer, count) },
         // SAFETY: as above.
         VERBS => unsafe { verbs::write(fd, buffer, count) },
+        // SAFETY: as above.
+        CONNECTIONS => unsafe { connections::write(fd, buffer, count) },
         ISSM => fail(libc::EINVAL),
         // SAFETY: the caller keeps the contract of libc's function.
         _ => unsafe { (real::write())(fd, buffer, count) },
@@ -469,6 +503,9 @@ fn copy_kind(from: c_int, to: c_int) -> c_int {
         set_kind(to, kind(from));
         if matches!(kind(from), VERBS | CHANNEL) {
             verbs::duplicate(from, to);
+        }
+        if kind(from) == CONNECTIONS {
+            connections::duplicate(from, to);
         }
     }
     to

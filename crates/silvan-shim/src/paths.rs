@@ -2,20 +2,26 @@ use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-use crate::fabric;
+use crate::{clock, fabric};
 
 const CLASS: &[u8] = b"/sys/class/";
+const CPU_INFORMATION: &CStr = c"/proc/cpuinfo";
+pub(crate) const CONNECTIONS_MINOR: u32 = 255;
 const DEVICES: &[u8] = b"/dev/infiniband";
 
 pub(crate) enum Location {
     Mad(u8),
     IsSm(u8),
     Verbs(u8),
+    /// `rdma_cm`.
+    Connections,
     /// A file or folder of sysfs: its path below `/sys/class`, and its substitute.
     Class {
         name: Vec<u8>,
         real: CString,
     },
+    /// `/proc/cpuinfo`, which states the frequency of the time-stamp counter.
+    CpuInformation,
     Other {
         real: CString,
     },
@@ -75,7 +81,9 @@ impl Location {
             Self::Mad(number) => device(format!("/dev/infiniband/umad{number}")),
             Self::IsSm(number) => device(format!("/dev/infiniband/issm{number}")),
             Self::Verbs(number) => device(format!("/dev/infiniband/uverbs{number}")),
+            Self::Connections => device("/dev/infiniband/rdma_cm".to_owned()),
             Self::Class { real, .. } | Self::Other { real } => real.clone(),
+            Self::CpuInformation => CPU_INFORMATION.to_owned(),
         }
     }
 
@@ -84,7 +92,8 @@ impl Location {
             Self::Mad(number) => Some(u32::from(*number)),
             Self::IsSm(number) => Some(64 + u32::from(*number)),
             Self::Verbs(number) => Some(192 + u32::from(*number)),
-            Self::Class { .. } | Self::Other { .. } => None,
+            Self::Connections => Some(CONNECTIONS_MINOR),
+            Self::Class { .. } | Self::Other { .. } | Self::CpuInformation => None,
         }
     }
 }
@@ -103,6 +112,9 @@ pub(crate) unsafe fn locate(path: *const c_char) -> Option<Location> {
     }
     // SAFETY: as above.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if path == CPU_INFORMATION.to_bytes() && clock::is_simulated() {
+        return Some(Location::CpuInformation);
+    }
     // Nearly all paths of a program end here.
     let is_ours = |path: &[u8]| path.starts_with(b"/sys/") || path.starts_with(b"/dev/");
     match known_root() {
@@ -201,6 +213,9 @@ fn of_bytes(path: &[u8]) -> Option<Location> {
         Err(libc::EACCES) => CString::default(),
         Err(_) => return None,
     };
+    if name == "rdma_cm" {
+        return Some(Location::Connections);
+    }
     Some(match (number("umad"), number("issm"), number("uverbs")) {
         (Some(number), ..) => Location::Mad(number),
         (_, Some(number), _) => Location::IsSm(number),

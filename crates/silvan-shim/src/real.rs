@@ -18,6 +18,26 @@ fn next(symbol: &CStr, cache: &AtomicPtr<c_void>) -> *mut c_void {
     found
 }
 
+/// `pthread_cond_timedwait` of libc, which keeps an older one for programs of 2001.
+pub(crate) fn pthread_cond_timedwait()
+-> unsafe extern "C" fn(Buffer, Buffer, *const libc::timespec) -> c_int {
+    type Function = unsafe extern "C" fn(Buffer, Buffer, *const libc::timespec) -> c_int;
+    let version = if cfg!(target_arch = "x86_64") {
+        c"GLIBC_2.3.2"
+    } else {
+        c"GLIBC_2.17"
+    };
+    let name = c"pthread_cond_timedwait";
+    // SAFETY: the strings end with a zero, and libc's function of this name has this type.
+    unsafe {
+        let found = libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), version.as_ptr());
+        if found.is_null() {
+            std::process::abort();
+        }
+        std::mem::transmute::<*mut c_void, Function>(found)
+    }
+}
+
 macro_rules! real {
     ($($name:ident = $symbol:literal: ($($type:ty),*) -> $result:ty;)*) => {$(
         pub(crate) fn $name() -> unsafe extern "C" fn($($type),*) -> $result {
@@ -86,6 +106,28 @@ real! {
     dup = c"dup": (c_int) -> c_int;
     dup2 = c"dup2": (c_int, c_int) -> c_int;
     dup3 = c"dup3": (c_int, c_int, c_int) -> c_int;
+    clock_gettime = c"clock_gettime": (libc::clockid_t, *mut libc::timespec) -> c_int;
+    clock_nanosleep = c"clock_nanosleep": (libc::clockid_t, c_int, *const libc::timespec, *mut libc::timespec) -> c_int;
+    gettimeofday = c"gettimeofday": (*mut libc::timeval, Buffer) -> c_int;
+    time = c"time": (*mut libc::time_t) -> libc::time_t;
+    pthread_cond_clockwait = c"pthread_cond_clockwait": (Buffer, Buffer, libc::clockid_t, *const libc::timespec) -> c_int;
+    pthread_mutex_timedlock = c"pthread_mutex_timedlock": (Buffer, *const libc::timespec) -> c_int;
+    sem_timedwait = c"sem_timedwait": (Buffer, *const libc::timespec) -> c_int;
+    sem_clockwait = c"sem_clockwait": (Buffer, libc::clockid_t, *const libc::timespec) -> c_int;
+    pthread_sigmask = c"pthread_sigmask": (c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int;
+    sigprocmask = c"sigprocmask": (c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int;
+    sigaction = c"sigaction": (c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+    signal = c"signal": (c_int, libc::sighandler_t) -> libc::sighandler_t;
+    execve = c"execve": (Path, *const Path, *const Path) -> c_int;
+    execv = c"execv": (Path, *const Path) -> c_int;
+    execvp = c"execvp": (Path, *const Path) -> c_int;
+    execvpe = c"execvpe": (Path, *const Path, *const Path) -> c_int;
+    posix_spawn = c"posix_spawn": (*mut c_int, Path, *const c_void, *const c_void, *const Path, *const Path) -> c_int;
+    posix_spawnp = c"posix_spawnp": (*mut c_int, Path, *const c_void, *const c_void, *const Path, *const Path) -> c_int;
+    system = c"system": (Path) -> c_int;
+    popen = c"popen": (Path, Path) -> *mut FILE;
+    gethostname = c"gethostname": (*mut c_char, size_t) -> c_int;
+    uname = c"uname": (*mut libc::utsname) -> c_int;
     fcntl = c"fcntl": (c_int, c_int, c_ulong) -> c_int;
     fcntl64 = c"fcntl64": (c_int, c_int, c_ulong) -> c_int;
 }

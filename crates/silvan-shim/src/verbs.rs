@@ -6,12 +6,16 @@
 //! ```text
 //!  0  length of the command, 32 bits, in the byte order of the machine
 //!  4  count of entries that follow, 32 bits
-//!  8  entries: completion queue and completions that the program has polled since the last record, 32 bits each
+//!  8  simulated time that the program's clock shows, in ps, 64 bits
+//! 16  entries: completion queue and completions that the program has polled since the last record, 32 bits each
 //!     the command as the program has written it
 //!     data of work requests with IBV_SEND_INLINE
 //! ```
 //!
-//! and its answer has an error number, a reserved word, the number of notices sent so far (64 bits), and the response.
+//! A program that waits for the fabric reports this by a record without an answer: 32 bits that are all 1, and the number of
+//! notices that it has seen (64 bits).
+//!
+//! The answer to a command has an error number, a reserved word, the number of notices sent so far (64 bits), and the response.
 
 mod memory;
 mod notices;
@@ -25,7 +29,7 @@ use libc::{size_t, ssize_t};
 
 use self::notices::Notices;
 use crate::fabric::{self, OPEN_VERBS};
-use crate::{CHANNEL, device, fail, real, set_kind};
+use crate::{CHANNEL, clock, device, fail, real, set_kind};
 
 // Commands of `ib_user_verbs.h` that this library completes or answers.
 const GET_CONTEXT: u32 = 0;
@@ -88,6 +92,7 @@ pub(crate) fn open(number: u8, flags: c_int) -> Result<c_int, c_int> {
     let stream = answer.file.ok_or(libc::EIO)?;
     let fd = device::into_program(answer.connection, flags);
     let notices = Arc::new(Notices::new());
+    clock::counter::trap();
     memory::serve(stream, Arc::clone(&notices))?;
     let context = Context {
         number,
@@ -229,7 +234,10 @@ impl Context {
                 POLL_CQ => {
                     let queue = word(body, 8).ok_or(libc::EINVAL)?;
                     let most = word(body, 12).ok_or(libc::EINVAL)?;
-                    let found = self.notices.poll(queue, most).ok_or(libc::EINVAL)?;
+                    let found = self
+                        .notices
+                        .poll(queue, most, &mut |seen| self.report(fd, seen));
+                    let found = found.ok_or(libc::EINVAL)?;
                     respond(command, &found)
                 }
                 REQ_NOTIFY_CQ => {
@@ -324,6 +332,7 @@ impl Context {
         let polled = self.notices.take_polled();
         let mut record = (command.len() as u32).to_ne_bytes().to_vec();
         record.extend((polled.len() as u32).to_ne_bytes());
+        record.extend(clock::now_ps().to_ne_bytes());
         for (queue, count) in polled {
             record.extend(queue.to_ne_bytes());
             record.extend(count.to_ne_bytes());
@@ -347,8 +356,19 @@ impl Context {
             let error = word(header, 0).ok_or(libc::EIO)? as c_int;
             let notices = long(header, 8).ok_or(libc::EIO)?;
             let response = bytes[ANSWER_HEADER..length].to_vec();
+            self.notices.commanded();
             Ok((Answer { notices, response }, error))
         }
+    }
+
+    fn report(&self, fd: c_int, seen: u64) {
+        let Ok(_not_during_a_command) = self.command.try_lock() else {
+            return;
+        };
+        let mut record = u32::MAX.to_ne_bytes().to_vec();
+        record.extend(seen.to_ne_bytes());
+        // SAFETY: the record has this length.
+        unsafe { device::send(fd, record.as_ptr().cast(), record.len()) };
     }
 
     fn open_reader(&self, channel: Option<u32>) -> Result<c_int, c_int> {

@@ -89,7 +89,7 @@ pub(crate) struct Counts {
 
 #[derive(Debug)]
 pub(crate) struct Device {
-    attributes: DeviceAttributes,
+    pub(crate) attributes: DeviceAttributes,
     pub(crate) port: PortAttributes,
     pub(crate) groups: BTreeMap<[u8; 16], Vec<QpKey>>,
     pub(crate) bad_pkeys: u32,

@@ -4,6 +4,8 @@
 pub enum Errno {
     /// EBADF: no completion channel has this handle.
     BadDescriptor = 9,
+    /// EAGAIN: there is no event.
+    Again = 11,
     /// ENOMEM: a queue is full, or an adapter has no more objects of this kind.
     NoMemory = 12,
     /// EBUSY: other objects use this one.
@@ -14,6 +16,8 @@ pub enum Errno {
     NoSpace = 28,
     /// ENOSYS: the kernel has this command, the adapter does not.
     NotImplemented = 38,
+    /// EADDRINUSE: the host listens at the port.
+    InUse = 98,
     /// EOPNOTSUPP: extended command.
     NotSupported = 95,
 }

@@ -37,6 +37,7 @@ pub mod abi;
 mod action;
 mod arena;
 mod commands;
+mod connections;
 mod device;
 mod errno;
 mod message;
@@ -45,6 +46,7 @@ mod transport;
 mod verbs;
 
 pub use action::{Action, AtomicOperation, Fault, Outcome, Piece, Source, TransferId};
+pub use connections::{CmFile, Connections};
 pub use device::{DeviceAttributes, PortAttributes, PortState};
 pub use errno::Errno;
 pub use message::{Destination, Flow, Message, MessageKind};

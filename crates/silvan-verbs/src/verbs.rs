@@ -87,6 +87,13 @@ impl Verbs {
         Some(&device.port)
     }
 
+    pub(crate) fn node_guid(&self, device: DeviceId) -> [u8; 8] {
+        let device = self.devices.get(device.0 as usize);
+        device.map_or([0; 8], |device| {
+            device.attributes.node_guid.as_u64().to_be_bytes()
+        })
+    }
+
     /// Sets a port's attributes and reports changes as asynchronous events; unknown adapters are ignored.
     pub fn set_port(&mut self, device: DeviceId, port: PortAttributes) {
         let Some(owner) = self.devices.get_mut(device.0 as usize) else {

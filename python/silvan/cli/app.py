@@ -20,6 +20,7 @@ from silvan.cli import (
     exporter,
     fit,
     inspect,
+    mpirun,
     plot,
     plug_ins,
     reproduce,
@@ -91,6 +92,11 @@ app.command("whatif", rich_help_panel=_PLAN)(whatif.what_if)
 app.command("tune", rich_help_panel=_PLAN)(ended_in_order(tune.tune))
 app.command("fit", rich_help_panel=_PLAN)(ended_in_order(fit.fit))
 app.command("emulate", rich_help_panel=_LIVE)(emulate.emulate)
+app.command(
+    "mpirun",
+    rich_help_panel=_LIVE,
+    context_settings={"allow_interspersed_args": False},
+)(mpirun.mpirun)
 app.add_typer(ctl.ctl, name="ctl", rich_help_panel=_LIVE)
 app.command("route", rich_help_panel=_LIVE)(route.route)
 app.command("diagnose", rich_help_panel=_SUBNET)(diagnose.diagnose)

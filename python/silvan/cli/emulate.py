@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +30,23 @@ _SLOW = 0.05
 TimeScale = Annotated[
     float,
     typer.Option(min=1e-6, help="Simulated seconds per second."),
+]
+
+
+class Time(StrEnum):
+    """What simulated time follows."""
+
+    REAL = "real"
+    AUTO = "auto"
+
+
+TimeOption = Annotated[
+    Time,
+    typer.Option(
+        "--time",
+        help="real: simulated time passes with real time. auto: it stands still while RDMA "
+        "programs work or data are copied, and programs' clocks show it.",
+    ),
 ]
 Host = Annotated[
     str | None,
@@ -165,6 +183,17 @@ def _tell_lost_time(emulation: Emulation) -> None:
         )
 
 
+def _tell_exchange(emulation: Emulation) -> None:
+    with suppress(EmulationError):
+        exchange = emulation.control("status")["exchange"]
+        wall, simulated = exchange["wall_s"], exchange["simulated_s"]
+        if simulated:
+            note(
+                f"programs exchanged data for {simulated:.3g} s of simulated time in {wall:.3g} s: "
+                f"a scale of 1:{max(1, wall / simulated):.3g}"
+            )
+
+
 def _pass_on_notices(emulation: Emulation) -> None:
     for notice in emulation.take_notices():
         note(notice)
@@ -269,6 +298,7 @@ def emulate(
     ] = None,
     set_: Assignments = None,
     time_scale: TimeScale = 1.0,
+    time_: TimeOption = Time.REAL,
     sockname: Annotated[
         str | None,
         typer.Option(
@@ -335,6 +365,7 @@ def emulate(
             host=host,
             blank=blank,
             devices=devices,
+            follow_programs=time_ is Time.AUTO,
             faults=faults,
         ) as emulation,
         _managed(emulation, wanted=bool(opensm)),
@@ -346,6 +377,7 @@ def emulate(
             status = _run_inside(emulation, mounted.command(words) if mount else words)
             _pass_on_notices(emulation)
             _tell_lost_time(emulation)
+            _tell_exchange(emulation)
             raise typer.Exit(status)
         variables = " ".join(f"{key}={value}" for key, value in emulation.attach().items())
         facts = loaded.describe()

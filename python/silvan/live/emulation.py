@@ -151,6 +151,9 @@ class Emulation:
         link.
     paused : bool
         Start with simulated time paused.
+    follow_programs : bool
+        Let simulated time stand still while RDMA programs work, and show it to programs as their
+        clocks.
     faults : path, optional
         A TOML file of faults that come about at instants of simulated time: cables that are cut,
         run at a lower rate or have symbol errors, slow receivers, switches that reboot.
@@ -179,12 +182,14 @@ class Emulation:
         blank: bool = False,
         devices: str = "emulated",
         paused: bool = False,
+        follow_programs: bool = False,
         faults: str | os.PathLike[str] | None = None,
     ) -> None:
         from silvan import _silvan
 
         require_linux("the live fabric")
         self._udp_port = udp_port
+        self._follow_programs = follow_programs
         self.sockname = sockname if udp_port is None else f"udp-{udp_port}"
         if scenario.has_python_scheme:
             scenario = scenario.override({"control.scheme": "none"})
@@ -199,6 +204,7 @@ class Emulation:
             blank=blank,
             devices=devices,
             paused=paused,
+            follows_programs=follow_programs,
             faults=None if faults is None else (_faults(faults), os.fspath(faults)),
         )
 
@@ -240,10 +246,13 @@ class Emulation:
             umad2sim = True
         else:
             where = {"IBSIM_SOCKNAME": self.sockname}
+        # UCX would take the handler by which the time-stamp counter is read.
+        clock = {"SIM_TIME": "auto", "UCX_HANDLE_ERRORS": "none"}
         return {
             "LD_PRELOAD": str(umad2sim_library() if umad2sim else preload_library()),
             "SIM_HOST": name[:31] if umad2sim else name,
             **where,
+            **(clock if self._follow_programs else {}),
         }
 
     def control(self, do: str, **arguments: Any) -> Any:

@@ -15,7 +15,10 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sockopt,
 };
+use silvan_core::Time;
+use silvan_verbs::CmFile;
 
+use super::clock::Clock;
 use super::notices::Notices;
 use super::sockets::{Address, AllowedUsers, unix_name};
 use super::verbs::RdmaPrograms;
@@ -46,11 +49,15 @@ enum Role {
     Verbs {
         process: u64,
     },
+    Connections(CmFile),
 }
 
 pub(super) struct Fabric<'a> {
     pub clients: &'a mut Clients,
     pub rdma: Option<&'a mut RdmaPrograms>,
+    pub clock: Option<&'a Clock>,
+    /// Latest time that a program's clock shows.
+    pub shown: Time,
 }
 
 #[derive(Debug)]
@@ -177,6 +184,7 @@ impl Files {
                 self.of_clients.remove(&client);
                 fabric.clients.disconnect(client);
             }
+            (Role::Connections(file), Some(rdma)) => rdma.close_connections(file),
             (Role::Verbs { process }, Some(rdma)) => {
                 rdma.close(process, &mut fabric.clients.subnet)?;
             }
@@ -206,7 +214,12 @@ impl Files {
         record: &[u8],
         fabric: &mut Fabric<'_>,
     ) -> Result<bool, EmulatorError> {
-        let Fabric { clients, rdma } = fabric;
+        let Fabric {
+            clients,
+            rdma,
+            shown,
+            ..
+        } = fabric;
         let Some(connection) = self.connections.get_mut(&number) else {
             return Ok(false);
         };
@@ -223,9 +236,19 @@ impl Files {
             Role::IsSm { .. } => return Ok(true),
             Role::Verbs { process } => {
                 let answer = match rdma {
-                    Some(rdma) => rdma.command(process, record, &mut clients.subnet)?,
+                    Some(rdma) => rdma.command(process, record, *shown, &mut clients.subnet)?,
                     None => None,
                 };
+                return Ok(answer.is_some_and(|answer| {
+                    // A report has no answer.
+                    answer.is_empty() || connection.send(answer)
+                }));
+            }
+            Role::Connections(file) => {
+                let subnet = &clients.subnet;
+                let answer = rdma
+                    .as_mut()
+                    .map(|rdma| rdma.connection_command(file, record, subnet));
                 return Ok(answer.is_some_and(|answer| connection.send(answer)));
             }
             Role::New => {}
@@ -236,6 +259,20 @@ impl Files {
         if hello.operation == Operation::OpenVerbs {
             return Ok(self.open_verbs(number, &hello, fabric));
         }
+        if hello.operation == Operation::OpenConnections {
+            return Ok(self.open_connections(number, &hello, fabric));
+        }
+        if hello.operation == Operation::OpenClock {
+            let file = fabric.clock.map_or(Err(Errno::NODEV), Clock::file);
+            let _ = match file {
+                Ok(file) => send_with_file(&connection.socket, &[0; 4], &file),
+                Err(error) => {
+                    connection.send(error.raw_os_error().to_ne_bytes().to_vec());
+                    Ok(())
+                }
+            };
+            return Ok(false);
+        }
         let stays = matches!(hello.operation, Operation::OpenMad | Operation::OpenIsSm);
         let answer = match hello.operation {
             Operation::OpenMad | Operation::OpenIsSm => self
@@ -244,7 +281,9 @@ impl Files {
             Operation::Ioctl => self.ioctl(number, &hello.data, clients),
             Operation::Tree => self.tree(&hello.node, clients),
             Operation::Read => read(&hello, clients),
-            Operation::OpenVerbs => Err(Errno::INVAL),
+            Operation::OpenVerbs | Operation::OpenClock | Operation::OpenConnections => {
+                Err(Errno::INVAL)
+            }
         };
         let (error, data) = match answer {
             Ok(data) => (0, data),
@@ -261,7 +300,7 @@ impl Files {
     }
 
     fn open_verbs(&mut self, number: u32, hello: &Hello, fabric: &mut Fabric<'_>) -> bool {
-        let Fabric { clients, rdma } = fabric;
+        let Fabric { clients, rdma, .. } = fabric;
         let opened = match (clients.node_or_default(&hello.node), rdma) {
             (Some(node), Some(rdma)) if hello.data == [0] => rdma.open(&clients.subnet, node),
             _ => Err(Errno::NODEV),
@@ -275,6 +314,29 @@ impl Files {
                     process: opened.process,
                 };
                 send_with_file(&connection.socket, &[0; 4], &opened.stream).is_ok()
+            }
+            Err(error) => {
+                connection.send(error.raw_os_error().to_ne_bytes().to_vec());
+                false
+            }
+        }
+    }
+
+    fn open_connections(&mut self, number: u32, hello: &Hello, fabric: &mut Fabric<'_>) -> bool {
+        let Fabric { clients, rdma, .. } = fabric;
+        let opened = match (clients.node_or_default(&hello.node), rdma) {
+            (Some(node), Some(rdma)) => rdma.open_connections(&clients.subnet, node),
+            _ => Err(Errno::NODEV),
+        };
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return false;
+        };
+        match opened {
+            Ok((file, stream)) => {
+                connection.role = Role::Connections(file);
+                let mut answer = vec![0; 4];
+                answer.extend(file.0.to_ne_bytes());
+                send_with_file(&connection.socket, &answer, &stream).is_ok()
             }
             Err(error) => {
                 connection.send(error.raw_os_error().to_ne_bytes().to_vec());
@@ -546,6 +608,7 @@ pub(crate) fn write_tree(files: &mut Sysfs<'_>, root: &Path) -> std::io::Result<
     }
     if files.has_verbs() {
         write_device(&devices.join("uverbs0"))?;
+        write_device(&devices.join("rdma_cm"))?;
     }
     Ok(())
 }

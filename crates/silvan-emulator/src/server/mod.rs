@@ -1,5 +1,7 @@
 //! The server: one thread handles input, and advances the data plane by some tens of us if it is behind, without locks.
 
+mod clock;
+mod exchange;
 mod files;
 mod notices;
 mod sessions;
@@ -13,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
 use rustix::net::{SendFlags, SocketAddrAny};
+use silvan_core::Time;
 use silvan_model::Engines;
 use silvan_scenario::Scenario;
 use silvan_workload::programs::{Driver, Request};
@@ -23,9 +26,10 @@ use crate::error::EmulatorError;
 use crate::faults::{FaultSchedule, Timetable};
 use crate::pace::Pace;
 use crate::subnet::{Setup, Start, Subnet};
-use crate::verbs::Fates;
+use crate::verbs::{Exchange, Fates};
 use crate::view::FoundTrees;
 use crate::wire::{CONTROL_LEN, Message};
+use clock::Clock;
 use files::{Fabric, Files};
 pub use notices::Notices;
 use rustix::io::Errno;
@@ -70,6 +74,8 @@ pub struct Options {
     pub setup: Setup,
     /// True if simulated time is paused at first.
     pub paused: bool,
+    /// True if simulated time stands still while RDMA programs work, and their clocks show it.
+    pub follows_programs: bool,
     /// Scheduled faults.
     pub faults: Option<FaultSchedule>,
 }
@@ -87,6 +93,7 @@ impl Options {
             host: None,
             setup: Start::Configured.into(),
             paused: false,
+            follows_programs: false,
             faults: None,
         }
     }
@@ -103,6 +110,8 @@ pub struct Server {
     files: Files,
     clients: Clients,
     rdma: Option<RdmaPrograms>,
+    clock: Option<Clock>,
+    exchange: Exchange,
     sending: Vec<(u16, Message)>,
     pace: Pace,
     rates: CounterRates,
@@ -178,6 +187,13 @@ impl Server {
         let simulated = clients.subnet.now();
         let mut pace = Pace::new(options.time_scale, now, simulated);
         pace.set_paused(options.paused, now, simulated);
+        let clock = match options.follows_programs {
+            true => Some(Clock::new(simulated)),
+            false => None,
+        };
+        let clock = clock
+            .transpose()
+            .map_err(EmulatorError::socket("making the programs' clock"))?;
         Ok(Self {
             options,
             control,
@@ -187,6 +203,8 @@ impl Server {
             files,
             clients,
             rdma,
+            clock,
+            exchange: Exchange::default(),
             sending: Vec::new(),
             pace,
             rates: CounterRates::default(),
@@ -244,6 +262,11 @@ impl Server {
         if self.faults.next().is_some_and(|time| time <= simulated) {
             for change in self.faults.apply(&mut self.clients, self.pace.scale()) {
                 self.options.notices.changed(change);
+            }
+        }
+        if self.clock.is_some() {
+            if let Some(sleep) = self.follow_programs(now, simulated)? {
+                return Ok(sleep);
             }
         }
         let is_waited_for = match &self.rdma {
@@ -311,9 +334,12 @@ impl Server {
             }
             CHANNEL => self.serve_channel(number as u16, event.flags)?,
             FILE => {
+                let shown = self.clock.as_ref().map_or(Time::ZERO, Clock::latest);
                 let mut fabric = Fabric {
                     clients: &mut self.clients,
                     rdma: self.rdma.as_mut(),
+                    clock: self.clock.as_ref(),
+                    shown,
                 };
                 let next = self.files.serve(number, event.flags, &mut fabric)?;
                 self.watch_file(number, next);
@@ -346,6 +372,8 @@ impl Server {
         let mut fabric = Fabric {
             clients: &mut self.clients,
             rdma: self.rdma.as_mut(),
+            clock: None,
+            shown: Time::ZERO,
         };
         self.files.close(file, &mut fabric)
     }
@@ -363,6 +391,7 @@ impl Server {
             pace: &mut self.pace,
             rates: &self.rates,
             trees: &mut self.trees,
+            exchange: &self.exchange,
             quit,
         };
         if let Some(flags) = self.sessions.serve(session, &mut counter) {

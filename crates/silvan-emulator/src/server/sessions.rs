@@ -14,6 +14,7 @@ use crate::clients::Clients;
 use crate::command::{ControlSession, CounterRates};
 use crate::error::EmulatorError;
 use crate::pace::Pace;
+use crate::verbs::Exchange;
 use crate::view::FoundTrees;
 
 const LONGEST_LINE: usize = 64 << 10;
@@ -126,6 +127,7 @@ pub(super) struct Counter<'a> {
     pub pace: &'a mut Pace,
     pub rates: &'a CounterRates,
     pub trees: &'a mut FoundTrees,
+    pub exchange: &'a Exchange,
     pub quit: &'a mut bool,
 }
 
@@ -163,6 +165,7 @@ impl Connection {
                 pace: &mut *at.pace,
                 rates: at.rates,
                 trees: &mut *at.trees,
+                exchange: at.exchange,
                 now: Instant::now(),
                 quit: &mut *at.quit,
             };

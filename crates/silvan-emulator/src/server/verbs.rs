@@ -1,5 +1,6 @@
 //! RDMA programs: open files, memory, and messages in the data plane. Simulated time stands still during copies.
 
+mod connecting;
 mod process;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,10 +21,13 @@ use silvan_workload::programs::{Request, SendQueue};
 use crate::error::EmulatorError;
 use crate::subnet::Subnet;
 use crate::verbs::{Fate, Fates, device, port};
+use connecting::Connecting;
 use process::{Answer, CHUNK, Process};
 
 const WINDOW: usize = 8;
 const QUERY_PORT: u8 = 2;
+/// In place of a command's length.
+const REPORT: u32 = u32::MAX;
 const COMPLETIONS: usize = 1024;
 /// Longest pause of simulated time for copies: a stopped process must not stop all others.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -71,6 +75,8 @@ pub(super) struct RdmaPrograms {
     next_message: u32,
     requests: Vec<Request>,
     members: BTreeMap<DeviceId, u32>,
+    acted: Option<Instant>,
+    connecting: Connecting,
 }
 
 #[derive(Debug)]
@@ -103,6 +109,8 @@ impl RdmaPrograms {
             next_message: 0,
             requests: Vec::new(),
             members: BTreeMap::new(),
+            acted: None,
+            connecting: Connecting::default(),
         }
     }
 
@@ -164,15 +172,28 @@ impl RdmaPrograms {
         &mut self,
         number: u64,
         record: &[u8],
+        shown: Time,
         subnet: &mut Subnet,
     ) -> Result<Option<Vec<u8>>, EmulatorError> {
-        let Some(process) = self.processes.get(&number) else {
+        let Some(process) = self.processes.get_mut(&number) else {
             return Ok(None);
         };
         let context = process.context;
+        if let Some(notices) = report(record) {
+            process.waits_after(notices);
+            return Ok(Some(Vec::new()));
+        }
         let Some(record) = CommandRecord::parse(record) else {
             return Ok(None);
         };
+        let wall = Instant::now();
+        process.commanded(wall);
+        self.acted = Some(wall);
+        let at = Time::from_ps(record.clock).min(shown);
+        while subnet.now() < at {
+            subnet.step(at)?;
+            self.collect_fates(subnet)?;
+        }
         for (queue, count) in record.polled {
             self.verbs.consumed(context, CqHandle(queue), count);
         }
@@ -210,6 +231,13 @@ impl RdmaPrograms {
                 return Ok(());
             };
             match process.receive() {
+                Ok(Some((Answer::Probed, result))) => {
+                    let seen = result.ok().and_then(|seen| seen.try_into().ok());
+                    let seen = seen.map_or(u64::MAX, u64::from_ne_bytes);
+                    if seen != u64::MAX {
+                        process.waits_after(seen);
+                    }
+                }
                 Ok(Some((answer, result))) => {
                     self.answered(answer, result, subnet.now());
                 }
@@ -269,6 +297,26 @@ impl RdmaPrograms {
 
     pub fn waits(&self) -> bool {
         !self.in_flight.is_empty()
+    }
+
+    /// Returns true while a program has something to do; asks those that do not say so.
+    pub fn work(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        for process in self.processes.values_mut() {
+            if process.works(now) {
+                any = true;
+                process.probe(now);
+            }
+        }
+        if any {
+            self.flush();
+        }
+        any
+    }
+
+    /// Returns when a program has sent its last command.
+    pub fn acted(&self) -> Option<Instant> {
+        self.acted
     }
 
     pub fn is_copying(&self) -> bool {
@@ -562,7 +610,9 @@ impl RdmaPrograms {
     }
 
     fn answered(&mut self, answer: Answer, result: Result<Vec<u8>, Errno>, now: Time) {
-        let id = answer.transfer();
+        let Some(id) = answer.transfer() else {
+            return;
+        };
         let Some(transfer) = self.transfers.get_mut(&id) else {
             return;
         };
@@ -593,7 +643,7 @@ impl RdmaPrograms {
                     *original = u64::from_ne_bytes(*value);
                 }
             }
-            (Answer::Written { .. }, Ok(_)) => {}
+            (Answer::Written { .. }, Ok(_)) | (Answer::Probed, _) => {}
             (Answer::Fetched { .. } | Answer::Collected { .. }, Err(_)) => {
                 transfer.fault = Some(Fault::Source);
             }
@@ -633,7 +683,14 @@ impl RdmaPrograms {
     }
 }
 
+/// The notices that a program has seen which waits for the fabric.
+fn report(record: &[u8]) -> Option<u64> {
+    let notices = record.strip_prefix(&REPORT.to_ne_bytes())?;
+    Some(u64::from_ne_bytes(notices.try_into().ok()?))
+}
+
 struct CommandRecord<'a> {
+    clock: u64,
     polled: Vec<(u32, u32)>,
     command: &'a [u8],
     inline: &'a [u8],
@@ -642,13 +699,14 @@ struct CommandRecord<'a> {
 impl<'a> CommandRecord<'a> {
     fn parse(record: &'a [u8]) -> Option<Self> {
         let word = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_ne_bytes);
-        let (header, rest) = record.split_at_checked(8)?;
+        let (header, rest) = record.split_at_checked(16)?;
         let length = word(&header[..4])? as usize;
-        let count = word(&header[4..])? as usize;
+        let count = word(&header[4..8])? as usize;
         let (polled, rest) = rest.split_at_checked(count.checked_mul(8)?)?;
         let (command, inline) = rest.split_at_checked(length)?;
         let polled = polled.chunks_exact(8);
         Some(Self {
+            clock: u64::from_ne_bytes(header[8..].try_into().ok()?),
             polled: polled
                 .map(|entry| Some((word(&entry[..4])?, word(&entry[4..])?)))
                 .collect::<Option<_>>()?,
@@ -665,6 +723,7 @@ mod tests {
     fn record(length: u32, polled: &[(u32, u32)], rest: &[u8]) -> Vec<u8> {
         let mut record = length.to_ne_bytes().to_vec();
         record.extend((polled.len() as u32).to_ne_bytes());
+        record.extend([0; 8]);
         for (queue, count) in polled {
             record.extend(queue.to_ne_bytes());
             record.extend(count.to_ne_bytes());
@@ -686,7 +745,7 @@ mod tests {
 
     #[test]
     fn wrong_lengths_are_no_records() {
-        assert!(CommandRecord::parse(&[0; 7]).is_none());
+        assert!(CommandRecord::parse(&[0; 15]).is_none());
         assert!(CommandRecord::parse(&record(11, &[], b"commandata")).is_none());
         let mut many = record(0, &[], b"");
         many[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());

@@ -12,7 +12,8 @@
 //!     data
 //! ```
 //!
-//! and READ, WRITE and the atomic operations are answered in order: error number (64 bits), data.
+//! and READ, WRITE, the atomic operations and PROBE are answered in order: error number (64 bits), data. PROBE asks whether the
+//! program waits for the fabric; the answer is the number of notices that it has seen, or all bits 1.
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::OwnedFd;
@@ -29,6 +30,7 @@ const FETCH_AND_ADD: u32 = 4;
 const COMPLETIONS: u32 = 5;
 const CHANNEL_EVENT: u32 = 6;
 const ASYNC_EVENT: u32 = 7;
+const PROBE: u32 = 8;
 
 const HEADER: usize = 32;
 const LONGEST: usize = 64 << 10;
@@ -96,9 +98,15 @@ impl Server {
             if request.kind == WRITE {
                 let done = self.receive_into(&mut header, request.place(), LONGEST, 0);
                 match done {
-                    Ok(_) => self.answer(0, std::ptr::null(), 0)?,
+                    Ok(_) => {
+                        notices.changed_memory();
+                        self.answer(0, std::ptr::null(), 0)?;
+                    }
                     // The record is gone with the attempt.
-                    Err(libc::EFAULT) => self.answer(libc::EFAULT, std::ptr::null(), 0)?,
+                    Err(libc::EFAULT) => {
+                        notices.changed_memory();
+                        self.answer(libc::EFAULT, std::ptr::null(), 0)?;
+                    }
                     Err(error) => return Err(error),
                 }
                 continue;
@@ -107,7 +115,13 @@ impl Server {
             let data = &data[..length];
             match request.kind {
                 READ => self.read(&request)?,
-                COMPARE_AND_SWAP | FETCH_AND_ADD => self.change(&request)?,
+                COMPARE_AND_SWAP | FETCH_AND_ADD => {
+                    self.change(&request, notices)?;
+                }
+                PROBE => {
+                    let seen = notices.probe().unwrap_or(u64::MAX);
+                    self.answer(0, (&raw const seen).cast(), size_of::<u64>())?;
+                }
                 COMPLETIONS => notices.completed(request.address as u32, data),
                 CHANNEL_EVENT | ASYNC_EVENT => {
                     let mut event = [0; 16];
@@ -131,8 +145,9 @@ impl Server {
     }
 
     /// Eight bytes; requests are served one by one, so no other adapter's change comes between.
-    fn change(&self, request: &Request) -> Result<(), c_int> {
+    fn change(&self, request: &Request, notices: &Notices) -> Result<(), c_int> {
         if request.address % 8 != 0 || !is_writable(request.address) {
+            notices.changed_memory();
             return self.answer(libc::EFAULT, std::ptr::null(), 0);
         }
         let [first, second] = request.operands;
@@ -145,6 +160,7 @@ impl Server {
             },
             _ => value.fetch_add(first, order),
         };
+        notices.changed_memory();
         self.answer(0, (&raw const original).cast(), size_of::<u64>())
     }
 

@@ -1,6 +1,7 @@
 //! The kernel's interface as bytes and as values: structures of `ib_user_verbs.h`, commands, and numbers of `ib_verbs.h`.
 
 mod command;
+pub mod connections;
 mod layout;
 pub mod structures;
 pub mod values;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -21,10 +22,14 @@ const FETCH_AND_ADD: u32 = 4;
 const COMPLETIONS: u32 = 5;
 const CHANNEL_EVENT: u32 = 6;
 const ASYNC_EVENT: u32 = 7;
+const PROBE: u32 = 8;
 
 const HEADER: usize = 32;
 /// In bytes.
 pub(super) const CHUNK: u64 = 64 << 10;
+const PROBE_INTERVAL: Duration = Duration::from_micros(150);
+/// A program that is stopped must not stop all others.
+const LONGEST_WORK: Duration = Duration::from_secs(1);
 const SOCKET_ROOM: usize = 4 << 20;
 const COMPLETION: usize = 48;
 
@@ -45,24 +50,38 @@ pub(super) enum Answer {
     Changed {
         id: TransferId,
     },
+    Probed,
 }
 
 impl Answer {
-    pub fn transfer(self) -> TransferId {
-        let (Self::Fetched { id, .. }
-        | Self::Collected { id, .. }
-        | Self::Written { id }
-        | Self::Changed { id }) = self;
-        id
+    pub fn transfer(self) -> Option<TransferId> {
+        match self {
+            Self::Fetched { id, .. }
+            | Self::Collected { id, .. }
+            | Self::Written { id }
+            | Self::Changed { id } => Some(id),
+            Self::Probed => None,
+        }
     }
 
     fn length(self) -> u64 {
         match self {
             Self::Fetched { length, .. } | Self::Collected { length, .. } => length,
             Self::Written { .. } => 0,
-            Self::Changed { .. } => 8,
+            Self::Changed { .. } | Self::Probed => 8,
         }
     }
+}
+
+/// State of a program, for the clock that stands still while programs work.
+#[derive(Clone, Copy, Debug)]
+enum Activity {
+    /// It waits for the fabric, having seen so many notices.
+    Waits(u64),
+    Works {
+        since: Instant,
+        probed: Instant,
+    },
 }
 
 #[derive(Debug)]
@@ -72,7 +91,9 @@ pub(super) struct Process {
     pub node: NodeId,
     waiting: VecDeque<Vec<u8>>,
     open: VecDeque<Answer>,
+    /// Records that change what the program sees: data, completions, events.
     notices: u64,
+    activity: Activity,
     watched: EventFlags,
     room: Vec<u8>,
 }
@@ -101,6 +122,7 @@ impl Process {
             waiting: VecDeque::new(),
             open: VecDeque::new(),
             notices: 0,
+            activity: Activity::Waits(0),
             watched: EventFlags::IN,
             room: vec![0; 8 + CHUNK as usize],
         }
@@ -135,6 +157,7 @@ impl Process {
     }
 
     pub fn write(&mut self, address: u64, data: &[u8], answer: Answer) {
+        self.notices += 1;
         self.push(WRITE, address, [0; 2], data);
         self.open.push_back(answer);
     }
@@ -146,8 +169,44 @@ impl Process {
             }
             AtomicOperation::FetchAndAdd(value) => (FETCH_AND_ADD, [value, 0]),
         };
+        self.notices += 1;
         self.push(kind, address, operands, &[]);
         self.open.push_back(answer);
+    }
+
+    /// Notes a command of the program.
+    pub fn commanded(&mut self, now: Instant) {
+        self.activity = Activity::Works {
+            since: now,
+            probed: now,
+        };
+    }
+
+    /// Notes that the program waits, having seen so many notices.
+    pub fn waits_after(&mut self, notices: u64) {
+        self.activity = Activity::Waits(notices);
+    }
+
+    pub fn works(&mut self, now: Instant) -> bool {
+        match self.activity {
+            Activity::Waits(notices) if notices == self.notices => false,
+            Activity::Waits(_) => {
+                self.commanded(now);
+                true
+            }
+            Activity::Works { since, .. } => now.duration_since(since) < LONGEST_WORK,
+        }
+    }
+
+    /// Asks a program that neither polls nor sends whether it waits.
+    pub fn probe(&mut self, now: Instant) {
+        if let Activity::Works { probed, .. } = &mut self.activity {
+            if now.duration_since(*probed) >= PROBE_INTERVAL {
+                *probed = now;
+                self.push(PROBE, 0, [0; 2], &[]);
+                self.open.push_back(Answer::Probed);
+            }
+        }
     }
 
     pub fn push_completions(&mut self, queue: u32, completions: &[[u8; COMPLETION]]) {
@@ -249,6 +308,25 @@ mod tests {
         let (mut process, program) = pair();
         answer(&program, &[0; 8]);
         assert_eq!(process.receive().expect_err("a fault"), Errno::PROTO);
+    }
+
+    #[test]
+    fn a_program_works_until_it_has_seen_all_notices() {
+        let (mut process, _program) = pair();
+        let now = Instant::now();
+        assert!(!process.works(now));
+        process.commanded(now);
+        assert!(process.works(now));
+        process.waits_after(0);
+        assert!(!process.works(now));
+        process.push_async_event(&[0; 16]);
+        process.waits_after(0);
+        assert!(process.works(now));
+        process.waits_after(1);
+        assert!(!process.works(now));
+        // A program that is stopped does not stop the others.
+        process.commanded(now);
+        assert!(!process.works(now + LONGEST_WORK));
     }
 
     #[test]

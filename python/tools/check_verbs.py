@@ -1,0 +1,465 @@
+"""Run unmodified RDMA programs in a live fabric, and compare their numbers with the model.
+
+``make check-verbs`` prints a table; with words, only rows whose program contains one of them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from silvan.inputs.scenario import Scenario
+from silvan.live.emulation import Emulation
+from silvan.live.live_programs import wait_for
+from silvan.testing import RunningFabric
+
+FABRIC = """\
+name = "check-verbs"
+
+[fabric]
+switch = [{ name = "left", ports = 8 }, { name = "right", ports = 8 }]
+host = [{ name = "a" }, { name = "b" }, { name = "c" }, { name = "d" }]
+cable = [
+    { from = "a", to = "left:1" },
+    { from = "b", to = "left:2" },
+    { from = "c", to = "right:1" },
+    { from = "d", to = "right:2" },
+    { from = "left:5", to = "right:6" },
+]
+routing = "min-hop"
+
+[link]
+speed = "EDR"
+
+[packet]
+mtu = "4 KiB"
+"""
+MTU = 4096
+HEADER = 26
+GBPS = 100
+CABLE_NS = 10
+"""Propagation in a cable of 2 m."""
+SWITCH_NS = 100
+DEADLINE_S = 180
+BANDWIDTH_SHARE, LATENCY_SHARE = 0.02, 0.05
+_TRIES = 3
+SIZES = (64, 4096, 65536, 1 << 20, 8 << 20)
+MIB = 1 << 20
+
+
+def wire_ns(size: int) -> float:
+    """Time of a message's packets on a link."""
+    packets = max(1, -(-size // MTU))
+    return (size + packets * HEADER) * 8 / GBPS
+
+
+def one_way_us(size: int, switches: int = 2) -> float:
+    """Time of a message from host to host on the empty fabric."""
+    return (wire_ns(size) + (switches + 1) * CABLE_NS + switches * SWITCH_NS) / 1000
+
+
+def stream_mib(size: int) -> float:
+    """Payload rate of messages back to back, in MiB/s."""
+    return size / wire_ns(size) * 1e9 / MIB
+
+
+def acknowledged_mib(size: int) -> float:
+    """Payload rate of perftest's requests over RC.
+
+    Small requests are signalled every 100, and 128 are open: the queue runs empty before the
+    acknowledgement of the hundredth comes back.
+    """
+    if size >= 8192:
+        return stream_mib(size)
+    round_trip = 1000 * (one_way_us(0) + one_way_us(0))
+    interval = max(100 * wire_ns(size), (2 * 100 - 128) * wire_ns(size) + round_trip)
+    return 100 * size / interval * 1e9 / MIB
+
+
+def read_mib(size: int) -> float:
+    """Payload rate of RDMA reads, of which 16 are open."""
+    round_trip = 1000 * (one_way_us(0) + one_way_us(size))
+    return min(stream_mib(size), 16 * size / round_trip * 1e9 / MIB)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program, a number that it prints, and that of the model."""
+
+    program: str
+    size: int | None
+    unit: str
+    measured: float | None
+    expected: float | None
+    remark: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Relative difference."""
+        if self.measured is None or self.expected is None:
+            return None
+        return self.measured / self.expected - 1
+
+    @property
+    def ok(self) -> bool:
+        """True if the difference is small."""
+        if self.remark:
+            return False
+        most = BANDWIDTH_SHARE if self.unit.startswith("Mi") else LATENCY_SHARE
+        return self.difference is None or abs(self.difference) <= most
+
+    def __str__(self) -> str:
+        def number(value: float | None) -> str:
+            return "" if value is None else f"{value:.6g}"
+
+        share = "" if self.difference is None else f"{self.difference:+.2%}"
+        size = "" if self.size is None else str(self.size)
+        verdict = self.remark or ("ok" if self.ok else "DIFFERS")
+        return (
+            f"{self.program:<34}{size:>9}{number(self.measured):>11}{number(self.expected):>11}"
+            f" {self.unit:<6}{share:>10}  {verdict}"
+        )
+
+
+Parse = Callable[[str], float]
+
+
+def perftest_bw(printed: str) -> float:
+    """Average bandwidth of perftest's line, in MiB/s."""
+    return float(_numbers(printed)[3])
+
+
+def perftest_lat(printed: str) -> float:
+    """Typical latency of perftest's line, in microseconds."""
+    return float(_numbers(printed)[4])
+
+
+def _numbers(printed: str) -> list[str]:
+    lines = [line.split() for line in printed.splitlines()]
+    rows = [line for line in lines if line and re.fullmatch(r"\d+", line[0]) and len(line) >= 4]
+    return rows[-1]
+
+
+class Checks:
+    """Runs programs on two hosts or all."""
+
+    def __init__(self, running: RunningFabric, wanted: list[str]) -> None:
+        self._running = running
+        self._wanted = wanted
+        self.rows: list[Row] = []
+
+    def wants(self, program: str) -> bool:
+        """Say whether rows of this program are wanted, and it is installed."""
+        if self._wanted and not any(word in program for word in self._wanted):
+            return False
+        name = program.split()[0]
+        if shutil.which(name) is None:
+            self.add(Row(program, None, "", None, None, "not installed"))
+            return False
+        return True
+
+    def add(self, row: Row) -> None:
+        """Add a row, and print it."""
+        self.rows.append(row)
+        print(row, flush=True)
+
+    def pair(self, words: list[str], hosts: tuple[str, str] = ("a", "c")) -> str:
+        """Run a program as server and client; return what the client prints."""
+        port = str(_free_port())
+        server = self._running.popen(*words, "-p", port, host=hosts[0])
+        try:
+            wait_for(
+                lambda: _listens(int(port)) or server.poll() is not None,
+                f"{words[0]} does not listen",
+            )
+            client = self._running.run(
+                *words, "-p", port, "localhost", host=hosts[1], timeout_s=DEADLINE_S
+            )
+            server.communicate(timeout=DEADLINE_S)
+        finally:
+            server.kill()
+            server.communicate()
+        return client.stdout
+
+    def connected_pair(self, words: list[str]) -> str:
+        """Run a program that connects by librdmacm, whose listeners the machine does not show."""
+        port = str(_free_port())
+        server = self._running.popen(*words, "-p", port, host="a")
+        try:
+            for _ in range(20):
+                time.sleep(1)
+                client = self._running.run(
+                    *words, "-p", port, "localhost", host="c", timeout_s=DEADLINE_S, check=False
+                )
+                # A client that finds no listener ends by a fault of its own.
+                if client.returncode == 0:
+                    server.communicate(timeout=DEADLINE_S)
+                    break
+        finally:
+            server.kill()
+            server.communicate()
+        return client.stdout
+
+    def compare(
+        self,
+        words: list[str],
+        size: int | None,
+        unit: str,
+        parse: Parse,
+        expected: float | None,
+        name: str = "",
+    ) -> None:
+        """Add a row with what a program prints on two hosts."""
+        name = name or " ".join(words)
+        if not self.wants(name):
+            return
+        options = [] if size is None else ["-s", str(size)]
+        self.try_add(name, size, unit, lambda: parse(self.pair([*words, *options])), expected)
+
+    def try_add(
+        self,
+        name: str,
+        size: int | None,
+        unit: str,
+        measure: Callable[[], float],
+        expected: float | None,
+    ) -> None:
+        """Add a row with a number, or with the reason why there is none."""
+        try:
+            measured = measure()
+            for _ in range(_TRIES - 1):
+                # On a busy machine perftest may not find the frequency of its counter, and says so.
+                if measured != 0 and math.isfinite(measured):
+                    break
+                measured = measure()
+            self.add(Row(name, size, unit, measured, expected))
+        except subprocess.TimeoutExpired:
+            self.add(Row(name, size, unit, None, expected, f"no end after {DEADLINE_S} s"))
+        except Exception as error:
+            self.add(Row(name, size, unit, None, expected, f"FAIL: {str(error)[-120:]!r}"))
+
+
+def _free_port() -> int:
+    with socket.socket() as unused:
+        unused.bind(("", 0))
+        return int(unused.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    tables = (Path(f"/proc/net/{name}") for name in ("tcp", "tcp6"))
+    lines = [line.split() for table in tables for line in table.read_text().splitlines()[1:]]
+    return any(line[1].endswith(f":{port:04X}") and line[3] == "0A" for line in lines)
+
+
+def repeats(size: int) -> str:
+    """Messages that take some milliseconds of simulated time."""
+    return str(5000 if size < MTU else max(20, min(1000, (64 << 20) // size)))
+
+
+def perftest(checks: Checks) -> None:
+    """Compare perftest's bandwidths and latencies."""
+    ways = [("send", "RC"), ("send", "UC"), ("write", "RC"), ("write", "UC"), ("read", "RC")]
+    for operation, transport in ways:
+        options = [] if transport == "RC" else ["-c", transport]
+        for size in SIZES:
+            words = [f"ib_{operation}_bw", *options, "-F", "-n", repeats(size), "-m", str(MTU)]
+            name = " ".join([f"ib_{operation}_bw", *options])
+            rate = read_mib if operation == "read" else acknowledged_mib
+            expected = (rate if transport == "RC" else stream_mib)(size)
+            checks.compare(words, size, "MiB/s", perftest_bw, expected, name)
+    name = "ib_send_bw -c UD"
+    words = ["ib_send_bw", "-c", "UD", "-F", "-n", "1000", "-m", str(MTU)]
+    checks.compare(words, 2048, "MiB/s", perftest_bw, stream_mib(2048), name)
+    for operation, transport in ways:
+        options = [] if transport == "RC" else ["-c", transport]
+        for size in (2, 64, 4096, 65536):
+            words = [f"ib_{operation}_lat", *options, "-F", "-n", "200", "-m", str(MTU)]
+            name = " ".join([f"ib_{operation}_lat", *options])
+            expected = one_way_us(size) + (one_way_us(0) if operation == "read" else 0)
+            checks.compare(words, size, "us", perftest_lat, expected, name)
+    for words in (["ib_send_lat", "-c", "UD"],):
+        measured = [*words, "-F", "-n", "200", "-m", str(MTU)]
+        checks.compare(measured, 64, "us", perftest_lat, one_way_us(64), " ".join(words))
+    round_trip = one_way_us(0) + one_way_us(8)
+    checks.compare(
+        ["ib_atomic_lat", "-F", "-n", "200"], None, "us", perftest_lat, round_trip, "ib_atomic_lat"
+    )
+
+
+def connected(checks: Checks) -> None:
+    """Compare perftest over connections of librdmacm."""
+    for name, size, unit, parse, expected in (
+        ("ib_write_bw -R", 65536, "MiB/s", perftest_bw, stream_mib(65536)),
+        ("ib_send_lat -R", 64, "us", perftest_lat, one_way_us(64)),
+        ("ib_read_lat -R", 64, "us", perftest_lat, one_way_us(64) + one_way_us(0)),
+    ):
+        if checks.wants(name):
+            words = [*name.split(), "-F", "-n", "200", "-m", str(MTU), "-s", str(size)]
+
+            def measure(words: list[str] = words, parse: Parse = parse) -> float:
+                return parse(checks.connected_pair(words))
+
+            checks.try_add(name, size, unit, measure, expected)
+
+
+def pingpongs(checks: Checks) -> None:
+    """Compare the pingpongs of libibverbs: 4 KiB there and back."""
+
+    def per_iteration(printed: str) -> float:
+        found = re.search(r"= ([\d.]+) usec/iter", printed)
+        if not found:
+            raise ValueError(printed)
+        return float(found[1])
+
+    for name, options in (
+        ("ibv_rc_pingpong", ["-c"]),
+        ("ibv_uc_pingpong", ["-c"]),
+        ("ibv_ud_pingpong", ["-s", "2048"]),
+        ("ibv_srq_pingpong", ["-c"]),
+    ):
+        size = 2048 if "ud" in name else 4096
+        words = [name, *options, "-n", "200", *([] if "ud" in name else ["-m", str(MTU)])]
+        expected = None if "srq" in name else 2 * one_way_us(size)
+        checks.compare(words, None, "us", per_iteration, expected, name)
+
+
+def ucx(checks: Checks) -> None:
+    """Compare ucx_perftest over RC."""
+    for test, size, unit, expected in (
+        ("tag_lat", 8, "us", one_way_us(8)),
+        ("tag_bw", 65536, "MiB/s", stream_mib(65536)),
+        ("ucp_put_bw", 65536, "MiB/s", stream_mib(65536)),
+        ("ucp_get", 65536, "us", one_way_us(65536) + one_way_us(0)),
+    ):
+
+        def value(printed: str, unit: str = unit) -> float:
+            words = printed.splitlines()[-1].split()
+            return float(words[1] if unit == "us" else words[5])
+
+        # Between processes of a machine, UCX would take shared memory.
+        words = [
+            "env",
+            "UCX_TLS=rc_v,self",
+            "ucx_perftest",
+            "-t",
+            test,
+            "-n",
+            "200",
+            "-w",
+            "10",
+            "-f",
+        ]
+        checks.compare(words, size, unit, value, expected, f"ucx_perftest -t {test}")
+
+
+RING = """
+from mpi4py import MPI
+import sys
+world, size = MPI.COMM_WORLD, int(sys.argv[1])
+rank, peers = world.rank, world.size
+data, room = bytearray(size), bytearray(size)
+rounds = 20
+for turn in range(rounds + 5):
+    if turn == 5:
+        world.Barrier()
+        start = MPI.Wtime()
+    if rank == 0:
+        world.Send(data, 1 % peers)
+        world.Recv(room, peers - 1)
+    else:
+        world.Recv(room, rank - 1)
+        world.Send(room, (rank + 1) % peers)
+if rank == 0:
+    print("hop", (MPI.Wtime() - start) / rounds / peers * 1e6)
+"""
+ALL = """
+from mpi4py import MPI
+import sys
+world, size = MPI.COMM_WORLD, int(sys.argv[1])
+out = bytearray(bytes([world.rank]) * (size * world.size))
+room = bytearray(size * world.size)
+for turn in range(12):
+    if turn == 2:
+        world.Barrier()
+        start = MPI.Wtime()
+    world.Alltoall(out, room)
+took = (MPI.Wtime() - start) / 10 * 1e6
+assert all(set(room[k * size : (k + 1) * size]) == {k} for k in range(world.size))
+if world.rank == 0:
+    print("hop", took)
+"""
+
+
+def mpi(checks: Checks, running: RunningFabric, folder: Path) -> None:
+    """Run rings and all-to-alls; a ring's mean hop has a closed form."""
+    ring, everyone = folder / "ring.py", folder / "all.py"
+    ring.write_text(RING)
+    everyone.write_text(ALL)
+
+    def run(*words: str) -> float:
+        own = [sys.executable, "-m", "silvan", "mpirun", *words]
+        environment = ["env", f"PYTHONPATH={os.environ.get('PYTHONPATH', '')}"]
+        done = running.run(*environment, *own, timeout_s=DEADLINE_S)
+        return float(done.stdout.split()[-1])
+
+    for ranks, size in ((2, 8), (4, 8), (4, 65536)):
+        name = f"mpirun -n {ranks} ring"
+        if checks.wants(name):
+            words = ("-n", str(ranks), "/usr/bin/python3", str(ring), str(size))
+            # Ranks a, b, c, d: two hops of four pass one switch, the others two.
+            near, far = one_way_us(size, 1), one_way_us(size)
+            expected = None if size > 8 else far if ranks == 2 else (near + far) / 2
+            hosts = ("--hosts", "a,c") if ranks == 2 else ()
+            checks.try_add(name, size, "us", lambda w=(*hosts, *words): run(*w), expected)
+    for ranks in (4, 16):
+        name = f"mpirun -n {ranks} all-to-all"
+        if checks.wants(name):
+            words = ("-n", str(ranks), "/usr/bin/python3", str(everyone), "16384")
+            # A quarter of the pairs sends through the middle cable in a direction.
+            floor = (ranks // 2) ** 2 * wire_ns(16384) / 1000
+            checks.try_add(name, 16384, "us", lambda w=words: run(*w), floor)
+
+
+def main(wanted: list[str]) -> int:
+    """Print the table; return 1 if a number differs."""
+    print(f"{'program':<34}{'size':>9}{'measured':>11}{'model':>11} {'unit':<6}{'diff':>10}")
+    scenario = Scenario.from_toml(FABRIC)
+    started = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory() as name,
+        Emulation(scenario, sockname=f"check-verbs-{os.getpid()}", follow_programs=True) as one,
+    ):
+        running = RunningFabric(one, Path(name))
+        checks = Checks(running, wanted)
+        if checks.wants("ibv_devinfo"):
+            shown = running.run("ibv_devinfo", host="a").stdout
+            remark = "" if "PORT_ACTIVE" in shown else "FAIL"
+            checks.add(Row("ibv_devinfo", None, "", None, None, remark))
+        pingpongs(checks)
+        perftest(checks)
+        connected(checks)
+        ucx(checks)
+        mpi(checks, running, Path(name))
+        exchange = one.control("status")["exchange"]
+    wall, simulated = exchange["wall_s"], exchange["simulated_s"]
+    different = sum(not row.ok for row in checks.rows)
+    scale = f"1:{wall / simulated:.3g}" if simulated else "none"
+    print(
+        f"{len(checks.rows)} rows, {different} differ; {time.monotonic() - started:.0f} s, "
+        f"of which {wall:.0f} s for {simulated:.3g} s of simulated time, a scale of {scale}"
+    )
+    return int(different > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
