@@ -33,6 +33,10 @@ use search::Search;
 const WORTH: u64 = 8;
 /// Packets after which a component with packets of a completely sent message is looked at again.
 const SETTLES: u64 = 4;
+/// Packets after which a component that congestion control holds back is looked at again.
+const HELD: u64 = 64;
+/// Most times in a row that a pause doubles because a host's component has not leapt.
+const MOST_FAILURES: u8 = 9;
 
 #[derive(Debug)]
 struct Component {
@@ -62,6 +66,8 @@ pub(crate) struct Leaps {
     leaving: Vec<u32>,
     /// By host: the last period of which it was the marker; 0 for none.
     hints: Vec<u64>,
+    /// By host: turns alone without a leap since the last one.
+    failures: Vec<u8>,
     /// Of a component that runs alone.
     events: EventQueue,
     heads: Vec<Head>,
@@ -84,6 +90,7 @@ impl Leaps {
             turns: 0,
             leaving: Vec::new(),
             hints: vec![0; plane.hosts.len()],
+            failures: vec![0; plane.hosts.len()],
             events: plane.events.clone(),
             heads: Vec::new(),
             changes: Vec::new(),
@@ -165,6 +172,15 @@ impl Leaps {
             self.wakes.pop();
         }
         u64::MAX
+    }
+
+    /// Returns true if a component has no period although it has run alone to its end.
+    fn fails(&self, number: u32) -> bool {
+        let component = self
+            .components
+            .get(number as usize)
+            .and_then(Option::as_ref);
+        component.is_some_and(|component| component.search.period().is_none())
     }
 
     fn is_aside(&self, number: u32) -> bool {
@@ -358,8 +374,28 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 return;
             };
             self.rejoin(leaps, number);
-            leaps.leaving.push(number);
+            if leaps.fails(number) {
+                let pause = self.pause(leaps, number);
+                leaps.dissolve(number, self.now + pause);
+            } else {
+                leaps.leaving.push(number);
+            }
         }
+    }
+
+    /// In ps, before a component that has not leapt is set aside again.
+    fn pause(&self, leaps: &mut Leaps, number: u32) -> u64 {
+        let Some(component) = &leaps.components[number as usize] else {
+            return 0;
+        };
+        let Some(&first) = component.members.senders.first() else {
+            return 0;
+        };
+        for &host in &component.members.senders {
+            let failures = &mut leaps.failures[host as usize];
+            *failures = MOST_FAILURES.min(*failures + 1);
+        }
+        (WORTH * self.packet_time(first)) << leaps.failures[first as usize]
     }
 
     fn look_for_components(&mut self, leaps: &mut Leaps) {
@@ -395,6 +431,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 leaps.postpone(&members.senders, self.now + (least + SETTLES) * packet);
             } else if !all_unsent {
                 leaps.postpone(&members.senders, self.now + SETTLES * packet);
+            } else if self.control_changes(&members).is_none() {
+                leaps.postpone(&members.senders, self.now + HELD * packet);
             } else {
                 let number = leaps.form(members);
                 leaps.leaving.push(number);

@@ -17,6 +17,8 @@ pub enum Kind {
     Degraded,
     /// All receivers take less than their links carry, and one host gets more.
     SlowReceiver,
+    /// A cable with bit errors replays part of its packets.
+    BadCable,
     /// Loads that nothing suffers from.
     Light,
 }
@@ -50,6 +52,7 @@ impl Kind {
             Self::Permutation => "permutation",
             Self::Degraded => "degraded link",
             Self::SlowReceiver => "slow receiver",
+            Self::BadCable => "bad cable",
             Self::Light => "light load",
         }
     }
@@ -85,6 +88,8 @@ pub struct Scene {
     pub hosts: Vec<String>,
     /// Number that chooses a degraded link; `None` for no degraded link.
     pub degraded: Option<u64>,
+    /// Number that chooses a bad cable, and its bit error rate.
+    pub bad_cable: Option<(u64, f64)>,
     /// Senders of uniform traffic.
     pub uniform: Vec<String>,
     /// Named flows: name, sender, receiver.
@@ -95,6 +100,10 @@ pub struct Scene {
 const LINK_GBPS: f64 = 4.0;
 /// Sink rate of slow receivers.
 const SINK_GBPS: f64 = 1.4;
+/// Share of the scenarios with a bad cable.
+const BAD_CABLES: f64 = 0.15;
+/// Bit error rates of bad cables: 15 to 80 % of all packets are replayed.
+const BIT_ERRORS: [f64; 2] = [5e-6, 5e-5];
 
 struct Draw(SplitMix64);
 
@@ -151,7 +160,10 @@ fn topology(draw: &mut Draw) -> (String, usize) {
 /// Draws a scenario; `names` lists the hosts of the fabric of a scenario without traffic.
 pub fn draw(seed: u64, conditions: Conditions, names: impl Fn(&str) -> Vec<String>) -> Scene {
     let mut draw = Draw(SplitMix64::for_stream(seed, 1));
-    let kind = KINDS[draw.below(KINDS.len())];
+    let mut kind = KINDS[draw.below(KINDS.len())];
+    if SplitMix64::for_stream(seed, 3).part() < BAD_CABLES {
+        kind = Kind::BadCable;
+    }
     let control = [Control::Off, Control::Marking, Control::On][draw.below(3)];
     let (fabric, count) = topology(&mut draw);
     let mut toml = format!(
@@ -181,6 +193,7 @@ pub fn draw(seed: u64, conditions: Conditions, names: impl Fn(&str) -> Vec<Strin
         toml,
         hosts,
         degraded: None,
+        bad_cable: None,
         uniform: Vec::new(),
         flows: Vec::new(),
     };
@@ -237,8 +250,15 @@ impl Scene {
                 }
                 return;
             }
-            Kind::Degraded => {
-                self.degraded = Some(draw.0.next());
+            Kind::Degraded | Kind::BadCable => {
+                let number = draw.0.next();
+                match self.kind {
+                    Kind::Degraded => self.degraded = Some(number),
+                    _ => {
+                        let [least, most] = BIT_ERRORS.map(f64::ln);
+                        self.bad_cable = Some((number, draw.between(least, most).exp()));
+                    }
+                }
                 for index in 0..count {
                     let gbps = draw.between(1.0, 3.0);
                     self.flow(order[index], order[(index + 1) % count], gbps);

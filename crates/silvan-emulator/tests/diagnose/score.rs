@@ -217,6 +217,9 @@ pub fn run(seed: u64, conditions: Conditions) -> (Scene, Survey, Verdict, Truth)
     let scenario = scenario(&scene.toml);
     let world = Rc::new(RefCell::new(World::new(&scenario)));
     let fabric = world.borrow().plane.fabric().clone();
+    let bad_cable = scene
+        .bad_cable
+        .map(|(number, rate)| spoil(&mut world.borrow_mut(), &fabric, &scene.toml, number, rate));
     let degraded = scene
         .degraded
         .and_then(|number| degrade(&mut world.borrow_mut(), &fabric, number));
@@ -249,13 +252,23 @@ pub fn run(seed: u64, conditions: Conditions) -> (Scene, Survey, Verdict, Truth)
     });
     let samples = world.borrow_mut().samples.take().unwrap_or_default();
     let tables = scenario.forwarding().tables;
-    let mut truth = truth(&scene, &fabric, tables, degraded, &samples, &rates);
+    let odd = OddLinks {
+        degraded,
+        bad_cable,
+    };
+    let mut truth = truth(&scene, &fabric, tables, odd, &samples, &rates);
     truth.alike = alike(&scene, &survey, &observation, &fabric);
     (scene, survey, verdict, truth)
 }
 
-/// Lets a link run at one lane, as an administrator or a bad cable does: a link with traffic through it.
-fn degrade(world: &mut World, fabric: &Fabric, number: u64) -> Option<PortId> {
+#[derive(Clone, Copy, Debug)]
+struct OddLinks {
+    degraded: Option<PortId>,
+    bad_cable: Option<PortId>,
+}
+
+/// A cabled port of a switch.
+fn switch_port(fabric: &Fabric, number: u64) -> PortId {
     let mut random = SplitMix64::for_stream(number, 2);
     let cabled: Vec<PortId> = fabric
         .ports
@@ -265,7 +278,26 @@ fn degrade(world: &mut World, fabric: &Fabric, number: u64) -> Option<PortId> {
             node.as_switch().is_some() && fabric.ports[port].link.is_some()
         })
         .collect();
-    let port = cabled[(random.part() * cabled.len() as f64) as usize];
+    cabled[(random.part() * cabled.len() as f64) as usize]
+}
+
+/// Gives a cable bit errors, so that this port receives packets again.
+fn spoil(world: &mut World, fabric: &Fabric, toml: &str, number: u64, rate: f64) -> PortId {
+    let port = switch_port(fabric, number);
+    let name = &fabric.nodes[fabric.ports[port].node].name;
+    let fault = format!(
+        "{toml}[[fault]]\ndo = \"bit-errors\"\nport = \"{name}:{}\"\nbit-error-rate = {rate:e}\nretransmission = true\n",
+        fabric.ports[port].number.as_u8()
+    );
+    for planned in scenario(&fault).faults() {
+        world.plane.begin_fault(planned.fault).expect("a known port");
+    }
+    port
+}
+
+/// Lets a link run at one lane, as an administrator or a bad cable does: a link with traffic through it.
+fn degrade(world: &mut World, fabric: &Fabric, number: u64) -> Option<PortId> {
+    let port = switch_port(fabric, number);
     let node = &fabric.nodes[fabric.ports[port].node];
     let info = PortInfo {
         link_width_enabled: link_width::X1,
@@ -289,7 +321,10 @@ fn truth(
     scene: &Scene,
     fabric: &Fabric,
     tables: &silvan_fabric::ForwardingTables,
-    degraded: Option<PortId>,
+    OddLinks {
+        degraded,
+        bad_cable,
+    }: OddLinks,
     samples: &[silvan_model::Forest],
     rates: &BTreeMap<String, f64>,
 ) -> Truth {
@@ -314,6 +349,8 @@ fn truth(
         let faces_host = fabric.peer_switch(root).is_none();
         if faces_host && scene.kind == Kind::SlowReceiver {
             "slow receiver"
+        } else if bad_cable.is_some() && fabric.ports[root].peer == bad_cable {
+            "bad cable"
         } else if degraded.is_some() && ends.contains(&degraded) {
             "degraded link"
         } else if faces_host {

@@ -120,6 +120,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.end_search(&mut component.search);
             if let Some((host, period)) = component.search.period() {
                 leaps.hints[host as usize] = period;
+                for &host in &members.senders {
+                    leaps.failures[host as usize] = 0;
+                }
             }
             let mut heads = Vec::new();
             self.plane.events.calendar.take_heads(&mut heads);

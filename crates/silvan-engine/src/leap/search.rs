@@ -212,7 +212,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// A number that grows with each change of what congestion control knows of a component; `None` while it holds some
     /// flow back.
-    fn control_changes(&self, members: &Members) -> Option<u64> {
+    pub(super) fn control_changes(&self, members: &Members) -> Option<u64> {
         let mut changes = 0;
         if S::ACTIVE {
             let lanes = members.ports.iter();
