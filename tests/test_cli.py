@@ -35,7 +35,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
         *("example", "validate", "show", "export", "schema", "run", "sweep", "plot", "view"),
         *("compare", "reproduce"),
         *("saturate", "whatif", "tune", "fit"),
-        *("emulate", "route", "ctl"),
+        *("emulate", "mpirun", "route", "ctl"),
         *("diagnose", "exporter", "dcms"),
     ]
     panels = re.findall(r"^([A-Z][a-z ]+):$", outcome.stdout, re.MULTILINE)

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from silvan.inputs.scenario import Scenario
@@ -420,14 +421,14 @@ def mpi(checks: Checks, running: RunningFabric, folder: Path) -> None:
             near, far = one_way_us(size, 1), one_way_us(size)
             expected = None if size > 8 else far if ranks == 2 else (near + far) / 2
             hosts = ("--hosts", "a,c") if ranks == 2 else ()
-            checks.try_add(name, size, "us", lambda w=(*hosts, *words): run(*w), expected)
+            checks.try_add(name, size, "us", partial(run, *hosts, *words), expected)
     for ranks in (4, 16):
         name = f"mpirun -n {ranks} all-to-all"
         if checks.wants(name):
             words = ("-n", str(ranks), "/usr/bin/python3", str(everyone), "16384")
             # A quarter of the pairs sends through the middle cable in a direction.
             floor = (ranks // 2) ** 2 * wire_ns(16384) / 1000
-            checks.try_add(name, 16384, "us", lambda w=words: run(*w), floor)
+            checks.try_add(name, 16384, "us", partial(run, *words), floor)
 
 
 def main(wanted: list[str]) -> int:

@@ -73,6 +73,7 @@ def test_only_the_listed_users_are_served() -> None:
         blank=False,
         paused=False,
         faults=None,
+        follows_programs=False,
     )
     assert connect_as(os.getuid(), name) == 0
     with pytest.raises(silvan.EmulationError, match="does not let this user control it"):

@@ -34,9 +34,9 @@ const WORTH: u64 = 8;
 /// Packets after which a component with packets of a completely sent message is looked at again.
 const SETTLES: u64 = 4;
 /// Packets after which a component that congestion control holds back is looked at again.
-const HELD: u64 = 64;
+const HELD: u64 = 8;
 /// Most times in a row that a pause doubles because a host's component has not leapt.
-const MOST_FAILURES: u8 = 9;
+const MOST_FAILURES: u8 = 4;
 
 #[derive(Debug)]
 struct Component {

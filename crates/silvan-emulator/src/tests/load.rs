@@ -22,6 +22,7 @@ use crate::command::{ControlSession, CounterRates};
 use crate::management::ManagementPlane;
 use crate::pace::Pace;
 use crate::plane::{ProgramState, Sender};
+use crate::verbs::Exchange;
 use crate::view::FoundTrees;
 
 /// An all-to-all between eight hosts, across a bottleneck that two flows congest and marks.
@@ -326,6 +327,7 @@ fn programs_are_listed_beside_flows() {
             clients,
             pace,
             rates: &CounterRates::default(),
+            exchange: &Exchange::default(),
             trees: &mut FoundTrees::default(),
             now: Instant::now(),
             quit: &mut false,
@@ -649,6 +651,7 @@ fn a_driver_is_told_of_lost_messages_once() {
             clients,
             pace: &mut pace,
             rates: &CounterRates::default(),
+            exchange: &Exchange::default(),
             trees: &mut FoundTrees::default(),
             now: Instant::now(),
             quit: &mut false,

@@ -290,7 +290,10 @@ fn spoil(world: &mut World, fabric: &Fabric, toml: &str, number: u64, rate: f64)
         fabric.ports[port].number.as_u8()
     );
     for planned in scenario(&fault).faults() {
-        world.plane.begin_fault(planned.fault).expect("a known port");
+        world
+            .plane
+            .begin_fault(planned.fault)
+            .expect("a known port");
     }
     port
 }
