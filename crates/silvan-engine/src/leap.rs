@@ -33,8 +33,6 @@ use search::Search;
 const WORTH: u64 = 8;
 /// Packets after which a component with packets of a completely sent message is looked at again.
 const SETTLES: u64 = 4;
-/// Packets after which a component that congestion control holds back is looked at again.
-const HELD: u64 = 8;
 /// Most times in a row that a pause doubles because a host's component has not leapt.
 const MOST_FAILURES: u8 = 4;
 
@@ -174,13 +172,13 @@ impl Leaps {
         u64::MAX
     }
 
-    /// Returns true if a component has no period although it has run alone to its end.
+    /// Returns true if a component has been compared for long without a period.
     fn fails(&self, number: u32) -> bool {
         let component = self
             .components
             .get(number as usize)
             .and_then(Option::as_ref);
-        component.is_some_and(|component| component.search.period().is_none())
+        component.is_some_and(|component| component.search.gives_up())
     }
 
     fn is_aside(&self, number: u32) -> bool {
@@ -431,8 +429,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 leaps.postpone(&members.senders, self.now + (least + SETTLES) * packet);
             } else if !all_unsent {
                 leaps.postpone(&members.senders, self.now + SETTLES * packet);
-            } else if self.control_changes(&members).is_none() {
-                leaps.postpone(&members.senders, self.now + HELD * packet);
             } else {
                 let number = leaps.form(members);
                 leaps.leaving.push(number);

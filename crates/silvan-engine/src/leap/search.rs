@@ -24,6 +24,8 @@ const SETTLES: u64 = 8;
 /// Steps over which a state is compared with later ones after a round; doubles with it.
 const MULTIPLES: u64 = 32;
 const MOST_ROUNDS: u32 = 6;
+/// Rounds before a component runs with the others for a while.
+const PATIENCE: u32 = 3;
 /// Events per port that a leap must save.
 const WORTH: u64 = 4;
 
@@ -111,6 +113,11 @@ impl Search {
             ended_at: u64::MAX,
             may_leap: true,
         }
+    }
+
+    /// Returns true if no period was found in several rounds.
+    pub fn gives_up(&self) -> bool {
+        self.period().is_none() && self.rounds >= PATIENCE
     }
 
     /// The marker and its period, if it is known.
@@ -212,7 +219,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// A number that grows with each change of what congestion control knows of a component; `None` while it holds some
     /// flow back.
-    pub(super) fn control_changes(&self, members: &Members) -> Option<u64> {
+    fn control_changes(&self, members: &Members) -> Option<u64> {
         let mut changes = 0;
         if S::ACTIVE {
             let lanes = members.ports.iter();
