@@ -34,7 +34,7 @@ const WORTH: u64 = 8;
 /// Packets after which a component with packets of a completely sent message is looked at again.
 const SETTLES: u64 = 4;
 /// Most times in a row that a pause doubles because a host's component has not leapt.
-const MOST_FAILURES: u8 = 4;
+const MOST_FAILURES: u8 = 9;
 
 #[derive(Debug)]
 struct Component {
@@ -64,7 +64,7 @@ pub(crate) struct Leaps {
     leaving: Vec<u32>,
     /// By host: the last period of which it was the marker; 0 for none.
     hints: Vec<u64>,
-    /// By host: turns alone without a leap since the last one.
+    /// By host: components that were compared without a leap since the last leap.
     failures: Vec<u8>,
     /// Of a component that runs alone.
     events: EventQueue,
@@ -170,15 +170,6 @@ impl Leaps {
             self.wakes.pop();
         }
         u64::MAX
-    }
-
-    /// Returns true if a component has been compared for long without a period.
-    fn fails(&self, number: u32) -> bool {
-        let component = self
-            .components
-            .get(number as usize)
-            .and_then(Option::as_ref);
-        component.is_some_and(|component| component.search.gives_up())
     }
 
     fn is_aside(&self, number: u32) -> bool {
@@ -321,7 +312,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 rejoins = true;
             }
             if number != NONE {
-                leaps.dissolve(number, self.now);
+                self.end_component(leaps, number);
             }
         }
         if rejoins {
@@ -351,7 +342,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 if leaps.is_aside(number) {
                     self.rejoin(leaps, number);
                 }
-                leaps.dissolve(number, self.now);
+                self.end_component(leaps, number);
             }
             leaps.nominate(from, self.now);
         }
@@ -372,28 +363,24 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 return;
             };
             self.rejoin(leaps, number);
-            if leaps.fails(number) {
-                let pause = self.pause(leaps, number);
-                leaps.dissolve(number, self.now + pause);
-            } else {
-                leaps.leaving.push(number);
-            }
+            leaps.leaving.push(number);
         }
     }
 
-    /// In ps, before a component that has not leapt is set aside again.
-    fn pause(&self, leaps: &mut Leaps, number: u32) -> u64 {
-        let Some(component) = &leaps.components[number as usize] else {
-            return 0;
+    /// Messages of a component change: it ends.
+    fn end_component(&self, leaps: &mut Leaps, number: u32) {
+        let Some(component) = leaps.components[number as usize].as_deref() else {
+            return;
         };
-        let Some(&first) = component.members.senders.first() else {
-            return 0;
-        };
-        for &host in &component.members.senders {
-            let failures = &mut leaps.failures[host as usize];
-            *failures = MOST_FAILURES.min(*failures + 1);
+        let mut pause = 0;
+        if component.search.gives_up() {
+            for &host in &component.members.senders {
+                let failures = &mut leaps.failures[host as usize];
+                *failures = MOST_FAILURES.min(*failures + 1);
+                pause = pause.max((WORTH * self.packet_time(host)) << *failures);
+            }
         }
-        (WORTH * self.packet_time(first)) << leaps.failures[first as usize]
+        leaps.dissolve(number, self.now + pause);
     }
 
     fn look_for_components(&mut self, leaps: &mut Leaps) {

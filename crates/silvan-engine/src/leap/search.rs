@@ -24,8 +24,6 @@ const SETTLES: u64 = 8;
 /// Steps over which a state is compared with later ones after a round; doubles with it.
 const MULTIPLES: u64 = 32;
 const MOST_ROUNDS: u32 = 6;
-/// Rounds before a component runs with the others for a while.
-const PATIENCE: u32 = 3;
 /// Events per port that a leap must save.
 const WORTH: u64 = 4;
 
@@ -115,9 +113,9 @@ impl Search {
         }
     }
 
-    /// Returns true if no period was found in several rounds.
+    /// Returns true if no period was found in a whole round.
     pub fn gives_up(&self) -> bool {
-        self.period().is_none() && self.rounds >= PATIENCE
+        self.period().is_none() && self.rounds > 0
     }
 
     /// The marker and its period, if it is known.

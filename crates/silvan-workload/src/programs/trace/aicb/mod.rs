@@ -19,8 +19,8 @@ use super::{
     check_places, only,
 };
 use crate::programs::collective::{Algorithm, Collective, Operation, direct, pairwise};
-use crate::programs::op::Group;
 use crate::programs::draft::{COMPUTE, Draft, HOST, MESSAGES, Member};
+use crate::programs::op::Group;
 use crate::programs::schedule::{Action, Schedule};
 use crate::programs::stream::Stream;
 
@@ -337,7 +337,9 @@ impl<'a> Writer<'a> {
             let local = self.settings.local_members(&members);
             (members, local)
         });
-        let (algorithm, pipeline) = self.settings.method(operation, bytes, (step.groups.size, *local));
+        let (algorithm, pipeline) =
+            self.settings
+                .method(operation, bytes, (step.groups.size, *local));
         let collective = Collective {
             operation,
             algorithm,

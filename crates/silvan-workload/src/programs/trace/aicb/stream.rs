@@ -43,7 +43,8 @@ fn collective(
     local: Option<u32>,
     settings: &TraceSettings,
 ) -> Option<StreamAction> {
-    let (algorithm, pipeline) = settings.method(step.operation, step.bytes, (step.groups.size, local?));
+    let (algorithm, pipeline) =
+        settings.method(step.operation, step.bytes, (step.groups.size, local?));
     let follows = step.waiter == Waiter::Next && step.then.is_zero();
     if !follows || pipeline != Pipeline::default() {
         return None;

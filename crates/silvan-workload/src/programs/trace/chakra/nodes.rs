@@ -84,8 +84,7 @@ pub(super) fn schedules(
             };
             let local = settings.local_members(members);
             let of_group = (members.len() as u32, local);
-            let (algorithm, pipeline) =
-                settings.method(entry.operation, entry.bytes, of_group);
+            let (algorithm, pipeline) = settings.method(entry.operation, entry.bytes, of_group);
             let pieces = pipeline.count(entry.bytes);
             let sequence = sequences.entry(group.as_deref()).or_default();
             let number = sequence.met.entry(rank).or_insert(0);
