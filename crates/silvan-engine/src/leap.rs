@@ -33,7 +33,7 @@ use search::Search;
 const WORTH: u64 = 8;
 /// Packets after which a component with packets of a completely sent message is looked at again.
 const SETTLES: u64 = 4;
-/// Most times in a row that a pause doubles because a host's component has not leapt.
+/// Most times in a row that a pause doubles because a port's component has not leapt.
 const MOST_FAILURES: u8 = 9;
 
 #[derive(Debug)]
@@ -64,8 +64,10 @@ pub(crate) struct Leaps {
     leaving: Vec<u32>,
     /// By host: the last period of which it was the marker; 0 for none.
     hints: Vec<u64>,
-    /// By host: components that were compared without a leap since the last leap.
+    /// By port: components that were compared without a leap since the last leap.
     failures: Vec<u8>,
+    /// By port: no component with it is formed before.
+    paused: Vec<u64>,
     /// Of a component that runs alone.
     events: EventQueue,
     heads: Vec<Head>,
@@ -88,7 +90,8 @@ impl Leaps {
             turns: 0,
             leaving: Vec::new(),
             hints: vec![0; plane.hosts.len()],
-            failures: vec![0; plane.hosts.len()],
+            failures: vec![0; plane.outs.len()],
+            paused: vec![0; plane.outs.len()],
             events: plane.events.clone(),
             heads: Vec::new(),
             changes: Vec::new(),
@@ -205,7 +208,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if !F::LOOKAHEAD {
             return Some("the run is simulated event by event");
         }
-        if S::ACTIVE && !self.switch.rests() || C::ACTIVE && !self.source.rests() {
+        let rests = (!S::ACTIVE || self.switch.rests()) && (!C::ACTIVE || self.source.rests());
+        let acts = S::ACTIVE || C::ACTIVE;
+        if acts && !(rests && self.plane.config.fast_forward_under_control) {
             return Some("the run has congestion control");
         }
         if self.notifications.has_acknowledgements() || self.extends_packets() {
@@ -372,15 +377,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let Some(component) = leaps.components[number as usize].as_deref() else {
             return;
         };
-        let mut pause = 0;
         if component.search.gives_up() {
-            for &host in &component.members.senders {
-                let failures = &mut leaps.failures[host as usize];
+            let members = &component.members;
+            let packet = members
+                .senders
+                .first()
+                .map_or(0, |&host| self.packet_time(host));
+            for &port in &members.ports {
+                let failures = &mut leaps.failures[port as usize];
                 *failures = MOST_FAILURES.min(*failures + 1);
-                pause = pause.max((WORTH * self.packet_time(host)) << *failures);
+                leaps.paused[port as usize] = self.now + ((WORTH * packet) << *failures);
             }
         }
-        leaps.dissolve(number, self.now + pause);
+        leaps.dissolve(number, self.now);
     }
 
     fn look_for_components(&mut self, leaps: &mut Leaps) {
@@ -412,7 +421,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             };
             let least = members.senders.iter().filter_map(before_last).min();
             let least = least.unwrap_or(0);
-            if least < WORTH {
+            let paused = members
+                .ports
+                .iter()
+                .map(|&port| leaps.paused[port as usize]);
+            let paused = paused.max().unwrap_or(0);
+            if paused > self.now {
+                leaps.postpone(&members.senders, paused);
+            } else if least < WORTH {
                 leaps.postpone(&members.senders, self.now + (least + SETTLES) * packet);
             } else if !all_unsent {
                 leaps.postpone(&members.senders, self.now + SETTLES * packet);

@@ -39,6 +39,8 @@ pub struct EngineConfig {
     pub seed: u64,
     /// True if a run may leap over repeating states. No result depends on it.
     pub fast_forward: bool,
+    /// Leaps under congestion control, too, which may take longer than the packets.
+    pub fast_forward_under_control: bool,
     /// Bit errors of links.
     pub bit_errors: Vec<PlannedBitErrors>,
 }
@@ -58,6 +60,7 @@ impl Default for EngineConfig {
             latency: LatencyStats::Class,
             seed: 1,
             fast_forward: true,
+            fast_forward_under_control: false,
             bit_errors: Vec::new(),
         }
     }

@@ -190,6 +190,7 @@ fn start(
     let config = EngineConfig {
         seed,
         fast_forward: scenario.fast_forward() != FastForward::Off,
+        fast_forward_under_control: scenario.fast_forward() == FastForward::On,
         ..scenario.engine_config().clone()
     };
     let mut engine = engines.start(network(scenario, &config), control, load)?;

@@ -120,8 +120,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.end_search(&mut component.search);
             if let Some((host, period)) = component.search.period() {
                 leaps.hints[host as usize] = period;
-                for &host in &members.senders {
-                    leaps.failures[host as usize] = 0;
+                for &port in &members.ports {
+                    leaps.failures[port as usize] = 0;
                 }
             }
             let mut heads = Vec::new();

@@ -19,6 +19,8 @@ use crate::workload::{Progress, Workload};
 
 /// Starts of the marker before a first step is known.
 const FIRST_TRY: usize = 6;
+/// Starts of the marker after which a search without a period counts as a failure.
+const MANY: usize = 32;
 /// Steps that a component may take to settle; doubles with each round.
 const SETTLES: u64 = 8;
 /// Steps over which a state is compared with later ones after a round; doubles with it.
@@ -113,9 +115,9 @@ impl Search {
         }
     }
 
-    /// Returns true if no period was found in a whole round.
+    /// Returns true if no period was found in many starts.
     pub fn gives_up(&self) -> bool {
-        self.period().is_none() && self.rounds > 0
+        self.period().is_none() && self.starts.len() >= MANY
     }
 
     /// The marker and its period, if it is known.

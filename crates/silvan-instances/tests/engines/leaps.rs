@@ -119,7 +119,7 @@ fn drawn_programs_have_the_same_results_with_leaps() {
             let scenario = Scenario::from_toml(text, "test.toml", overrides);
             scenario.unwrap_or_else(|error| panic!("{error}\n{text}"))
         };
-        let scenario = read(&text, &[]);
+        let scenario = read(&text, &[Override::new("run.fast-forward", "\"on\"")]);
         let without = read(&text, &[Override::new("run.fast-forward", "\"off\"")]);
         let (with, without) = (run_with(&Fastest, &scenario), run_with(&Fastest, &without));
         compare(&with, &without, &text);

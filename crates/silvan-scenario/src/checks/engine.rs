@@ -39,6 +39,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
         latency: file.probe.latency,
         seed: file.run.seed,
         fast_forward: file.run.fast_forward != FastForward::Off,
+        fast_forward_under_control: file.run.fast_forward == FastForward::On,
         bit_errors: Vec::new(),
     };
     config.validate().map_err(|error| refused(&error))?;
