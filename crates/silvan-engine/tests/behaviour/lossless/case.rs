@@ -562,6 +562,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
                 latency: LatencyStats::Off,
                 seed: 1,
                 fast_forward: true,
+                fast_forward_under_control: true,
                 bit_errors: Vec::new(),
             },
         )
