@@ -70,8 +70,6 @@ def rows() -> Iterator[Row]:
     for layers, is_long in ((40, True), (4, False)):
         run = training.override({"traffic.program.0.model.layers": layers})
         yield Row(f"GPT-13B, {layers} layers, 128 GPUs", run, is_long)
-    run = training.override({"traffic.program.0.model.layers": 4, "control.scheme": "ib-cc"})
-    yield Row("GPT-13B, 4 layers, 128 GPUs, ib-cc", run, is_long=False)
     yield Row("two jobs of four layers, 64 GPUs each", two_jobs(training), is_long=False)
     yield Row("four layers on 112 GPUs, beside checkpoints", checkpoints(training), is_long=False)
     for side, size, is_long in ((32, "1 GiB", True), (16, "256 MiB", False)):
