@@ -491,7 +491,7 @@ impl Connections {
         if let Some(id) = self.ids.get_mut(&number) {
             id.peer = Some(child);
         }
-        // What one side initiates, the other responds to.
+        // The limits of the two sides change places.
         let seen = abi::ConnectionParameters {
             responder_resources: parameters.initiator_depth,
             initiator_depth: parameters.responder_resources,

@@ -34,7 +34,7 @@ TimeScale = Annotated[
 
 
 class Time(StrEnum):
-    """What simulated time follows."""
+    """Clock that simulated time follows."""
 
     REAL = "real"
     AUTO = "auto"

@@ -308,7 +308,7 @@ impl ForwardingTables {
         tables
     }
 
-    /// The same routes with columns for all hosts of a fabric with more of them. Panics for computed routes.
+    /// These routes, with columns for all hosts of a larger fabric. Panics for computed routes.
     pub(crate) fn widened(&self, fabric: &Fabric) -> Self {
         let Form::Tables {
             entries, row_len, ..

@@ -184,7 +184,7 @@ fn transfer_by_layer_is_faster_than_as_a_whole() {
     );
 }
 
-/// The same with several threads: ranks know of each other only by messages.
+/// Oracle: one thread. Ranks know of each other by messages only.
 #[test]
 fn threads_do_not_matter() {
     let all = [

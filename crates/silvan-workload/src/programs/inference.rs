@@ -362,8 +362,7 @@ struct Decoding {
     steps: Vec<Iteration>,
 }
 
-/// What the ranks of a run know of each other's decisions. A rank reads only what a message has told it of, or what a rank of
-/// its own host wrote.
+/// Decisions of ranks. A rank reads those that a message has told it of, and those of ranks on its own host.
 #[derive(Debug, Default)]
 struct Board {
     prefills: Vec<Vec<Vec<u32>>>,

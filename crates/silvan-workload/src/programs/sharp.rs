@@ -132,7 +132,7 @@ pub struct SharpPlan {
     pub iterations: Option<u64>,
 }
 
-/// What a rank in a switch passes on: from its children to its parent, or from its parent to its children.
+/// Direction of a rank in a switch: from its children to its parent, or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Up,

@@ -151,7 +151,7 @@ pub struct TraceSettings {
     pub methods: Vec<MethodRule>,
     /// Arithmetic operations per second, for nodes that have a number of operations instead of a time.
     pub operations_per_second: Option<f64>,
-    /// What NCCL chooses by.
+    /// Properties of servers for the choices of `nccl`.
     pub nccl: NcclSettings,
 }
 
