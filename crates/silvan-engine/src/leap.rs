@@ -15,10 +15,10 @@ use std::collections::BinaryHeap;
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::HostId;
+use silvan_model::FastForward;
 
 use crate::engine::Engine;
 use crate::events::{EventQueue, Head, phase};
-use crate::linked_hosts::link_hosts;
 use crate::packet::{NONE, Packet};
 use crate::plane::Plane;
 use crate::variant::EngineVariant;
@@ -33,8 +33,6 @@ use search::Search;
 const WORTH: u64 = 8;
 /// Packets after which a component with packets of a completely sent message is looked at again.
 const SETTLES: u64 = 4;
-/// Most times in a row that a pause doubles because a port's component has not leapt.
-const MOST_FAILURES: u8 = 9;
 
 #[derive(Debug)]
 struct Component {
@@ -64,10 +62,6 @@ pub(crate) struct Leaps {
     leaving: Vec<u32>,
     /// By host: the last period of which it was the marker; 0 for none.
     hints: Vec<u64>,
-    /// By port: components that were compared without a leap since the last leap.
-    failures: Vec<u8>,
-    /// By port: no component with it is formed before.
-    paused: Vec<u64>,
     /// Of a component that runs alone.
     events: EventQueue,
     heads: Vec<Head>,
@@ -90,8 +84,6 @@ impl Leaps {
             turns: 0,
             leaving: Vec::new(),
             hints: vec![0; plane.hosts.len()],
-            failures: vec![0; plane.outs.len()],
-            paused: vec![0; plane.outs.len()],
             events: plane.events.clone(),
             heads: Vec::new(),
             changes: Vec::new(),
@@ -202,15 +194,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Reason for a run without leaps; `None` if it may leap.
     pub fn no_leaps(&self) -> Option<&'static str> {
-        if !self.plane.config.fast_forward {
+        let setting = self.plane.config.fast_forward;
+        if setting == FastForward::Off {
             return Some("fast-forward is off");
         }
         if !F::LOOKAHEAD {
             return Some("the run is simulated event by event");
         }
         let rests = (!S::ACTIVE || self.switch.rests()) && (!C::ACTIVE || self.source.rests());
-        let acts = S::ACTIVE || C::ACTIVE;
-        if acts && !(rests && self.plane.config.fast_forward_under_control) {
+        if (S::ACTIVE || C::ACTIVE) && !(rests && setting == FastForward::On) {
             return Some("the run has congestion control");
         }
         if self.notifications.has_acknowledgements() || self.extends_packets() {
@@ -273,7 +265,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 true => end.min(calendar.start_of(calendar.window_of(wake))),
                 false => end,
             };
-            self.now = self.run_window_with_leaps(&mut leaps, end);
+            self.now = self.run_window_then(end, |engine, window| {
+                engine.rejoin_woken(&mut leaps, window);
+            });
         }
         self.note_messages(&mut leaps);
         for number in 0..leaps.components.len() as u32 {
@@ -286,20 +280,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         self.leaps = Some(leaps);
-    }
-
-    fn run_window_with_leaps(&mut self, leaps: &mut Leaps, end: u64) -> u64 {
-        let window = self.window_at_switches(end);
-        if window.next != window.limit {
-            return window.next;
-        }
-        if W::LINKS_HOSTS && self.are_hosts_linked(window.limit) {
-            let mut alone = &mut *self;
-            link_hosts(&mut [&mut alone], window.limit);
-            self.rejoin_woken(leaps, window);
-        }
-        self.window_at_hosts(window);
-        window.limit
     }
 
     /// Hosts that are about to start messages must not be set aside: their components join the open window.
@@ -317,7 +297,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 rejoins = true;
             }
             if number != NONE {
-                self.end_component(leaps, number);
+                leaps.dissolve(number, self.now);
             }
         }
         if rejoins {
@@ -347,7 +327,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 if leaps.is_aside(number) {
                     self.rejoin(leaps, number);
                 }
-                self.end_component(leaps, number);
+                leaps.dissolve(number, self.now);
             }
             leaps.nominate(from, self.now);
         }
@@ -370,26 +350,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.rejoin(leaps, number);
             leaps.leaving.push(number);
         }
-    }
-
-    /// Messages of a component change: it ends.
-    fn end_component(&self, leaps: &mut Leaps, number: u32) {
-        let Some(component) = leaps.components[number as usize].as_deref() else {
-            return;
-        };
-        if component.search.gives_up() {
-            let members = &component.members;
-            let packet = members
-                .senders
-                .first()
-                .map_or(0, |&host| self.packet_time(host));
-            for &port in &members.ports {
-                let failures = &mut leaps.failures[port as usize];
-                *failures = MOST_FAILURES.min(*failures + 1);
-                leaps.paused[port as usize] = self.now + ((WORTH * packet) << *failures);
-            }
-        }
-        leaps.dissolve(number, self.now);
     }
 
     fn look_for_components(&mut self, leaps: &mut Leaps) {
@@ -421,14 +381,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             };
             let least = members.senders.iter().filter_map(before_last).min();
             let least = least.unwrap_or(0);
-            let paused = members
-                .ports
-                .iter()
-                .map(|&port| leaps.paused[port as usize]);
-            let paused = paused.max().unwrap_or(0);
-            if paused > self.now {
-                leaps.postpone(&members.senders, paused);
-            } else if least < WORTH {
+            if least < WORTH {
                 leaps.postpone(&members.senders, self.now + (least + SETTLES) * packet);
             } else if !all_unsent {
                 leaps.postpone(&members.senders, self.now + SETTLES * packet);

@@ -129,6 +129,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     pub(crate) fn run_window(&mut self, end: u64) -> u64 {
+        self.run_window_then(end, |_, _| {})
+    }
+
+    /// Calls `linked` between switches and hosts if programs have received messages or timers have gone off.
+    #[inline(always)]
+    pub(crate) fn run_window_then(
+        &mut self,
+        end: u64,
+        linked: impl FnOnce(&mut Self, OpenWindow),
+    ) -> u64 {
         let window = self.window_at_switches(end);
         if window.next != window.limit {
             return window.next;
@@ -136,6 +146,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if W::LINKS_HOSTS && self.are_hosts_linked(window.limit) {
             let mut alone = &mut *self;
             link_hosts(&mut [&mut alone], window.limit);
+            linked(self, window);
         }
         self.window_at_hosts(window);
         window.limit

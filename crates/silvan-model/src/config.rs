@@ -37,10 +37,8 @@ pub struct EngineConfig {
     pub latency: LatencyStats,
     /// Seed of the random choices of switches.
     pub seed: u64,
-    /// True if a run may leap over repeating states. No result depends on it.
-    pub fast_forward: bool,
-    /// Leaps under congestion control, too, which may take longer than the packets.
-    pub fast_forward_under_control: bool,
+    /// Leaps over repeating states. No result depends on it.
+    pub fast_forward: FastForward,
     /// Bit errors of links.
     pub bit_errors: Vec<PlannedBitErrors>,
 }
@@ -59,8 +57,7 @@ impl Default for EngineConfig {
             feedback: FeedbackParams::default(),
             latency: LatencyStats::Class,
             seed: 1,
-            fast_forward: true,
-            fast_forward_under_control: false,
+            fast_forward: FastForward::default(),
             bit_errors: Vec::new(),
         }
     }
@@ -410,6 +407,26 @@ impl Default for PacketParams {
             mtu: Bytes::from_bytes(4096),
             header: Bytes::from_bytes(26),
         }
+    }
+}
+
+/// Leaps over repeating states of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FastForward {
+    /// Leaps if possible, without congestion control.
+    #[default]
+    Auto,
+    /// Leaps if possible, with `ib-cc`, too; otherwise the reason is reported.
+    On,
+    /// Never.
+    Off,
+}
+
+impl FastForward {
+    /// Returns true for the default.
+    pub fn is_auto(&self) -> bool {
+        *self == Self::Auto
     }
 }
 

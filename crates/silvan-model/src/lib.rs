@@ -37,9 +37,9 @@ use silvan_workload::programs::Load;
 pub use buffers::{CreditLoop, MOST_BUFFER};
 pub use build_error::BuildError;
 pub use config::{
-    Arbitration, CrossbarFeed, EngineConfig, FeedbackParams, FeedbackPath, HostArbitration,
-    HostParams, LatencyStats, OutputBuffer, PacketParams, Queueing, RetryParams, Sink,
-    SwitchParams, VlArbitration,
+    Arbitration, CrossbarFeed, EngineConfig, FastForward, FeedbackParams, FeedbackPath,
+    HostArbitration, HostParams, LatencyStats, OutputBuffer, PacketParams, Queueing, RetryParams,
+    Sink, SwitchParams, VlArbitration,
 };
 pub use faults::{Deadlock, EngineError, InvariantError, Loss};
 pub use latencies::{LATENCY_MANTISSA, Latencies, latency_bucket};

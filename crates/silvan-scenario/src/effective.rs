@@ -7,9 +7,7 @@ use silvan_fabric::generators::Generator;
 
 use crate::checks::buffers::input_buffer;
 use crate::checks::fabric::has_steps;
-use crate::parsed::{
-    ControlSection, FabricSection, FastForward, Limit, ScenarioFile, Threads, TrafficSection,
-};
+use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, Threads, TrafficSection};
 use crate::sampling::Spread;
 use silvan_workload::programs::collective::Algorithm;
 
@@ -120,7 +118,7 @@ fn ends_with_programs(traffic: &TrafficSection) -> bool {
 pub(crate) fn to_toml(file: &ScenarioFile) -> String {
     let mut file = file.clone();
     file.run.threads = Threads::default();
-    file.run.fast_forward = FastForward::default();
+    file.run.fast_forward = silvan_model::FastForward::default();
     let text = to_document(&file).to_string();
     text.trim_start().to_owned()
 }

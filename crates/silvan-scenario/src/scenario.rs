@@ -9,7 +9,7 @@ use silvan_core::{Bytes, LinkId, Span, Time};
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Routes, Routing};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind};
-use silvan_model::{EngineConfig, PacketFilter};
+use silvan_model::{EngineConfig, FastForward, PacketFilter};
 use silvan_workload::programs::Plan;
 use silvan_workload::traffic::{Arrivals, Environment, Traffic, TrafficSection};
 
@@ -36,7 +36,7 @@ use crate::effective;
 use crate::faults::PlannedFault;
 use crate::given::{self, Given, Origins};
 use crate::layout::{Layout, lay_out};
-use crate::parsed::{FastForward, ScenarioFile, SweepSection, Threads, Unreachable};
+use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
 use crate::sampling::Sampling;
 use crate::{KeyPath, Override, ScenarioError, elsewhere};
 

@@ -3,7 +3,7 @@ use silvan_cc::schemes::{Control, Scheme, SchemeError, SchemeName, Separate};
 use silvan_core::{Sl, Time};
 use silvan_model::meter::{LiveSource, LiveSwitch};
 use silvan_model::{EngineConfig, Engines, Network, Simulation};
-use silvan_scenario::parsed::{FastForward, Threads};
+use silvan_scenario::parsed::Threads;
 use silvan_scenario::{Scenario, switch_ports};
 use silvan_workload::programs::{Driver, JobPlan, Load, Messaging, Payload, Plan, Programs};
 use silvan_workload::traffic::{Traffic, TrafficSection};
@@ -189,8 +189,7 @@ fn start(
 ) -> Result<Box<dyn Simulation>, RunError> {
     let config = EngineConfig {
         seed,
-        fast_forward: scenario.fast_forward() != FastForward::Off,
-        fast_forward_under_control: scenario.fast_forward() == FastForward::On,
+        fast_forward: scenario.fast_forward(),
         ..scenario.engine_config().clone()
     };
     let mut engine = engines.start(network(scenario, &config), control, load)?;

@@ -120,9 +120,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.end_search(&mut component.search);
             if let Some((host, period)) = component.search.period() {
                 leaps.hints[host as usize] = period;
-                for &port in &members.ports {
-                    leaps.failures[port as usize] = 0;
-                }
             }
             let mut heads = Vec::new();
             self.plane.events.calendar.take_heads(&mut heads);

@@ -19,8 +19,6 @@ use crate::workload::{Progress, Workload};
 
 /// Starts of the marker before a first step is known.
 const FIRST_TRY: usize = 6;
-/// Starts of the marker after which a search without a period counts as a failure.
-const MANY: usize = 32;
 /// Steps that a component may take to settle; doubles with each round.
 const SETTLES: u64 = 8;
 /// Steps over which a state is compared with later ones after a round; doubles with it.
@@ -113,11 +111,6 @@ impl Search {
             ended_at: u64::MAX,
             may_leap: true,
         }
-    }
-
-    /// Returns true if no period was found in many starts.
-    pub fn gives_up(&self) -> bool {
-        self.period().is_none() && self.starts.len() >= MANY
     }
 
     /// The marker and its period, if it is known.
@@ -241,7 +234,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.plane.received_by(members) < self.stats.boundary()
     }
 
-    /// Takes steps of at least a window, so that few windows are cut.
+    /// Takes steps of at least a quarter of a window, so that few windows are cut.
     fn settle(&mut self, members: &Members, search: &mut Search, period: u64) {
         let window = self.plane.events.calendar.window_length();
         let step = period * (window / 4).max(1).div_ceil(period);

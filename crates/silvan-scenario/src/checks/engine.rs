@@ -7,7 +7,7 @@ use silvan_model::{
 use super::levels::MOST_LANES;
 use super::{at, refused};
 use crate::ScenarioError;
-use crate::parsed::{FastForward, ScenarioFile, VlWeight};
+use crate::parsed::{ScenarioFile, VlWeight};
 
 pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, ScenarioError> {
     let control = &file.control;
@@ -38,8 +38,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
         },
         latency: file.probe.latency,
         seed: file.run.seed,
-        fast_forward: file.run.fast_forward != FastForward::Off,
-        fast_forward_under_control: file.run.fast_forward == FastForward::On,
+        fast_forward: file.run.fast_forward,
         bit_errors: Vec::new(),
     };
     config.validate().map_err(|error| refused(&error))?;

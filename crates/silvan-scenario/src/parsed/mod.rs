@@ -19,8 +19,8 @@ pub use fabric::{
 };
 pub use faults::{FaultEntry, FaultKind};
 pub use run::{
-    AxisValue, FastForward, FlowEnds, PacketsSection, ProbeSection, RunSection, SweepSection,
-    Threads, TreesSection,
+    AxisValue, FlowEnds, PacketsSection, ProbeSection, RunSection, SweepSection, Threads,
+    TreesSection,
 };
 pub use silvan_cc::dcms::DcmsSection;
 pub use silvan_core::document::Limit;

@@ -8,7 +8,7 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use silvan_core::advice::Advised;
 use silvan_core::{Bytes, Span};
-use silvan_model::LatencyStats;
+use silvan_model::{FastForward, LatencyStats};
 
 use crate::schema;
 
@@ -137,25 +137,6 @@ impl Default for RunSection {
             threads: Threads::default(),
             fast_forward: FastForward::default(),
         }
-    }
-}
-
-/// Leaps over repeating states of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FastForward {
-    /// Leaps if possible.
-    #[default]
-    Auto,
-    /// Leaps if possible; otherwise the reason is reported.
-    On,
-    /// Never.
-    Off,
-}
-
-impl FastForward {
-    fn is_auto(&self) -> bool {
-        *self == Self::default()
     }
 }
 

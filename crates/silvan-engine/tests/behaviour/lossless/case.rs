@@ -561,8 +561,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
                 feedback,
                 latency: LatencyStats::Off,
                 seed: 1,
-                fast_forward: true,
-                fast_forward_under_control: true,
+                fast_forward: silvan_model::FastForward::On,
                 bit_errors: Vec::new(),
             },
         )
