@@ -125,7 +125,8 @@ class Row:
 
         share = "" if self.difference is None else f"{self.difference:+.2%}"
         size = "" if self.size is None else str(self.size)
-        verdict = self.remark or ("ok" if self.ok else "DIFFERS")
+        passed = "ran" if self.difference is None else "ok"
+        verdict = self.remark or (passed if self.ok else "DIFFERS")
         return (
             f"{self.program:<34}{size:>9}{number(self.measured):>11}{number(self.expected):>11}"
             f" {self.unit:<6}{share:>10}  {verdict}"
