@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
-	check-nightly check-drawn check-diagnose check-twin check-tools check-verbs check-fuzz check-mutants audit check-reproducible check-site coverage check-rows check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
+	check-nightly check-drawn check-diagnose check-twin check-tools check-verbs check-fuzz check-mutants audit audit-python check-reproducible check-site coverage check-rows check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,8 +100,10 @@ check-verbs: install ## Compare numbers of perftest, UCX and MPI in a live fabri
 check-fuzz: install ## Fuzz each reader (FUZZ_SECONDS=60, FUZZ_TARGETS="mad ring"); needs a C++ compiler
 	$(BIN)/python python/tools/fuzz.py --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
-audit: release-setup ## Look for known vulnerabilities in the pinned crates and Python packages; needs network
+audit: audit-python ## Look for known vulnerabilities in the pinned crates and Python packages; needs network
 	@$(call with-cargo,deny,,cargo deny check)
+
+audit-python: release-setup
 	for file in run test site release system; do \
 		$(VENV)/release/bin/pip-audit --strict --no-deps --disable-pip --requirement requirements/$$file.txt || exit 1; done
 

@@ -39,13 +39,18 @@ def test_workflows_call_what_exists(path: Path) -> None:
         for file in re.findall(r"(?:python/tools|\.ci)/\S+", script):
             assert (ROOT / file).is_file()
         if "uses" in step:
-            assert re.fullmatch(r"[\w-]+/[\w/-]+@(v\d+|stable)", step["uses"])
+            name = step["uses"]
+            assert (ROOT / name / "action.yml").is_file() or re.fullmatch(
+                r"[\w-]+/[\w/-]+@(v\d+|stable)", name
+            )
 
 
 def test_every_tier_runs_in_a_workflow() -> None:
     scripts = [step.get("run", "") for path in WORKFLOWS for step in steps(load(path))]
     assert "make test-fast" in scripts
     assert ".ci/run" in scripts
+    assert "make audit-python" in scripts
+    assert "make rehearsal PROFILE=release SOURCE=1" in scripts
     run = (ROOT / ".ci" / "run").read_text("utf-8")
     assert re.findall(r"^make (\S+)", run, re.MULTILINE) == ["test", "lint", "check-rows", "wheel"]
 
