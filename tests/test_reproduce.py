@@ -184,7 +184,9 @@ def check_the_bundle(command: Command, folder: Path, words: tuple[str | Path, ..
     assert len(list((root / "scenarios").iterdir())) == 4
     versions = json.loads((root / "versions.json").read_text())
     assert versions["command"] == "silvan reproduce gran2012 --only table2 --quick"
-    assert versions["command"] in (root / "README.md").read_text()
+    readme = (root / "README.md").read_text()
+    assert versions["command"] in readme
+    assert ("as CSV" in readme) == any(name.endswith(".csv") for name in files)
     again = command(*versions["command"].split()[1:], "--out", root, "--dry-run", "--json")
     plan = json.loads(again.stdout)
     assert plan["finished"] == plan["runs"] == 4

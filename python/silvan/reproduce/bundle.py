@@ -32,7 +32,7 @@ Made by:
 |---|---|
 | {figures}/report.html | the report, for a browser: targets, curves, figures and runs |
 | {figures}/reproduction.json | the same for programs |
-| {figures} | figures as PNG and SVG, and the numbers behind them as CSV |
+| {figures} | figures as PNG and SVG{numbers} |
 | scenarios | the effective scenario of each run, by its hash |
 | runs | the tables of each run as Parquet, and its manifest |
 | versions.json | versions of silvan, Python and packages, and the command |
@@ -76,6 +76,7 @@ def write_bundle(
     text = _README.format(
         paper=paper,
         figures=paper,
+        numbers=", with numbers as CSV" if any(name.endswith(".csv") for name in contents) else "",
         version=_silvan.version(),
         build=build_id(),
         command=shlex.join(words),

@@ -30,7 +30,9 @@ class PySilvan(PythonPackage):
     depends_on("rust@1.85:", type="build")
 
     depends_on("py-numpy@2:", type=("build", "run"))
-    depends_on("py-pyarrow@17: +parquet", type=("build", "run"))
+    depends_on("py-pyarrow@17:", type=("build", "run"))
+    # From version 17 on, pyarrow has what arrow has.
+    depends_on("arrow +compute +parquet +snappy +zstd", type="run")
     depends_on("py-rich@13:", type=("build", "run"))
     depends_on("py-typer@0.29:", type=("build", "run"))
 
