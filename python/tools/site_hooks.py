@@ -21,8 +21,10 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
+    "action/README.md": "action.md",
+    "fuzz/README.md": "fuzz.md",
 }
-"""Top-level documents by their names in the site."""
+"""Documents outside of ``docs`` by their names in the site."""
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^(```.*?^```[^\S\n]*$)", re.MULTILINE | re.DOTALL)
@@ -32,8 +34,13 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are not in ``docs``."""
     for name, target in PAGES.items():
         text = (ROOT / name).read_text("utf-8")
-        moved = _with_links(text, lambda link: posixpath.relpath(link, "docs"))
-        files.append(File.generated(config, target, content=moved))
+        folder = posixpath.dirname(name)
+
+        def moved(link: str, folder: str = folder) -> str:
+            return posixpath.relpath(posixpath.join(folder, link), "docs")
+
+        text = _with_links(text, moved)
+        files.append(File.generated(config, target, content=text))
     files.append(File.generated(config, "api.md", content=_api()))
     for path in sorted(GENERATED.rglob("*")):
         if path.is_file():

@@ -34,6 +34,7 @@ LOCATIONS = (
         r'^    version\("([^"]+)", sha256=',
     ),
     Location("action/action.yml", r"^    default: silvan==(\S+)$"),
+    Location("docs/guide/installing.md", r"prints `silvan ([^`]+)`"),
 )
 LOCKS = ("Cargo.lock", "fuzz/Cargo.lock")
 _LOCKED = re.compile(r'^name = "(silvan-(?!fuzz")[a-z]+)"\nversion = "([^"]+)"$', re.MULTILINE)
