@@ -73,12 +73,19 @@ def broken_links(site: Path) -> Iterator[str]:
                 yield f"{place}: {link}: no such anchor"
 
 
+def errors(kind: str, text: str) -> Iterator[str]:
+    """Yield what the console says, if it is an error: a file that is missing, for example."""
+    if kind == "error":
+        yield f"the console has: {text}"
+
+
 def open_page(browser: Browser, address: str, size: dict[str, int]) -> Iterator[str]:
     """Open a page, and list what is wrong with it."""
     page: Page = browser.new_page(viewport=size)  # type: ignore[arg-type]
     complaints: list[str] = []
     sizes: list[int] = []
     page.on("pageerror", lambda error: complaints.append(f"a script fails: {error}"))
+    page.on("console", lambda line: complaints.extend(errors(line.type, line.text)))
     page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
     page.goto(address, wait_until="networkidle")
     yield from complaints
