@@ -17,7 +17,7 @@ from typing import BinaryIO
 from urllib.parse import unquote, urljoin, urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "target" / "site"
@@ -83,14 +83,15 @@ def open_page(browser: Browser, address: str, size: dict[str, int]) -> Iterator[
     """Open a page, and list what is wrong with it."""
     page: Page = browser.new_page(viewport=size)  # type: ignore[arg-type]
     complaints: list[str] = []
-    sizes: list[int] = []
+    requests: list[Request] = []
     page.on("pageerror", lambda error: complaints.append(f"a script fails: {error}"))
     page.on("console", lambda line: complaints.extend(errors(line.type, line.text)))
-    page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
+    page.on("requestfinished", lambda request: requests.append(request))
     page.goto(address, wait_until="networkidle")
     yield from complaints
-    if sum(sizes) > MOST_BYTES:
-        yield f"the first load has {sum(sizes):,} bytes"
+    loaded = sum(request.sizes()["responseBodySize"] for request in requests)
+    if loaded > MOST_BYTES:
+        yield f"the first load has {loaded:,} bytes"
     width = page.evaluate("document.documentElement.scrollWidth")
     if width > size["width"]:
         yield f"{width} pixels wide on a screen of {size['width']}"
