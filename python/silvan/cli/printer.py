@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _PIPE_WIDTH = 150
 # A real fabric may have hundreds of links whose ends differ.
 _WARNINGS = 5
+_LONGEST = 2000
+"""Characters of a message."""
 
 _STDOUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
@@ -102,7 +104,7 @@ def is_stdout(error: OSError) -> bool:
 def warn(warnings: Sequence[str]) -> None:
     """Print warnings, but no more than a few."""
     for text in warnings[:_WARNINGS]:
-        note(f"warning: {text}")
+        note(f"warning: {_clipped(text)}")
     more = len(warnings) - _WARNINGS
     if more > 0:
         note(f"warning: and {more} more such; silvan validate --json lists them all")
@@ -110,9 +112,17 @@ def warn(warnings: Sequence[str]) -> None:
 
 def fail(message: str, hint: str | None) -> None:
     """Print an error, and its advice on a separate line."""
-    note(f"error: {message}")
+    note(f"error: {_clipped(message)}")
     if hint:
-        note(f"hint: {hint}")
+        note(f"hint: {_clipped(hint)}")
+
+
+def _clipped(text: str) -> str:
+    """Omit the middle of a long text: messages quote lines of files."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]} ... {text[-half:]}"
 
 
 @contextmanager
