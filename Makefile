@@ -169,7 +169,7 @@ install-libsilvan: libsilvan ## Install the C library and its header (PREFIX=/us
 	ln -sf libsilvan.so.$(VERSION_NOW) $(DESTDIR)$(PREFIX)/lib/libsilvan.so.$(MAJOR)
 	ln -sf libsilvan.so.$(MAJOR) $(DESTDIR)$(PREFIX)/lib/libsilvan.so
 	install -m 644 target/release/libsilvan.a $(DESTDIR)$(PREFIX)/lib
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION_NOW)|' \
+	sed -e 's|@PREFIX@|$(or $(PREFIX),$${pcfiledir}/../..)|' -e 's|@VERSION@|$(VERSION_NOW)|' \
 		crates/silvan-capi/silvan.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/silvan.pc
 
 reference: install ## Generate the reference pages

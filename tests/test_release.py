@@ -325,6 +325,12 @@ def test_the_rehearsal_finds_what_the_pages_show() -> None:
     assert tool.blocks(tool.C_GUIDE, "c")[0].startswith("/* relay.c */")
 
 
+def test_the_archive_of_the_c_library_can_be_unpacked_anywhere() -> None:
+    command = ["make", "-n", "install-libsilvan", "PREFIX=", "DESTDIR=/stage"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "s|@PREFIX@|${pcfiledir}/../..|" in done.stdout
+
+
 def wanted() -> Iterator[tuple[str, str]]:
     """List the packages that silvan needs, with the oldest version of each."""
     for text in PROJECT["dependencies"]:

@@ -181,15 +181,10 @@ def c_example(rehearsal: Rehearsal, files: Path) -> None:
     source = rehearsal.folder / "relay.c"
     source.write_text(blocks(C_GUIDE, "c")[0], "utf-8")
     lib = library / "lib"
-    options: list[str | Path] = [
-        "-I",
-        library / "include",
-        "-L",
-        lib,
-        "-lsilvan",
-        f"-Wl,-rpath,{lib}",
-    ]
-    rehearsal.run("gcc", "-std=c11", "-Wall", "-Werror", source, *options, "-o", "relay")
+    rehearsal.environment["PKG_CONFIG_PATH"] = str(lib / "pkgconfig")
+    options = rehearsal.run("pkg-config", "--cflags", "--libs", "silvan").split()
+    strict = ("-std=c11", "-Wall", "-Werror")
+    rehearsal.run("gcc", *strict, source, *options, f"-Wl,-rpath,{lib}", "-o", "relay")
     printed = rehearsal.run(rehearsal.folder / "relay")
     if printed != (wanted := blocks(C_GUIDE, "text")[0]):
         raise SystemExit(f"error: relay prints\n{printed}instead of\n{wanted}")

@@ -120,6 +120,9 @@ def _c_library(root: Path, version: str, out: Path) -> None:
     stage = root / "target" / name
     shutil.rmtree(stage, ignore_errors=True)
     _run(root, "make", "--no-print-directory", "install-libsilvan", "PREFIX=", f"DESTDIR={stage}")
+    # Debug information is most of the archive.
+    for library in ("libsilvan.a", f"libsilvan.so.{version}"):
+        _run(stage / "lib", "strip", "-S", library)
     for licence in root.glob("LICENSE-*"):
         shutil.copy2(licence, stage)
     _pack(stage, out / f"{name}.tar.gz", name)
