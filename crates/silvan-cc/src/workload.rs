@@ -156,6 +156,19 @@ pub struct MessageChange {
     pub starts: bool,
 }
 
+/// A message of which no packet has left, the only one of its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeMessage {
+    /// Payload.
+    pub bytes: u64,
+    /// Packets that carry it.
+    pub packets: u64,
+    /// Service level of its packets.
+    pub sl: Sl,
+    /// Traffic class of its packets.
+    pub class: u16,
+}
+
 /// Progress of the messages under way, or its growth in a period.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
@@ -228,6 +241,17 @@ pub trait Workload {
     /// Counts what is sent in so many periods.
     fn skip_periods(&mut self, period: &Progress, periods: u64) {
         let _ = (period, periods);
+    }
+
+    /// The only message of `host`, if no packet of it has left.
+    fn whole_message(&self, host: HostId) -> Option<WholeMessage> {
+        let _ = host;
+        None
+    }
+
+    /// Counts all packets of the [whole message](Self::whole_message) of `host` as sent.
+    fn send_whole_message(&mut self, host: HostId) {
+        let _ = host;
     }
 
     /// True, always or never, if it needs [`on_delivered`](Self::on_delivered); a constant drops the call.

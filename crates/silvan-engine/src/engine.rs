@@ -56,7 +56,7 @@ pub struct Engine<S, C, W, F = General> {
     /// Part of `events`.
     pub(crate) leapt_events: u64,
     /// Senders and receivers, if the run may leap.
-    pub(crate) delivered_messages: Option<Vec<(u32, u32)>>,
+    pub(crate) delivered_messages: Option<Vec<(u32, u32, u64)>>,
     pub(crate) watched: u32,
     pub(crate) starts: Starts,
     variant: PhantomData<F>,

@@ -1,5 +1,7 @@
 use crate::traffic::Traffic;
-use silvan_cc::workload::{Gate, MessageChange, Offer, Poll, Progress, Transit, Workload};
+use silvan_cc::workload::{
+    Gate, MessageChange, Offer, Poll, Progress, Transit, WholeMessage, Workload,
+};
 use silvan_core::{HostId, Time};
 
 use crate::programs::mail::Ranks;
@@ -189,6 +191,18 @@ impl Workload for Load {
     fn skip_periods(&mut self, period: &Progress, periods: u64) {
         if let Some(programs) = &mut self.programs {
             programs.senders.skip_periods(period, periods);
+        }
+    }
+
+    fn whole_message(&self, host: HostId) -> Option<WholeMessage> {
+        self.programs.as_ref()?.senders.whole_message(host)
+    }
+
+    fn send_whole_message(&mut self, host: HostId) {
+        if let Some(programs) = &mut self.programs {
+            let OnHosts { ranks, senders, .. } = &mut **programs;
+            let complete = |sent| ranks.with_mail(host, |mail| mail.note_sent(sent));
+            senders.send_whole_message(host, complete);
         }
     }
 

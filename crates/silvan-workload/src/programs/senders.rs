@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use silvan_cc::workload::{Chosen, Gate, MessageChange, Offer, Poll, Progress};
+use silvan_cc::workload::{
+    Chosen, Gate, MessageChange, Offer, Poll, Progress, WholeMessage,
+};
 use silvan_core::{Bytes, HostId, Sl, Time};
 
 use crate::programs::external::SendQueue;
@@ -338,6 +340,58 @@ impl Senders {
         let left = pairs.map(|pair| self.waiting[pair.head as usize].left);
         let packets = |left: u64| left.saturating_sub(1) / self.payload.most;
         left.min().map(packets)
+    }
+
+    pub fn whole_message(&self, host: HostId) -> Option<WholeMessage> {
+        let HostQueue { pairs, flows, .. } = &self.hosts[host.index()];
+        let (_, only) = pairs.first_key_value().filter(|_| pairs.len() == 1)?;
+        let &Waiting {
+            left,
+            packets,
+            next,
+            ..
+        } = &self.waiting[only.head as usize];
+        let is_whole = next == NONE && left.div_ceil(self.payload.most).max(1) == packets;
+        is_whole.then_some(WholeMessage {
+            bytes: left,
+            packets,
+            sl: flows[only.flow as usize].sl,
+            class: only.class,
+        })
+    }
+
+    /// Calls `complete`, as its last packet would.
+    pub fn send_whole_message(&mut self, host: HostId, complete: impl FnOnce(Sent)) {
+        let HostQueue {
+            pairs,
+            last,
+            chosen,
+            flows,
+            ..
+        } = &mut self.hosts[host.index()];
+        let Some((key, only)) = pairs.pop_first() else {
+            return;
+        };
+        *last = key;
+        chosen.clear();
+        let message = &self.waiting[only.head as usize];
+        let flow = &mut flows[only.flow as usize];
+        flow.sent += message.packets;
+        if let Some(changes) = &mut self.changes {
+            changes.push(MessageChange {
+                from: host,
+                to: flow.to,
+                starts: false,
+            });
+        }
+        complete(Sent {
+            flow: flow.number,
+            packets: flow.sent,
+            message: message.message,
+            number: message.number,
+            own_packets: message.packets,
+        });
+        self.free.push(only.head);
     }
 
     pub fn progress(&self, hosts: &[u32]) -> Progress {
