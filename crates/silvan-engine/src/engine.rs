@@ -154,6 +154,13 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
     assert!(alone, "hosts and ports depend on each other at once");
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtEnd {
+    Checks,
+    Settles,
+    Lags,
+}
+
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     fn assemble(mut fabric: CompiledFabric, mut switch: S, source: C, workload: W) -> Self {
         fabric.serve(&switch);
@@ -232,16 +239,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Processes events before `end`, or until the workload pauses; an [`EngineError`] returns on each further call.
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
-        self.run_to(end, true)
+        self.run_to(end, AtEnd::Checks)
     }
 
     /// As [`run_until`](Self::run_until) for many short steps, without the checks for deadlock and losses at `end`;
     /// longer runs check once per simulated millisecond.
     pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
-        self.run_to(end, false)
+        self.run_to(end, AtEnd::Settles)
     }
 
-    fn run_to(&mut self, end: Time, check_at_end: bool) -> Result<(), EngineError> {
+    /// As [`step_until`](Self::step_until), but parts of the fabric may lag until [`settle`](Self::settle).
+    pub fn advance_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.run_to(end, AtEnd::Lags)
+    }
+
+    fn run_to(&mut self, end: Time, at_end: AtEnd) -> Result<(), EngineError> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -255,7 +267,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let collected = self.plane.collect_credits(self.now);
             let until = end_ps.min(self.deadlock_checks.next).min(collected);
             if let Some(leaps) = self.leaps.take_if(|_| Self::has_leaps()) {
-                self.run_windows_with_leaps(leaps, until);
+                let lags = at_end == AtEnd::Lags && until != collected;
+                let lags = lags && until != self.deadlock_checks.next;
+                self.run_windows_with_leaps(leaps, until, lags);
             } else if F::LOOKAHEAD {
                 self.run_windows(until);
             } else {
@@ -269,7 +283,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 return Err(fault.clone());
             }
             self.now = until;
-            let at_end = check_at_end && until == end_ps;
+            let at_end = at_end == AtEnd::Checks && until == end_ps;
             if self.plane.pauses.is_some() && (at_end || self.deadlock_checks.next == until) {
                 self.check_losses(until);
                 if let Some(fault) = &self.fault {

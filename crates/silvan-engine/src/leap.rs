@@ -284,7 +284,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     #[inline(never)]
-    pub(crate) fn run_windows_with_leaps(&mut self, mut leaps: Box<Leaps>, end: u64) {
+    /// If it `lags`, components that are set aside stay there.
+    pub(crate) fn run_windows_with_leaps(&mut self, mut leaps: Box<Leaps>, end: u64, lags: bool) {
         while self.fault.is_none() && self.now < end {
             self.note_messages(&mut leaps, false);
             self.wake_components(&mut leaps);
@@ -302,15 +303,38 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             });
         }
         self.note_messages(&mut leaps, false);
-        for number in 0..leaps.components.len() as u32 {
-            if leaps.is_aside(number) {
-                self.rejoin_for_now(&mut leaps, number);
-            }
-            if let Some(component) = &mut leaps.components[number as usize] {
-                component.search.interrupt();
-            }
+        for component in leaps.components.iter_mut().flatten() {
+            component.search.interrupt();
+        }
+        if !lags {
+            self.rejoin_all(&mut leaps);
         }
         self.leaps = Some(leaps);
+    }
+
+    fn rejoin_all(&mut self, leaps: &mut Leaps) {
+        for number in 0..leaps.components.len() as u32 {
+            if leaps.is_aside(number) {
+                self.rejoin_for_now(leaps, number);
+                if let Some(component) = &mut leaps.components[number as usize] {
+                    component.search.interrupt();
+                }
+            }
+        }
+    }
+
+    /// Lets everything reach the end of the last call.
+    pub fn settle(&mut self) {
+        if let Some(mut leaps) = self.leaps.take() {
+            self.rejoin_all(&mut leaps);
+            self.leaps = Some(leaps);
+            self.stats.count_batch();
+        }
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        let leaps = self.leaps.as_deref();
+        leaps.is_none_or(|leaps| (0..leaps.components.len() as u32).all(|number| !leaps.is_aside(number)))
     }
 
     /// Hosts that are about to start messages must not be set aside: their components join the open window.

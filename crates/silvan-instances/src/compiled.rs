@@ -255,6 +255,8 @@ where
     forward_mut! {
         run_until(end: Time) -> Result<(), EngineError>;
         step_until(end: Time) -> Result<(), EngineError>;
+        advance_until(end: Time) -> Result<(), EngineError>;
+        settle();
         reset_latency();
         take_hops() -> Vec<PacketHop>;
     }

@@ -124,6 +124,10 @@ impl Search {
     /// Deliveries between two calls are in no log.
     pub fn interrupt(&mut self) {
         self.ended_at = u64::MAX;
+        if matches!(self.stage, Stage::Comparing(_)) {
+            self.stage = Stage::Unwatched;
+            self.cut = u64::MAX;
+        }
     }
 
     /// Continues at `now`, unless the component has run with the others in between.
@@ -171,10 +175,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             Stage::Watching => {
                 let hint = std::mem::take(&mut search.hint);
                 if hint > 0 {
-                    self.settle(members, search, hint);
+                    self.begin_settling(members, search, hint);
                 } else if self.starts.len() >= search.next_try {
                     match self.starts.period() {
-                        Some(period) => self.settle(members, search, period),
+                        Some(period) => self.begin_settling(members, search, period),
                         None => search.next_try = 2 * self.starts.len(),
                     }
                 }
@@ -235,7 +239,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// Takes steps of at least a quarter of a window, so that few windows are cut.
-    fn settle(&mut self, members: &Members, search: &mut Search, period: u64) {
+    fn begin_settling(&mut self, members: &Members, search: &mut Search, period: u64) {
         let window = self.plane.events.calendar.window_length();
         let step = period * (window / 4).max(1).div_ceil(period);
         search.stage = Stage::Settling(Settling {
