@@ -154,8 +154,9 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
     assert!(alone, "hosts and ports depend on each other at once");
 }
 
+/// After a call that processes events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AtEnd {
+pub(crate) enum AtEnd {
     Checks,
     Settles,
     Lags,
@@ -263,12 +264,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         self.plane.redirect_heads();
         self.stats.set_boundary(end_ps, &mut self.plane.hosts);
+        let lags = at_end == AtEnd::Lags;
         while self.now < end_ps {
             let collected = self.plane.collect_credits(self.now);
             let until = end_ps.min(self.deadlock_checks.next).min(collected);
             if let Some(leaps) = self.leaps.take_if(|_| Self::has_leaps()) {
-                let lags = at_end == AtEnd::Lags && until != collected;
-                let lags = lags && until != self.deadlock_checks.next;
+                let lags = lags && until != collected && until != self.deadlock_checks.next;
                 self.run_windows_with_leaps(leaps, until, lags);
             } else if F::LOOKAHEAD {
                 self.run_windows(until);
@@ -290,7 +291,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     return Err(fault.clone());
                 }
             }
-            if self.deadlock_checks.is_due(until, at_end, self.events) {
+            let checks = &mut self.deadlock_checks;
+            if checks.is_due(until, at_end, lags, self.events) {
                 if let Some(deadlock) = self.whole().find_deadlock(self.now) {
                     self.fault = Some(deadlock.clone().into());
                     return Err(deadlock.into());

@@ -338,6 +338,13 @@ where
         result
     }
 
+    fn advance_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.0.workload_mut().lend();
+        let result = self.0.advance_until(end);
+        self.0.workload_mut().take_back();
+        result
+    }
+
     forward_mut! {
         apply(change: &SettingChange) -> Result<(), UnknownSetting>;
         track_flows(flows: &[(u16, HostId)]);
