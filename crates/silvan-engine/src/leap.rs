@@ -201,7 +201,9 @@ impl Leaps {
     }
 
     fn is_recorded(&self, number: u32) -> bool {
-        let solo = self.component(number).and_then(|component| component.solo.as_ref());
+        let solo = self
+            .component(number)
+            .and_then(|component| component.solo.as_ref());
         solo.is_some_and(Solo::is_recorded)
     }
 }
@@ -231,8 +233,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if !F::LOOKAHEAD {
             return Some("the run is simulated event by event");
         }
-        let rests = (!S::ACTIVE || self.switch.rests()) && (!C::ACTIVE || self.source.rests());
-        if (S::ACTIVE || C::ACTIVE) && !(rests && setting == FastForward::On) {
+        let recurs = (!S::ACTIVE || self.switch.recurs()) && (!C::ACTIVE || self.source.recurs());
+        if (S::ACTIVE || C::ACTIVE) && !(recurs && setting == FastForward::On) {
             return Some("the run has congestion control");
         }
         if self.notifications.has_acknowledgements() || self.extends_packets() {
@@ -255,6 +257,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             for number in 0..leaps.components.len() as u32 {
                 self.disturb(&mut leaps, number);
             }
+            leaps.episodes.forget();
             self.leaps = Some(leaps);
         }
     }
@@ -334,7 +337,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     pub(crate) fn is_settled(&self) -> bool {
         let leaps = self.leaps.as_deref();
-        leaps.is_none_or(|leaps| (0..leaps.components.len() as u32).all(|number| !leaps.is_aside(number)))
+        leaps.is_none_or(|leaps| {
+            (0..leaps.components.len() as u32).all(|number| !leaps.is_aside(number))
+        })
     }
 
     /// Hosts that are about to start messages must not be set aside: their components join the open window.
@@ -456,7 +461,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     fn look_for_components(&mut self, leaps: &mut Leaps) {
-        if !self.notifications.are_all_received() {
+        if !self.may_leave(leaps) {
             return;
         }
         while leaps.effort <= self.simulated_events() {
@@ -486,7 +491,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let least = least.unwrap_or(0);
             if least < WORTH {
                 leaps.postpone(&members.senders, self.now + (least + SETTLES) * packet);
-            } else if !all_unsent {
+            } else if !all_unsent || !self.is_quiet(&members) {
                 leaps.postpone(&members.senders, self.now + SETTLES * packet);
             } else {
                 let number = leaps.form(members);

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::HostId;
 
-use super::{Leaps, WORTH};
+use super::{Leaps, Members, WORTH};
 use crate::engine::Engine;
 use crate::events::Head;
 use crate::variant::EngineVariant;
@@ -27,7 +27,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub(super) fn set_components_aside(&mut self, leaps: &mut Leaps) {
         if leaps.leaving.is_empty()
             || leaps.effort > self.simulated_events()
-            || !self.notifications.are_all_received()
+            || !self.may_leave(leaps)
         {
             return;
         }
@@ -45,8 +45,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let until = self.undisturbed_until(&component.members, &component.search, now);
             let packet = component.members.senders.first();
             let packet = packet.map_or(0, |&host| self.packet_time(host));
-            if until < (now + WORTH * packet).max(next_window) {
-                leaps.dissolve(number, until + WORTH * packet);
+            let is_notified = !self.is_quiet(&component.members);
+            if is_notified || until < (now + WORTH * packet).max(next_window) {
+                leaps.dissolve(number, until.min(now + WORTH * packet) + WORTH * packet);
                 continue;
             }
             // Once now, and once when it joins the others.
@@ -69,6 +70,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             aside.heads.push(*head);
             Some(())
         });
+    }
+
+    /// Notifications that take time on links or in adapters are at places that no component knows.
+    pub(super) fn may_leave(&self, leaps: &Leaps) -> bool {
+        !leaps.paths.has_answers() || self.notifications.are_all_received()
+    }
+
+    /// True if no notification is on its way to a component.
+    pub(super) fn is_quiet(&self, members: &Members) -> bool {
+        !C::ACTIVE || self.notifications.are_received_by(&members.senders)
     }
 
     /// Takes a component's scheduled events, but not its heads, from the event queue.
@@ -128,7 +139,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     continue;
                 }
                 let heads = &mut leaps.heads;
-                let hints = &leaps.hints;
+                // Congestion control changes periods.
+                let hints = if C::ACTIVE { &[] } else { &leaps.hints[..] };
                 self.look_for_leap(members, &mut component.search, heads, hints, now);
                 if self.now < now {
                     self.now = self.run_window(now.min(component.search.cut));
@@ -156,7 +168,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         leaps.components[number as usize] = Some(component);
     }
 
-    fn add_events(&mut self, members: &super::Members, heads: Vec<Head>) {
+    fn add_events(&mut self, members: &Members, heads: Vec<Head>) {
         for head in heads {
             self.plane.events.calendar.add_head(head);
         }

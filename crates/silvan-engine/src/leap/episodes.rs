@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{Flow, PortVl, SourceControl, SwitchControl};
 use silvan_core::{HostId, Rate};
 
 use super::Leaps;
@@ -13,8 +13,8 @@ use super::paths::Members;
 use super::state::ahead;
 use crate::engine::Engine;
 use crate::events::{Event, phase};
-use crate::packet::{Kind, LAST, Packet};
-use crate::plane::Plane;
+use crate::packet::{Kind, LAST, NONE, Packet, service_level};
+use crate::plane::{Plane, time};
 use crate::records::{Next, OutPort};
 use crate::stats::Delivery;
 use crate::switch::advance_pointer;
@@ -80,6 +80,8 @@ pub(super) enum Stage {
     Recorded {
         shape: Box<[u64]>,
         counters: Vec<[u64; 3]>,
+        /// Changes that the scheme notes at the path's switches.
+        changes: u64,
     },
 }
 
@@ -103,6 +105,11 @@ impl Episodes {
         let alike = self.known.get(&hash(shape))?;
         let found = alike.iter().find(|(known, _)| **known == *shape);
         found.map(|(_, episode)| episode)
+    }
+
+    /// Forgets all episodes: what acts on them may have changed.
+    pub fn forget(&mut self) {
+        self.known.clear();
     }
 
     /// Paths with equal constants have one number.
@@ -132,12 +139,8 @@ fn rate_word(rate: Option<Rate>) -> u64 {
 
 impl Plane {
     /// All that is constant on a path and acts on a message's times.
-    fn path_constants(&self, number: u32, path: &[u32], to: u32) -> Vec<u64> {
+    fn path_constants(&self, path: &[u32], to: u32) -> Vec<u64> {
         let mut words = Vec::new();
-        if self.vls > 1 {
-            // Lanes may follow from inputs and service levels.
-            words.push(u64::from(number));
-        }
         for &port in path {
             let OutPort {
                 rate,
@@ -254,9 +257,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Sets a message that starts in the open window aside until it arrives, or records it, if it has its path for
     /// itself.
     pub(super) fn begin_solo(&mut self, leaps: &mut Leaps, from: u32, to: u32) {
-        if S::ACTIVE || C::ACTIVE {
-            return;
-        }
         let start = self.plane.hosts[from as usize].wake_at;
         let message = self.workload.whole_message(HostId::new(from as usize));
         let Some(message) = message.filter(|_| start != u64::MAX && start > 0) else {
@@ -266,14 +266,25 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         };
         let hops = message.packets * members.ports.len() as u64;
-        let is_free = |&port: &u32| leaps.owners[port as usize] == crate::packet::NONE;
+        let is_free = |&port: &u32| leaps.owners[port as usize] == NONE;
         if hops < WORTH || !members.ports.iter().all(is_free) {
             return;
         }
+        let is_controlled = S::ACTIVE || C::ACTIVE;
+        if is_controlled
+            && (leaps.paths.has_answers() || !self.is_unnoticed(&members, start, &message))
+        {
+            return;
+        }
+        let changes = self.changes_at(&members);
         let plane = &self.plane;
         let episodes = &mut leaps.episodes;
         let class = leaps.paths.class(number, |path| {
-            episodes.class(plane.path_constants(number, path, to))
+            let mut constants = plane.path_constants(path, to);
+            // Lanes may follow from inputs and service levels, and marks from a port's settings.
+            let is_special = plane.vls > 1 || is_controlled;
+            constants.extend(is_special.then_some(u64::from(number)));
+            episodes.class(constants)
         });
         let mut words = std::mem::take(&mut episodes.words);
         words.clear();
@@ -296,6 +307,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 Some(Stage::Recorded {
                     shape,
                     counters: outs.map(counters).collect(),
+                    changes,
                 })
             }
             None => None,
@@ -319,6 +331,30 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if let Some(ends_at) = ends_at {
             self.set_aside(leaps, number, ends_at);
         }
+    }
+
+    /// True if congestion control does not delay a message, unless it is marked on its way.
+    fn is_unnoticed(&self, members: &Members, at: u64, message: &WholeMessage) -> bool {
+        let (&[from], &[to]) = (&members.senders[..], &members.sinks[..]) else {
+            return false;
+        };
+        let level = self
+            .plane
+            .routing
+            .service_level(from, to, message.sl.as_u8());
+        let flow = Flow {
+            source: HostId::new(from as usize),
+            destination: HostId::new(to as usize),
+            sl: service_level(level),
+        };
+        let mut lanes = members.ports.iter();
+        let may_mark = S::ACTIVE
+            && lanes.any(|&port| {
+                let mut lanes = self.plane.lanes_of(port as usize);
+                lanes.any(|lane| self.switch.may_mark(PortVl(lane as u32)))
+            });
+        let rests = !C::ACTIVE || self.source.flow_rests(time(at), flow);
+        rests && !may_mark && self.is_quiet(members)
     }
 
     /// Counts a message that arrives in the window that opens. Returns false if it must be simulated.
@@ -407,12 +443,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let Some(solo) = component.solo.take() else {
             return;
         };
-        let Stage::Recorded { shape, counters } = solo.stage else {
+        let Stage::Recorded {
+            shape,
+            counters,
+            changes,
+        } = solo.stage
+        else {
             return;
         };
         let deliveries = self.stats.take_recorded(solo.from, solo.to);
         leaps.episodes.recorded.remove(&shape);
         let (members, start) = (&component.members, solo.start);
+        let is_unnoticed = self.changes_at(members) == changes
+            && self.is_unnoticed(members, self.now, &solo.message);
         let plane = &self.plane;
         let packets = solo.message.packets;
         let is_whole = members.ports.iter().zip(&counters).all(|(&port, before)| {
@@ -421,7 +464,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             is_idle && out.xmit_packets - before[1] == packets
         });
         let last = deliveries.last().copied();
-        let Some(last) = last.filter(|_| is_whole && deliveries.len() as u64 == packets) else {
+        let are_all = deliveries.len() as u64 == packets;
+        let Some(last) = last.filter(|_| is_whole && is_unnoticed && are_all) else {
             return;
         };
         let ports = members.ports.iter().zip(&counters);

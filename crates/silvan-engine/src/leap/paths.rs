@@ -93,6 +93,10 @@ impl Paths {
         }
     }
 
+    pub fn has_answers(&self) -> bool {
+        self.answers
+    }
+
     /// Returns the path's ports.
     pub fn start(&mut self, plane: &Plane, from: u32, to: u32) -> &[u32] {
         let number = self.path(plane, from, to);

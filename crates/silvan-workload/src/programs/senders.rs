@@ -1,10 +1,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use silvan_cc::workload::{
-    Chosen, Gate, MessageChange, Offer, Poll, Progress, WholeMessage,
-};
-use silvan_core::{Bytes, HostId, Sl, Time};
+use silvan_cc::workload::{Chosen, Gate, MessageChange, Offer, Poll, Progress, WholeMessage};
+use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
 use crate::programs::external::SendQueue;
 use crate::programs::flows::Sent;
@@ -394,7 +392,7 @@ impl Senders {
         self.free.push(only.head);
     }
 
-    pub fn progress(&self, hosts: &[u32]) -> Progress {
+    pub fn progress(&self, hosts: &[u32], now: Time) -> Progress {
         let mut progress = Progress::default();
         for &host in hosts {
             let queue = &self.hosts[host as usize];
@@ -413,6 +411,9 @@ impl Senders {
                 progress.waiting.extend([host, lane as u64]);
                 progress.waiting.extend(number(pair));
             }
+            let releases = queue.pairs.values().map(|pair| pair.release);
+            let ahead = releases.map(|release| release.checked_since(now).map_or(0, Span::as_ps));
+            progress.waiting.extend(ahead);
             let left = |pair: &Pair| self.waiting[pair.head as usize].left;
             progress.payload.extend(queue.pairs.values().map(left));
         }
@@ -434,7 +435,7 @@ impl Senders {
     }
 
     /// Counts `periods` periods; all packets have the largest size.
-    pub fn skip_periods(&mut self, period: &Progress, periods: u64) {
+    pub fn skip_periods(&mut self, period: &Progress, periods: u64, now: Time, by: Span) {
         let mut sent = period.payload.iter();
         for turn in period.turns.chunks(TURN) {
             let HostQueue { pairs, flows, .. } = &mut self.hosts[turn[0] as usize];
@@ -442,6 +443,9 @@ impl Senders {
                 let bytes = sent * periods;
                 self.waiting[pair.head as usize].left -= bytes;
                 pair.left -= bytes;
+                if pair.release > now {
+                    pair.release = pair.release.saturating_add(by);
+                }
                 flows[pair.flow as usize].sent += bytes / self.payload.most;
             }
         }
