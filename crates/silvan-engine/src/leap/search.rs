@@ -226,9 +226,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         search.stage = Stage::Watching;
     }
 
-    /// `None` if it is not known. Adds words of its state, with times relative to now.
+    /// `None` if it is not known, or a notification is under way. Adds words of its state, with times relative to now.
     fn control(&self, members: &Members, words: &mut Vec<u64>) -> Option<Control> {
         let (mut changes, mut until) = (self.changes_at(members), u64::MAX);
+        if !self.is_quiet(members) {
+            return None;
+        }
         if C::ACTIVE {
             for &host in &members.senders {
                 let host = HostId::new(host as usize);
