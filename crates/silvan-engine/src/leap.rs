@@ -226,16 +226,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Reason for a run without leaps; `None` if it may leap.
     pub fn no_leaps(&self) -> Option<&'static str> {
-        let setting = self.plane.config.fast_forward;
-        if setting == FastForward::Off {
+        if self.plane.config.fast_forward == FastForward::Off {
             return Some("fast-forward is off");
         }
         if !F::LOOKAHEAD {
             return Some("the run is simulated event by event");
         }
         let recurs = (!S::ACTIVE || self.switch.recurs()) && (!C::ACTIVE || self.source.recurs());
-        if (S::ACTIVE || C::ACTIVE) && !(recurs && setting == FastForward::On) {
-            return Some("the run has congestion control");
+        if !recurs {
+            return Some("the run has congestion control other than ib-cc");
         }
         if self.notifications.has_acknowledgements() || self.extends_packets() {
             return Some("packets are acknowledged");
