@@ -339,6 +339,7 @@ macro_rules! hooks {
     };
 }
 
+use super::Recurring;
 use silvan_core::{Span, Time};
 
 /// Combines answers of hooks without an answer.
@@ -381,10 +382,14 @@ pub fn both_versions(first: Option<u64>, second: Option<u64>) -> Option<u64> {
     Some(first? + second?)
 }
 
-/// Both count.
-#[inline]
-pub fn both_changes(first: Option<u64>, second: Option<u64>) -> Option<u64> {
-    Some(first? + second?)
+/// Both must be known.
+pub fn both_recurring(first: Option<Recurring>, second: Option<Recurring>) -> Option<Recurring> {
+    let (mut first, second) = (first?, second?);
+    first.changes += second.changes;
+    first.words.push(second.words.len() as u64);
+    first.words.extend(second.words);
+    first.until = first.until.min(second.until);
+    Some(first)
 }
 
 #[inline]
