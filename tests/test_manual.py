@@ -101,3 +101,11 @@ def test_the_shipped_completion_of_bash_completes(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.split() == ["export", "exporter"]
+
+
+def test_the_shipped_completion_of_zsh_answers_when_it_is_loaded() -> None:
+    script = ROOT / "packaging" / "data" / "share" / "zsh" / "site-functions" / "_silvan"
+    lines = script.read_text("utf-8").splitlines()
+    assert lines[0] == "#compdef silvan"
+    loaded = lines.index("if [[ ${zsh_eval_context[-1]} == loadautofunc ]]; then")
+    assert lines[loaded + 1].strip() == "_silvan_completion"

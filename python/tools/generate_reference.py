@@ -170,7 +170,15 @@ def completion(shell: str) -> str:
     environment = {**os.environ, "_SILVAN_COMPLETE": f"source_{shell}"}
     command = [sys.executable, "-m", "silvan"]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    return f"{done.stdout.strip()}\n"
+    script = done.stdout.strip()
+    if shell == "zsh":
+        # zsh loads the file as a function at the first completion, which it has to answer, too.
+        script = script.replace(
+            "\ncompdef ",
+            "\nif [[ ${zsh_eval_context[-1]} == loadautofunc ]]; then\n"
+            "  _silvan_completion\nfi\n\ncompdef ",
+        )
+    return f"{script}\n"
 
 
 def main() -> int:
