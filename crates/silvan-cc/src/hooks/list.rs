@@ -299,9 +299,6 @@ hooks! {
             /// cycle of credits by its choice.
             fn select_vl(now: Time, flow: Flow, vl: Vl) -> Option<Vl> [first_choice] if needs_select_vl { None }
 
-            /// Moves releases of a host's flows that are later than `now` by `by`: the engine leaps.
-            fn shift(now: Time, host: HostId, by: Span) -> () [nothing] {}
-
             /// The flow starts a packet now. `wire_time` is the packet's serialisation time on the host's
             /// link, `payload` its payload bytes.
             fn on_send(now: Time, flow: Flow, wire_time: Span, payload: u32) -> () [nothing] {}
@@ -377,6 +374,9 @@ hooks! {
             ) -> () [nothing] if needs_credit {}
         }
 
-        inspect {}
+        inspect {
+            /// Moves releases of a host's flows that are later than `now` by `by`: the engine leaps.
+            fn shift(now: Time, host: HostId, by: Span) -> () [nothing] {}
+        }
     }
 }

@@ -26,6 +26,8 @@ use crate::workload::{WholeMessage, Workload};
 const WORTH: u64 = 32;
 /// Messages that are recorded at the same time.
 const MOST_RECORDED: usize = 8;
+/// Episodes that are kept, of about 1 KiB each.
+const MOST_KNOWN: usize = 1 << 15;
 const END: u64 = u64::MAX;
 
 /// Deliveries that differ in their times only.
@@ -85,10 +87,16 @@ pub(super) enum Stage {
     },
 }
 
+#[derive(Debug)]
+struct Known {
+    shape: Box<[u64]>,
+    episode: Arc<Episode>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Episodes {
     /// By hash of the shape, as shapes are compared in full.
-    known: HashMap<u64, Vec<(Box<[u64]>, Arc<Episode>)>>,
+    known: HashMap<u64, Vec<Known>>,
     recorded: BTreeSet<Box<[u64]>>,
     classes: BTreeMap<Vec<u64>, u32>,
     words: Vec<u64>,
@@ -103,8 +111,8 @@ fn hash(shape: &[u64]) -> u64 {
 impl Episodes {
     fn find(&self, shape: &[u64]) -> Option<&Arc<Episode>> {
         let alike = self.known.get(&hash(shape))?;
-        let found = alike.iter().find(|(known, _)| **known == *shape);
-        found.map(|(_, episode)| episode)
+        let found = alike.iter().find(|known| *known.shape == *shape);
+        found.map(|known| &known.episode)
     }
 
     /// Forgets all episodes: what acts on them may have changed.
@@ -191,6 +199,8 @@ impl Plane {
                 let credits = &self.credits[lane];
                 let (held, coming) = credits.split_at(&self.overflow, at);
                 words.push(u64::from(held as u32) << 1 | u64::from(credits.starved));
+                // The only lane serves only this message's input: its pointer changes nothing.
+                words.extend((self.vls > 1).then_some(u64::from(credits.pointer)));
                 for (due, blocks) in coming {
                     words.extend([due - at, blocks]);
                 }
@@ -495,8 +505,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 ..last
             },
         };
+        if leaps.episodes.known.len() == MOST_KNOWN {
+            leaps.episodes.forget();
+        }
         let known = leaps.episodes.known.entry(hash(&shape)).or_default();
-        known.push((shape, Arc::new(episode)));
+        known.push(Known {
+            shape,
+            episode: Arc::new(episode),
+        });
     }
 
     /// Another message disturbs a recorded one.
