@@ -94,6 +94,8 @@ pub struct Connections {
     last_port: u16,
     /// Files by event, in order.
     ready: Vec<CmFile>,
+    /// Requests without a listener, and true for those that have waited for a whole period.
+    waiting: Vec<(u32, bool)>,
 }
 
 type Done = Result<Vec<u8>, Errno>;
@@ -220,6 +222,12 @@ impl Connections {
                 }
                 id.from.get_or_insert(Address::any(port));
                 id.state = State::Listening;
+                let waiting = std::mem::take(&mut self.waiting);
+                for (request, is_old) in waiting {
+                    if !self.request(request)? {
+                        self.waiting.push((request, is_old));
+                    }
+                }
                 Ok(Vec::new())
             }
             ACCEPT => {
@@ -467,15 +475,48 @@ impl Connections {
         parameters: abi::ConnectionParameters,
     ) -> Done {
         let id = self.own(file, number)?;
-        let (Some(from), Some(to), State::Routed) = (id.from, id.to, id.state) else {
+        if id.from.is_none() || id.to.is_none() || id.state != State::Routed {
             return Err(Errno::Invalid);
-        };
-        let space = id.space;
+        }
         id.state = State::Requested;
         id.offered = parameters;
+        if !self.request(number)? {
+            self.waiting.push((number, false));
+        }
+        Ok(Vec::new())
+    }
+
+    /// Rejects requests that have found no listener for a whole period. Servers that listen a moment later, as they do
+    /// where resolving an address takes milliseconds, get their requests.
+    pub fn reject_old_requests(&mut self) {
+        for (number, is_old) in std::mem::take(&mut self.waiting) {
+            if !self.is_open_request(number) {
+                continue;
+            }
+            if is_old {
+                self.end(number, Kind::Rejected, NO_SERVICE, Vec::new());
+            } else {
+                self.waiting.push((number, true));
+            }
+        }
+    }
+
+    fn is_open_request(&self, number: u32) -> bool {
+        let id = self.ids.get(&number);
+        id.is_some_and(|id| id.state == State::Requested && id.peer.is_none())
+    }
+
+    /// Passes a request to its listener; returns false if nobody listens yet.
+    fn request(&mut self, number: u32) -> Result<bool, Errno> {
+        let Some(id) = self.ids.get(&number).filter(|_| self.is_open_request(number)) else {
+            return Ok(true);
+        };
+        let (Some(from), Some(to)) = (id.from, id.to) else {
+            return Ok(true);
+        };
+        let (space, parameters) = (id.space, id.offered);
         let Some(listener) = self.listener(to, space) else {
-            self.end(number, Kind::Rejected, NO_SERVICE, Vec::new());
-            return Ok(Vec::new());
+            return Ok(false);
         };
         if self.ids.len() >= MOST_IDS {
             return Err(Errno::NoMemory);
@@ -498,7 +539,7 @@ impl Connections {
             ..parameters
         };
         self.push_for(listener, child, Kind::ConnectRequest, 0, seen.to_bytes());
-        Ok(Vec::new())
+        Ok(true)
     }
 
     fn accept(

@@ -248,6 +248,9 @@ impl Server {
                 self.rates.sample(&self.clients);
                 self.clients.flush_traps();
                 self.clients.expire();
+                if let Some(rdma) = &mut self.rdma {
+                    rdma.reject_old_requests();
+                }
                 self.deliver()?;
                 self.drop_gone()?;
             }

@@ -253,6 +253,9 @@ fn a_request_without_listener_or_without_wish_is_rejected() {
     let (mut managers, files) = Managers::new(2);
     let own = managers.resolve(files[0], 2, TCP, localhost(7471));
     managers.connect(files[0], own, 100);
+    managers.connections.reject_old_requests();
+    assert_eq!(managers.event(files[0]).unwrap_err(), EAGAIN);
+    managers.connections.reject_old_requests();
     let event = managers.event(files[0]).unwrap();
     assert_eq!((event.kind, event.status), (REJECTED, 8));
     managers.listen(files[1], 1, TCP, wildcard(7471));
@@ -271,6 +274,27 @@ fn a_request_without_listener_or_without_wish_is_rejected() {
     managers.connections.close(files[1]);
     let event = managers.event(files[0]).unwrap();
     assert_eq!((event.uid, event.kind), (4, REJECTED));
+}
+
+#[test]
+fn a_listener_gets_requests_that_were_a_moment_early() {
+    let (mut managers, files) = Managers::new(2);
+    let own = managers.resolve(files[0], 2, TCP, localhost(7471));
+    let gone = managers.resolve(files[0], 3, TCP, localhost(7471));
+    let other = managers.resolve(files[0], 4, TCP, localhost(7472));
+    for id in [own, gone, other] {
+        managers.connect(files[0], id, 100);
+    }
+    managers.connections.reject_old_requests();
+    managers.destroy(files[0], gone);
+    managers.listen(files[1], 1, TCP, wildcard(7471));
+    let request = managers.event(files[1]).unwrap();
+    assert_eq!((request.uid, request.kind), (1, CONNECT_REQUEST));
+    assert_eq!(managers.event(files[1]).unwrap_err(), EAGAIN);
+    managers.connections.reject_old_requests();
+    let event = managers.event(files[0]).unwrap();
+    assert_eq!((event.id, event.kind), (other, REJECTED));
+    assert_eq!(managers.event(files[0]).unwrap_err(), EAGAIN);
 }
 
 #[test]
