@@ -13,7 +13,7 @@ use crate::verbs::lock;
 use crate::{device, fabric, fail, real};
 
 const CREATE_ID: u32 = 0;
-const RESPONDING: [u32; 6] = [CREATE_ID, 1, 5, 11, GET_EVENT, MIGRATE_ID];
+const RESPONDING: [u32; 9] = [CREATE_ID, 1, 5, 11, GET_EVENT, 16, 17, MIGRATE_ID, 22];
 const GET_EVENT: u32 = 12;
 const MIGRATE_ID: u32 = 18;
 const HEADER: usize = 8;

@@ -33,11 +33,16 @@ const INIT_QP_ATTR: u32 = 11;
 const GET_EVENT: u32 = 12;
 const SET_OPTION: u32 = 14;
 const NOTIFY: u32 = 15;
+const JOIN_IP_MULTICAST: u32 = 16;
+const LEAVE_MULTICAST: u32 = 17;
 const MIGRATE_ID: u32 = 18;
+const JOIN_MULTICAST: u32 = 22;
 
 const PS_UDP: u16 = 0x0111;
 const PS_IPOIB: u16 = 0x0002;
 const UDP_QKEY: u32 = 0x0123_4567;
+const MULTICAST_QP: u32 = 0xff_ffff;
+const FIRST_MULTICAST_LID: u16 = 0xc000;
 const P_KEY: u16 = 0xffff;
 const NO_INDEX: u32 = u32::MAX;
 
@@ -61,6 +66,7 @@ enum Kind {
     Rejected = 8,
     Established = 9,
     Disconnected = 10,
+    MulticastJoin = 12,
 }
 
 /// An open `rdma_cm` file.
@@ -276,6 +282,24 @@ impl Connections {
                 let command: abi::Notify = get(body)?;
                 self.own(file, command.id).map(|_| Vec::new())
             }
+            JOIN_IP_MULTICAST => {
+                let command: abi::JoinIpMulticast = get(body)?;
+                self.join(file, command.id, command.uid, &command.addr)
+            }
+            JOIN_MULTICAST => {
+                // The response's address, the program's name, the identifier, sizes, and an address with room for any.
+                let uid = body.get(8..).and_then(u64::parse).ok_or(Errno::Invalid)?;
+                let number = body.get(16..).and_then(u32::parse).ok_or(Errno::Invalid)?;
+                let to = body.get(24..).and_then(<[u8; 28]>::parse).ok_or(Errno::Invalid)?;
+                self.join(file, number, uid, &to)
+            }
+            LEAVE_MULTICAST => {
+                let command: abi::DestroyId = get(body)?;
+                if self.own(file, command.id)?.state != State::Joined {
+                    return Err(Errno::Invalid);
+                }
+                Ok(self.remove(command.id).to_bytes())
+            }
             MIGRATE_ID => {
                 let command: abi::MigrateId = get(body)?;
                 let from = CmFile(command.fd);
@@ -355,11 +379,46 @@ impl Connections {
         Ok(())
     }
 
+    /// Joins a group; the program attaches its queue pair when it gets the event.
+    fn join(&mut self, file: CmFile, number: u32, uid: u64, to: &[u8; 28]) -> Done {
+        let group = Address::parse(to)?.group().ok_or(Errno::Invalid)?;
+        let id = self.own(file, number)?;
+        if matches!(id.state, State::Idle | State::Bound | State::Joined) {
+            return Err(Errno::Invalid);
+        }
+        let mut member = Id::new(file, uid, id.space);
+        member.state = State::Joined;
+        member.member = Some(number);
+        if self.ids.len() >= MOST_IDS {
+            return Err(Errno::NoMemory);
+        }
+        let member = self.create(member);
+        let last = u16::from_be_bytes([group[14], group[15]]);
+        let mut parameters = abi::DatagramParameters {
+            qp_num: MULTICAST_QP,
+            qkey: UDP_QKEY,
+            ah_attr: structures::AhAttributes {
+                dlid: FIRST_MULTICAST_LID + last % (u16::MAX - FIRST_MULTICAST_LID),
+                port_num: 1,
+                is_global: 1,
+                ..structures::AhAttributes::default()
+            },
+            private_data: abi::PrivateData::default(),
+            private_data_len: 0,
+            reserved: [0; 7],
+        };
+        parameters.ah_attr.grh.dgid = group;
+        parameters.ah_attr.grh.hop_limit = 1;
+        self.push(member, Kind::MulticastJoin, 0, parameters.to_bytes());
+        Ok(member.to_bytes())
+    }
+
     /// Removes an identifier, and returns the number of its events that the program has taken.
     fn remove(&mut self, number: u32) -> u32 {
         let Some(id) = self.ids.remove(&number) else {
             return 0;
         };
+        self.ids.retain(|_, other| other.member != Some(number));
         if let Some(peer) = id.peer {
             let (kind, status) = match id.state {
                 State::Requested | State::Incoming => (Kind::Rejected, BY_CONSUMER),
