@@ -91,7 +91,11 @@ fn reader(fd: c_int) -> Option<Reader> {
 }
 
 pub(crate) fn open(number: u8, flags: c_int) -> Result<c_int, c_int> {
-    let answer = fabric::ask(OPEN_VERBS, &[number])?;
+    let mark = memory::mark();
+    let mut hello = vec![number];
+    hello.extend((mark.as_ptr() as u64).to_ne_bytes());
+    hello.extend(mark);
+    let answer = fabric::ask(OPEN_VERBS, &hello)?;
     let stream = answer.file.ok_or(libc::EIO)?;
     let fd = device::into_program(answer.connection, flags);
     let notices = Arc::new(Notices::new());

@@ -54,6 +54,9 @@ const MOST_IDS: usize = 65_536;
 const MOST_EVENTS: usize = 16_384;
 const EVENT_PARAMETERS: usize = 304;
 const TIMEOUT: u8 = 14;
+const LONGEST_TIMEOUT: u8 = 31;
+/// Level, name and length of the option; the command has the value instead of its address.
+const ACK_TIMEOUT: (u32, u32, u32) = (0, 3, 1);
 const RNR_TIMER: u8 = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,7 +279,12 @@ impl Connections {
             GET_EVENT => self.event(file),
             SET_OPTION => {
                 let command: abi::SetOption = get(body)?;
-                self.own(file, command.id).map(|_| Vec::new())
+                let id = self.own(file, command.id)?;
+                if (command.level, command.optname, command.optlen) == ACK_TIMEOUT {
+                    let [timeout, ..] = command.optval.to_ne_bytes();
+                    id.timeout = Some(timeout);
+                }
+                Ok(Vec::new())
             }
             NOTIFY => {
                 let command: abi::Notify = get(body)?;
@@ -762,7 +770,7 @@ impl Connections {
                     } else {
                         &id.got
                     };
-                    answer.timeout = TIMEOUT;
+                    answer.timeout = id.timeout.unwrap_or(TIMEOUT).min(LONGEST_TIMEOUT);
                     answer.retry_cnt = counts.retry_count.min(7);
                     answer.rnr_retry = counts.rnr_retry_count.min(7);
                     answer.max_rd_atomic = id.got.responder_resources;

@@ -21,7 +21,7 @@ use silvan_verbs::CmFile;
 use super::clock::Clock;
 use super::notices::Notices;
 use super::sockets::{Address, AllowedUsers, unix_name};
-use super::verbs::RdmaPrograms;
+use super::verbs::{Person, RdmaPrograms};
 use crate::clients::Clients;
 use crate::error::EmulatorError;
 use crate::sysfs::Sysfs;
@@ -64,6 +64,7 @@ pub(super) struct Fabric<'a> {
 struct Connection {
     socket: OwnedFd,
     user: u32,
+    process: Option<u32>,
     name: Vec<u8>,
     role: Role,
     waiting: VecDeque<Vec<u8>>,
@@ -115,6 +116,7 @@ impl Files {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         while let Ok((socket, name)) = rustix::net::acceptfrom_with(&self.listener, flags) {
             let user = sockopt::socket_peercred(&socket).ok();
+            let process = user.map(|user| user.pid.as_raw_nonzero().get());
             let user = user.map(|user| user.uid.as_raw());
             let Some(user) = user.filter(|user| users.allow(*user)) else {
                 notices.refused(user, "attach");
@@ -127,6 +129,7 @@ impl Files {
             let connection = Connection {
                 socket,
                 user,
+                process: process.and_then(|process| process.try_into().ok()),
                 name: name.unwrap_or_default(),
                 role: Role::New,
                 waiting: VecDeque::new(),
@@ -301,8 +304,12 @@ impl Files {
 
     fn open_verbs(&mut self, number: u32, hello: &Hello, fabric: &mut Fabric<'_>) -> bool {
         let Fabric { clients, rdma, .. } = fabric;
-        let opened = match (clients.node_or_default(&hello.node), rdma) {
-            (Some(node), Some(rdma)) if hello.data == [0] => rdma.open(&clients.subnet, node),
+        let process = self.connections.get(&number).and_then(|one| one.process);
+        let opened = match (clients.node_or_default(&hello.node), rdma, &hello.data[..]) {
+            (Some(node), Some(rdma), [0, about @ ..]) => {
+                let person = Person::parse(process, about);
+                rdma.open(&clients.subnet, node, person)
+            }
             _ => Err(Errno::NODEV),
         };
         let Some(connection) = self.connections.get_mut(&number) else {

@@ -42,6 +42,8 @@ pub(super) struct Id {
     pub peer: Option<u32>,
     pub offered: ConnectionParameters,
     pub got: ConnectionParameters,
+    /// Timeout of the queue pair, if the program has set it.
+    pub timeout: Option<u8>,
     /// Identifier to which a membership belongs.
     pub member: Option<u32>,
     /// Events that the program has taken.
@@ -60,6 +62,7 @@ impl Id {
             peer: None,
             offered: ConnectionParameters::default(),
             got: ConnectionParameters::default(),
+            timeout: None,
             member: None,
             reported: 0,
         }

@@ -225,6 +225,17 @@ fn a_connection_has_the_attributes_of_both_ends() {
         assert_eq!((sending.retry_cnt, sending.rnr_retry), (6, 7));
         assert_eq!(sending.max_rd_atomic, 3);
     }
+    let option = SetOption {
+        optval: 21,
+        id: own,
+        level: 0,
+        optname: 3,
+        optlen: 1,
+    };
+    managers.call(files[0], 14, &option.to_bytes()).unwrap();
+    let timeouts = [(files[0], own), (files[1], other)]
+        .map(|(file, id)| managers.attributes(file, id, 3).timeout);
+    assert_eq!(timeouts, [21, 14]);
     managers.with_parameters(files[0], 8, &2_u64.to_bytes(), own, 0);
     let established = managers.event(files[1]).unwrap();
     assert_eq!((established.uid, established.kind), (3, ESTABLISHED));
