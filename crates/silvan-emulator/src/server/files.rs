@@ -65,6 +65,7 @@ struct Connection {
     socket: OwnedFd,
     user: u32,
     process: Option<u32>,
+    watched: EventFlags,
     name: Vec<u8>,
     role: Role,
     waiting: VecDeque<Vec<u8>>,
@@ -130,6 +131,7 @@ impl Files {
                 socket,
                 user,
                 process: process.and_then(|process| process.try_into().ok()),
+                watched: EventFlags::IN,
                 name: name.unwrap_or_default(),
                 role: Role::New,
                 waiting: VecDeque::new(),
@@ -159,7 +161,14 @@ impl Files {
                 break;
             };
             match receive(&connection.socket) {
-                Ok(Some(record)) => going = self.record(number, &record, fabric)?,
+                Ok(Some(record)) => {
+                    // A program waits for the answer to its command.
+                    let is_last = matches!(connection.role, Role::Verbs { .. });
+                    going = self.record(number, &record, fabric)?;
+                    if is_last {
+                        break;
+                    }
+                }
                 Ok(None) => break,
                 Err(_) => going = false,
             }
@@ -173,6 +182,12 @@ impl Files {
         }
         self.close(number, fabric)?;
         Ok(None)
+    }
+
+    /// Notes what a file's socket is watched for; returns true if that is new.
+    pub fn set_watched(&mut self, number: u32, flags: EventFlags) -> bool {
+        let connection = self.connections.get_mut(&number);
+        connection.is_some_and(|one| std::mem::replace(&mut one.watched, flags) != flags)
     }
 
     pub fn close(&mut self, number: u32, fabric: &mut Fabric<'_>) -> Result<(), EmulatorError> {

@@ -172,6 +172,11 @@ impl Process {
         self.notices
     }
 
+    /// Returns true if the program has requests to answer.
+    pub fn expects(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     pub fn into_open(self) -> VecDeque<Answer> {
         self.open
     }
