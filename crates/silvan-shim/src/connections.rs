@@ -93,7 +93,9 @@ pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, count: size_t) -> s
     }
     if code == SET_OPTION {
         // The server gets the value of a short option in place of its address.
-        let length = command.get(HEADER + 20..).and_then(|rest| rest.first_chunk());
+        let length = command
+            .get(HEADER + 20..)
+            .and_then(|rest| rest.first_chunk());
         let length = length.map_or(0, |length| u32::from_ne_bytes(*length) as usize);
         if address != 0 && length <= VALUE {
             let mut value = [0_u8; VALUE];

@@ -313,11 +313,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
 
 /// `sendmsg` of libc.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendmsg(
-    fd: c_int,
-    message: *const libc::msghdr,
-    flags: c_int,
-) -> ssize_t {
+pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller keeps the contract of libc's function.
     unsafe {
         if kind(fd) == NETLINK && !message.is_null() {

@@ -189,14 +189,17 @@ impl<'a> Request<'a> {
         let is_dump = self.flags & DUMP == DUMP;
         match self.bodies(is_dump) {
             Ok(bodies) if is_dump => {
-                let all = bodies.iter().map(|body| self.record(self.kind, MULTI, body));
+                let all = bodies
+                    .iter()
+                    .map(|body| self.record(self.kind, MULTI, body));
                 let done = self.record(DONE, MULTI, &[0; 4]);
                 all.chain([done]).collect()
             }
             Ok(bodies) => {
                 let all = bodies.iter().map(|body| self.record(self.kind, 0, body));
                 let is_acknowledged = self.flags & ACK != 0;
-                all.chain(is_acknowledged.then(|| self.outcome(0))).collect()
+                all.chain(is_acknowledged.then(|| self.outcome(0)))
+                    .collect()
             }
             Err(error) => vec![self.outcome(error)],
         }
@@ -214,10 +217,13 @@ impl<'a> Request<'a> {
         if client != NLDEV {
             return Err(libc::EINVAL);
         }
-        let index = self.attribute(attribute::DEV_INDEX).and_then(|value| word(value, 0));
+        let index = self
+            .attribute(attribute::DEV_INDEX)
+            .and_then(|value| word(value, 0));
         let chosen = || {
             let mut all = devices().into_iter();
-            all.find(|device| Some(device.index) == index).ok_or(libc::ENODEV)
+            all.find(|device| Some(device.index) == index)
+                .ok_or(libc::ENODEV)
         };
         match command {
             GET if is_dump => Ok(devices().iter().filter_map(Device::describe).collect()),
@@ -244,11 +250,16 @@ fn devices() -> Vec<Device> {
     let Some(folder) = paths::folder(b"/sys/class/infiniband") else {
         return Vec::new();
     };
-    let entries = fs::read_dir(OsString::from_vec(folder.into_bytes())).into_iter().flatten().flatten();
+    let entries = fs::read_dir(OsString::from_vec(folder.into_bytes()))
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut names: Vec<Vec<u8>> = entries.map(|entry| entry.file_name().into_vec()).collect();
     names.sort();
     let numbered = names.into_iter().zip(0..);
-    numbered.map(|(name, index)| Device { index, name }).collect()
+    numbered
+        .map(|(name, index)| Device { index, name })
+        .collect()
 }
 
 /// A line of sysfs, without spaces around it.
@@ -286,7 +297,11 @@ impl Device {
     fn describe(&self) -> Option<Vec<u8>> {
         let mut body = self.start(1);
         put(&mut body, attribute::CAP_FLAGS, &0_u64.to_ne_bytes());
-        put_text(&mut body, attribute::FW_VERSION, self.line("fw_ver")?.as_bytes());
+        put_text(
+            &mut body,
+            attribute::FW_VERSION,
+            self.line("fw_ver")?.as_bytes(),
+        );
         let node = guid(&self.line("node_guid")?)?;
         put(&mut body, attribute::NODE_GUID, &node.to_ne_bytes());
         let system = guid(&self.line("sys_image_guid")?)?;
@@ -302,7 +317,11 @@ impl Device {
         let value = |file: &str| number(&self.line(&format!("ports/1/{file}"))?);
         let prefix = self.line("ports/1/gids/0")?;
         let prefix = guid(&prefix.split(':').take(4).collect::<String>())?;
-        put(&mut body, attribute::CAP_FLAGS, &value("cap_mask")?.to_ne_bytes());
+        put(
+            &mut body,
+            attribute::CAP_FLAGS,
+            &value("cap_mask")?.to_ne_bytes(),
+        );
         put(&mut body, attribute::SUBNET_PREFIX, &prefix.to_ne_bytes());
         for (kind, file) in [(attribute::LID, "lid"), (attribute::SM_LID, "sm_lid")] {
             put(&mut body, kind, &(value(file)? as u32).to_ne_bytes());

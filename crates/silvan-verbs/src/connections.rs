@@ -298,7 +298,10 @@ impl Connections {
                 // The response's address, the program's name, the identifier, sizes, and an address with room for any.
                 let uid = body.get(8..).and_then(u64::parse).ok_or(Errno::Invalid)?;
                 let number = body.get(16..).and_then(u32::parse).ok_or(Errno::Invalid)?;
-                let to = body.get(24..).and_then(<[u8; 28]>::parse).ok_or(Errno::Invalid)?;
+                let to = body
+                    .get(24..)
+                    .and_then(<[u8; 28]>::parse)
+                    .ok_or(Errno::Invalid)?;
                 self.join(file, number, uid, &to)
             }
             LEAVE_MULTICAST => {
@@ -575,7 +578,11 @@ impl Connections {
 
     /// Passes a request to its listener; returns false if nobody listens yet.
     fn request(&mut self, number: u32) -> Result<bool, Errno> {
-        let Some(id) = self.ids.get(&number).filter(|_| self.is_open_request(number)) else {
+        let Some(id) = self
+            .ids
+            .get(&number)
+            .filter(|_| self.is_open_request(number))
+        else {
             return Ok(true);
         };
         let (Some(from), Some(to)) = (id.from, id.to) else {

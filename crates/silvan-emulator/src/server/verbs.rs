@@ -22,8 +22,8 @@ use crate::error::EmulatorError;
 use crate::subnet::Subnet;
 use crate::verbs::{Fate, Fates, device, port};
 use connecting::Connecting;
-use process::{Answer, CHUNK, Process};
 pub(super) use process::Person;
+use process::{Answer, CHUNK, Process};
 
 const WINDOW: usize = 8;
 const QUERY_PORT: u8 = 2;
@@ -553,7 +553,11 @@ impl RdmaPrograms {
                     };
                     let offset = next.1;
                     let person = direct(&self.processes, *to, piece);
-                    let most = if person.is_some() { DIRECT_CHUNK } else { CHUNK };
+                    let most = if person.is_some() {
+                        DIRECT_CHUNK
+                    } else {
+                        CHUNK
+                    };
                     let length = (piece.length - offset).min(most);
                     let place = piece.to.wrapping_add(offset);
                     *next = if offset + length == piece.length {

@@ -21,8 +21,8 @@
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::notices::Notices;
 use super::raw;
