@@ -104,8 +104,9 @@ def run(folder: Path, modelled: PointTable, note: Callable[[str], None]) -> Poin
         real[name] = asdict(run_column(changes, folder / f"column-{name}", name))
     known = find_paper("gran2010").targets
     rows: list[tuple[float | str, ...]] = []
-    for name, *_, model_b, model_c in modelled.rows:
-        a, b, c = (real[column][str(name)] for column in real)
+    for row in modelled.rows:
+        name, model_b, model_c = str(row[0]), float(row[-2]), float(row[-1])
+        a, b, c = (real[column][name] for column in real)
         slides = (known[f"hpcc.{name}.{column}"].value or 0.0 for column in ("cc_off", "cc_on"))
         slides_b, slides_c = slides
         rows.append((name, a, b, c, slides_b, model_b, b / a, slides_c, model_c, c / a))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import gzip
+import importlib
 import json
 import os
 import shutil
@@ -40,14 +41,11 @@ def main() -> None:
         sys.argv[1:] = []
         exists = os.path.exists
         os.path.exists = lambda path: str(path).endswith("/device/net/") or exists(path)
-        from args_parser import parser
-
-        parser.parse_args()
-        import tests.base
-
-        tests.base.RDMATestCase.get_net_name = staticmethod(lambda device: "lo")
+        importlib.import_module("args_parser").parser.parse_args()
+        base = importlib.import_module("tests.base")
+        base.RDMATestCase.get_net_name = staticmethod(lambda device: "lo")
         modules = sorted(path.stem for path in (folder / "tests").glob("test_*.py"))
-        suite = unittest.defaultTestLoader.loadTestsFromNames(f"tests.{name}" for name in modules)
+        suite = unittest.defaultTestLoader.loadTestsFromNames([f"tests.{name}" for name in modules])
         result = unittest.TextTestRunner(verbosity=2).run(suite)
     failed = sorted(test.id().rpartition(".")[2] for test, _ in result.failures + result.errors)
     reasons = collections.Counter(reason for _, reason in result.skipped)

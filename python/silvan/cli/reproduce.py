@@ -129,9 +129,7 @@ def reproduce(
         _put_tables(outcome, rows[outcome.id], change=plan.change)
 
 
-def _put_live(
-    paper: str, live: LiveExperiment, out: Path, *, quick: bool, as_json: bool
-) -> None:
+def _put_live(paper: str, live: LiveExperiment, out: Path, *, quick: bool, as_json: bool) -> None:
     from silvan.extras import require_extra
     from silvan.folders import require_writable, write_text
     from silvan.reproduce import experiments

@@ -73,7 +73,8 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
     if not prefix:
         found = [one for one in found if not one.id.startswith(_BEYOND)]
     if not found:
-        known = ", ".join(one.id for one in (*every, *find_paper(paper).live))
+        ids = [one.id for one in every] + [one.id for one in find_paper(paper).live]
+        known = ", ".join(ids)
         raise SilvanError(f"nothing in {paper} starts with {prefix!r}", f"known: {known}")
     return found
 
