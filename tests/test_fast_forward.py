@@ -56,7 +56,7 @@ def test_results_do_not_depend_on_it() -> None:
 @pytest.mark.parametrize(
     ("overrides", "reason"),
     [
-        ({"control.scheme": "dcqcn"}, "the run has congestion control"),
+        ({"control.scheme": "dcqcn"}, "the run has congestion control other than ib-cc"),
         ({"link.flow-control": "pfc"}, "links have PFC"),
         ({"fabric.path-choice": "adaptive"}, "switches choose among paths"),
         ({"run.threads": 2}, "the run has several threads"),
@@ -83,7 +83,7 @@ def test_the_command_prints_the_share(tmp_path: Path, command: Command) -> None:
     controlled = ("run", path, "--scheme", "dcqcn")
     assert "fast-forward" not in command(*controlled).stderr
     asked = command(*controlled, "--set", "run.fast-forward=on").stderr
-    assert asked.count("run.fast-forward has no effect: the run has congestion control") == 1
+    assert asked.count("run.fast-forward has no effect: the run has congestion control other than ib-cc") == 1
     wrong = command("run", path, "--set", "run.fast-forward=maybe")
     assert wrong.status == 2
     assert "run.fast-forward" in wrong.stderr

@@ -4,7 +4,7 @@
 //! idle, and may query [`Gate`] for flows. A workload sees no packets in flight, no ports and only its own random
 //! stream.
 
-use silvan_core::{HostId, Sl, Time, Vl};
+use silvan_core::{HostId, Sl, Span, Time, Vl};
 
 /// The next packet of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,12 +156,25 @@ pub struct MessageChange {
     pub starts: bool,
 }
 
+/// A message of which no packet has left, the only one of its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeMessage {
+    /// Payload.
+    pub bytes: u64,
+    /// Packets that carry it.
+    pub packets: u64,
+    /// Service level of its packets.
+    pub sl: Sl,
+    /// Traffic class of its packets.
+    pub class: u16,
+}
+
 /// Progress of the messages under way, or its growth in a period.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// Whose turn it is everywhere.
     pub turns: Vec<u64>,
-    /// Host, lane and owner of each chosen packet that waits for credits.
+    /// Host, lane and owner of each chosen packet that waits for credits; hosts and releases of messages that wait.
     pub waiting: Vec<u64>,
     /// Payload of each message that is being sent: bytes that no packet carries yet, or that are sent in a period.
     pub payload: Vec<u64>,
@@ -213,9 +226,9 @@ pub trait Workload {
         None
     }
 
-    /// Progress of these hosts' messages.
-    fn progress(&self, hosts: &[u32]) -> Progress {
-        let _ = hosts;
+    /// Progress of these hosts' messages at `now`.
+    fn progress(&self, hosts: &[u32], now: Time) -> Progress {
+        let _ = (hosts, now);
         Progress::default()
     }
 
@@ -225,9 +238,20 @@ pub trait Workload {
         0
     }
 
-    /// Counts what is sent in so many periods.
-    fn skip_periods(&mut self, period: &Progress, periods: u64) {
-        let _ = (period, periods);
+    /// Counts what is sent in so many periods from `now` on, which take `by` together.
+    fn skip_periods(&mut self, period: &Progress, periods: u64, now: Time, by: Span) {
+        let _ = (period, periods, now, by);
+    }
+
+    /// The only message of `host`, if no packet of it has left.
+    fn whole_message(&self, host: HostId) -> Option<WholeMessage> {
+        let _ = host;
+        None
+    }
+
+    /// Counts all packets of the [whole message](Self::whole_message) of `host` as sent.
+    fn send_whole_message(&mut self, host: HostId) {
+        let _ = host;
     }
 
     /// True, always or never, if it needs [`on_delivered`](Self::on_delivered); a constant drops the call.

@@ -13,6 +13,8 @@ use crate::variant::General;
 
 /// Simulated time between two checks, in ps.
 const INTERVAL: u64 = 1_000_000_000;
+/// Share of the simulated time between two checks of calls that lag.
+const RARER: u64 = 16;
 
 #[derive(Clone, Debug)]
 pub(crate) struct DeadlockChecks {
@@ -30,11 +32,13 @@ impl Default for DeadlockChecks {
 }
 
 impl DeadlockChecks {
-    pub fn is_due(&mut self, now: u64, at_end: bool, events: u64) -> bool {
+    /// In a call that `lags`, each check costs as much as a sample: they grow rarer.
+    pub fn is_due(&mut self, now: u64, at_end: bool, lags: bool, events: u64) -> bool {
         if now != self.next && !at_end {
             return false;
         }
-        self.next = now + INTERVAL;
+        let rarer = if lags { now / RARER } else { 0 };
+        self.next = now + INTERVAL.max(rarer);
         events != self.events
     }
 

@@ -56,7 +56,7 @@ pub struct Engine<S, C, W, F = General> {
     /// Part of `events`.
     pub(crate) leapt_events: u64,
     /// Senders and receivers, if the run may leap.
-    pub(crate) delivered_messages: Option<Vec<(u32, u32)>>,
+    pub(crate) delivered_messages: Option<Vec<(u32, u32, u64)>>,
     pub(crate) watched: u32,
     pub(crate) starts: Starts,
     variant: PhantomData<F>,
@@ -154,6 +154,14 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
     assert!(alone, "hosts and ports depend on each other at once");
 }
 
+/// After a call that processes events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtEnd {
+    Checks,
+    Settles,
+    Lags,
+}
+
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     fn assemble(mut fabric: CompiledFabric, mut switch: S, source: C, workload: W) -> Self {
         fabric.serve(&switch);
@@ -232,16 +240,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Processes events before `end`, or until the workload pauses; an [`EngineError`] returns on each further call.
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
-        self.run_to(end, true)
+        self.run_to(end, AtEnd::Checks)
     }
 
     /// As [`run_until`](Self::run_until) for many short steps, without the checks for deadlock and losses at `end`;
     /// longer runs check once per simulated millisecond.
     pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
-        self.run_to(end, false)
+        self.run_to(end, AtEnd::Settles)
     }
 
-    fn run_to(&mut self, end: Time, check_at_end: bool) -> Result<(), EngineError> {
+    /// As [`step_until`](Self::step_until), but parts of the fabric may lag until [`settle`](Self::settle).
+    pub fn advance_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.run_to(end, AtEnd::Lags)
+    }
+
+    fn run_to(&mut self, end: Time, at_end: AtEnd) -> Result<(), EngineError> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -251,11 +264,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         self.plane.redirect_heads();
         self.stats.set_boundary(end_ps, &mut self.plane.hosts);
+        let lags = at_end == AtEnd::Lags;
         while self.now < end_ps {
             let collected = self.plane.collect_credits(self.now);
             let until = end_ps.min(self.deadlock_checks.next).min(collected);
             if let Some(leaps) = self.leaps.take_if(|_| Self::has_leaps()) {
-                self.run_windows_with_leaps(leaps, until);
+                let lags = lags && until != collected && until != self.deadlock_checks.next;
+                self.run_windows_with_leaps(leaps, until, lags);
             } else if F::LOOKAHEAD {
                 self.run_windows(until);
             } else {
@@ -269,14 +284,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 return Err(fault.clone());
             }
             self.now = until;
-            let at_end = check_at_end && until == end_ps;
+            let at_end = at_end == AtEnd::Checks && until == end_ps;
             if self.plane.pauses.is_some() && (at_end || self.deadlock_checks.next == until) {
                 self.check_losses(until);
                 if let Some(fault) = &self.fault {
                     return Err(fault.clone());
                 }
             }
-            if self.deadlock_checks.is_due(until, at_end, self.events) {
+            let checks = &mut self.deadlock_checks;
+            if checks.is_due(until, at_end, lags, self.events) {
                 if let Some(deadlock) = self.whole().find_deadlock(self.now) {
                     self.fault = Some(deadlock.clone().into());
                     return Err(deadlock.into());

@@ -397,6 +397,18 @@ impl EventQueue {
         later.into_iter().for_each(|event| self.push(event));
     }
 
+    /// With windows: takes over the deliveries of another queue.
+    pub fn take_deliveries(&mut self, other: &mut Self) {
+        let mut deliveries = std::mem::take(other.calendar.deliveries());
+        other.wheel.for_each(|&event| deliveries.push(event));
+        for event in deliveries {
+            if event.phase() == phase::DELIVERED {
+                let slot = self.slab.insert(other.slab.remove(event.argument()));
+                self.push(Event::new(event.time, phase::DELIVERED, event.id(), slot));
+            }
+        }
+    }
+
     /// With windows: begins again at `now`, without events.
     pub fn restart(&mut self, now: u64) {
         self.wheel.restart(now);

@@ -35,6 +35,8 @@ pub(crate) struct Notifications {
     grants_received: Vec<u64>,
     /// CNPs that have not reached their sources.
     outstanding: u64,
+    /// Those of each source.
+    outstanding_to: Vec<u32>,
     /// With one ACK per message: payload and marks by destination, source and service level.
     messages: BTreeMap<(u32, u32, u8), (u64, bool)>,
 }
@@ -52,6 +54,7 @@ impl Notifications {
             sink_charges_open: 0,
             grants_received: vec![0; if grants { hosts } else { 0 }],
             outstanding: 0,
+            outstanding_to: vec![0; hosts],
             messages: BTreeMap::new(),
         }
     }
@@ -72,6 +75,13 @@ impl Notifications {
     /// Returns true if no CNP is under way, and none waits to be charged.
     pub fn are_all_received(&self) -> bool {
         self.outstanding == 0 && self.sink_charges_open == 0
+    }
+
+    /// Returns true if no CNP is on its way to these hosts.
+    pub fn are_received_by(&self, hosts: &[u32]) -> bool {
+        hosts
+            .iter()
+            .all(|&host| self.outstanding_to[host as usize] == 0)
     }
 
     /// Returns true if notifications leave each packet or message, marked or not.
@@ -226,7 +236,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         host: u32,
         notification: Packet,
     ) {
-        self.notifications.outstanding += u64::from(!notification.is(ACK));
+        if !notification.is(ACK) {
+            self.notifications.outstanding += 1;
+            self.notifications.outstanding_to[notification.destination() as usize] += 1;
+        }
         match self.notifications.params.path {
             FeedbackPath::OutOfBand => {
                 if !notification.is(ACK) && self.plane.injection_cnp > 0 {
@@ -343,6 +356,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if !packet.is(ACK) {
             let outstanding = &mut self.notifications.outstanding;
             *outstanding = outstanding.saturating_sub(1);
+            let to_host = &mut self.notifications.outstanding_to[host as usize];
+            *to_host = to_host.saturating_sub(1);
         }
         if !F::LOOKAHEAD && self.charges_sink(&packet) {
             let sink_free = &mut self.plane.hosts[host as usize].sink_free;

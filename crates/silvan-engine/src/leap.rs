@@ -5,6 +5,7 @@
 //! period's counts as often as they fit.
 
 mod alone;
+mod episodes;
 mod paths;
 mod period;
 mod search;
@@ -22,9 +23,10 @@ use crate::events::{EventQueue, Head, phase};
 use crate::packet::{NONE, Packet};
 use crate::plane::Plane;
 use crate::variant::EngineVariant;
-use crate::windows::OpenWindow;
+use crate::windows::{OpenWindow, Point};
 use crate::workload::{MessageChange, Workload};
 use alone::Aside;
+use episodes::{Episodes, Solo};
 use paths::{Members, Paths};
 pub(crate) use period::Starts;
 use search::Search;
@@ -42,6 +44,8 @@ struct Component {
     aside: Option<Aside>,
     /// Entries of `Leaps::wakes` with other turns are old.
     turn: u64,
+    /// If it is one message on a path of its own, which was idle.
+    solo: Option<Solo>,
 }
 
 #[derive(Debug)]
@@ -66,6 +70,10 @@ pub(crate) struct Leaps {
     events: EventQueue,
     heads: Vec<Head>,
     changes: Vec<MessageChange>,
+    delivered: Vec<(u32, u32, u64)>,
+    /// Components that have been disturbed in the window.
+    disturbed: Vec<u32>,
+    episodes: Episodes,
     /// Steps of searches and extractions; these follow the simulated events.
     effort: u64,
 }
@@ -87,6 +95,9 @@ impl Leaps {
             events: plane.events.clone(),
             heads: Vec::new(),
             changes: Vec::new(),
+            delivered: Vec::new(),
+            disturbed: Vec::new(),
+            episodes: Episodes::default(),
             effort: 0,
         }
     }
@@ -135,22 +146,27 @@ impl Leaps {
             search: Search::new(),
             aside: None,
             turn: 0,
+            solo: None,
         }));
         number
     }
 
     /// Forgets a component that runs with the others; looks for others of its hosts from `at` on.
     fn dissolve(&mut self, number: u32, at: u64) {
-        let Some(component) = self.components[number as usize].take() else {
-            return;
-        };
+        if let Some(component) = self.forget(number) {
+            for &host in &component.members.senders {
+                self.nominate(host, at);
+            }
+        }
+    }
+
+    fn forget(&mut self, number: u32) -> Option<Box<Component>> {
+        let component = self.components[number as usize].take()?;
         for &port in &component.members.ports {
             self.owners[port as usize] = NONE;
         }
-        for &host in &component.members.senders {
-            self.nominate(host, at);
-        }
         self.free.push(number);
+        Some(component)
     }
 
     /// Time of the first component to wake; `u64::MAX` for none.
@@ -167,12 +183,28 @@ impl Leaps {
         u64::MAX
     }
 
+    fn component(&self, number: u32) -> Option<&Component> {
+        self.components.get(number as usize)?.as_deref()
+    }
+
     fn is_aside(&self, number: u32) -> bool {
-        let component = self
-            .components
-            .get(number as usize)
-            .and_then(Option::as_ref);
-        component.is_some_and(|component| component.aside.is_some())
+        self.set_aside_at(number).is_some()
+    }
+
+    fn set_aside_at(&self, number: u32) -> Option<u64> {
+        Some(self.component(number)?.aside.as_ref()?.at)
+    }
+
+    fn is_solo(&self, number: u32) -> bool {
+        self.component(number)
+            .is_some_and(|component| component.solo.is_some())
+    }
+
+    fn is_recorded(&self, number: u32) -> bool {
+        let solo = self
+            .component(number)
+            .and_then(|component| component.solo.as_ref());
+        solo.is_some_and(Solo::is_recorded)
     }
 }
 
@@ -194,16 +226,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Reason for a run without leaps; `None` if it may leap.
     pub fn no_leaps(&self) -> Option<&'static str> {
-        let setting = self.plane.config.fast_forward;
-        if setting == FastForward::Off {
+        if self.plane.config.fast_forward == FastForward::Off {
             return Some("fast-forward is off");
         }
         if !F::LOOKAHEAD {
             return Some("the run is simulated event by event");
         }
-        let rests = (!S::ACTIVE || self.switch.rests()) && (!C::ACTIVE || self.source.rests());
-        if (S::ACTIVE || C::ACTIVE) && !(rests && setting == FastForward::On) {
-            return Some("the run has congestion control");
+        let recurs = (!S::ACTIVE || self.switch.recurs()) && (!C::ACTIVE || self.source.recurs());
+        if !recurs {
+            return Some("the run has congestion control other than ib-cc");
         }
         if self.notifications.has_acknowledgements() || self.extends_packets() {
             return Some("packets are acknowledged");
@@ -221,10 +252,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// The traffic has changed between two calls.
     pub(crate) fn note_change(&mut self) {
-        if let Some(leaps) = &mut self.leaps {
+        if let Some(mut leaps) = self.leaps.take() {
             for number in 0..leaps.components.len() as u32 {
-                leaps.dissolve(number, self.now);
+                self.disturb(&mut leaps, number);
             }
+            leaps.episodes.forget();
+            self.leaps = Some(leaps);
         }
     }
 
@@ -244,18 +277,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     #[inline]
-    pub(crate) fn note_delivered_message(&mut self, packet: &Packet) {
+    pub(crate) fn note_delivered_message(&mut self, now: u64, packet: &Packet) {
         if Self::has_leaps() {
             if let Some(delivered) = &mut self.delivered_messages {
-                delivered.push((packet.source(), packet.destination()));
+                delivered.push((packet.source(), packet.destination(), now));
             }
         }
     }
 
     #[inline(never)]
-    pub(crate) fn run_windows_with_leaps(&mut self, mut leaps: Box<Leaps>, end: u64) {
+    /// If it `lags`, components that are set aside stay there.
+    pub(crate) fn run_windows_with_leaps(&mut self, mut leaps: Box<Leaps>, end: u64, lags: bool) {
         while self.fault.is_none() && self.now < end {
-            self.note_messages(&mut leaps);
+            self.note_messages(&mut leaps, false);
             self.wake_components(&mut leaps);
             self.look_for_components(&mut leaps);
             self.set_components_aside(&mut leaps);
@@ -265,21 +299,46 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 true => end.min(calendar.start_of(calendar.window_of(wake))),
                 false => end,
             };
-            self.now = self.run_window_then(end, |engine, window| {
-                engine.rejoin_woken(&mut leaps, window);
+            self.now = self.run_window_then(end, |engine, window, point| match point {
+                Point::Linked => engine.rejoin_woken(&mut leaps, window),
+                Point::Started => engine.note_messages(&mut leaps, true),
             });
         }
-        self.note_messages(&mut leaps);
-        for number in 0..leaps.components.len() as u32 {
-            if leaps.is_aside(number) {
-                self.rejoin(&mut leaps, number);
-                leaps.leaving.push(number);
-            }
-            if let Some(component) = &mut leaps.components[number as usize] {
-                component.search.interrupt();
-            }
+        self.note_messages(&mut leaps, false);
+        for component in leaps.components.iter_mut().flatten() {
+            component.search.interrupt();
+        }
+        if !lags {
+            self.rejoin_all(&mut leaps);
         }
         self.leaps = Some(leaps);
+    }
+
+    fn rejoin_all(&mut self, leaps: &mut Leaps) {
+        for number in 0..leaps.components.len() as u32 {
+            if leaps.is_aside(number) {
+                self.rejoin_for_now(leaps, number);
+                if let Some(component) = &mut leaps.components[number as usize] {
+                    component.search.interrupt();
+                }
+            }
+        }
+    }
+
+    /// Lets everything reach the end of the last call.
+    pub fn settle(&mut self) {
+        if let Some(mut leaps) = self.leaps.take() {
+            self.rejoin_all(&mut leaps);
+            self.leaps = Some(leaps);
+            self.stats.count_batch();
+        }
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        let leaps = self.leaps.as_deref();
+        leaps.is_none_or(|leaps| {
+            (0..leaps.components.len() as u32).all(|number| !leaps.is_aside(number))
+        })
     }
 
     /// Hosts that are about to start messages must not be set aside: their components join the open window.
@@ -296,7 +355,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 self.rejoin(leaps, number);
                 rejoins = true;
             }
-            if number != NONE {
+            if number != NONE && !leaps.is_recorded(number) {
                 leaps.dissolve(number, self.now);
             }
         }
@@ -305,13 +364,28 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    fn note_messages(&mut self, leaps: &mut Leaps) {
+    /// Runs a component up to now, if it is set aside, and forgets it.
+    fn disturb(&mut self, leaps: &mut Leaps, number: u32) {
+        if leaps.is_aside(number) {
+            self.rejoin(leaps, number);
+        }
+        self.stop_recording(leaps, number);
+        leaps.dissolve(number, self.now);
+    }
+
+    /// In an open window, between the starts of messages and of packets, or between two windows.
+    fn note_messages(&mut self, leaps: &mut Leaps, in_window: bool) {
+        self.note_deliveries(leaps);
+        if !in_window {
+            for number in std::mem::take(&mut leaps.disturbed) {
+                self.disturb(leaps, number);
+            }
+        }
         let mut changes = std::mem::take(&mut leaps.changes);
         self.workload.take_message_changes(&mut changes);
         for MessageChange { from, to, starts } in changes.drain(..) {
             let (from, to) = (from.index() as u32, to.index() as u32);
             let port = [self.plane.hosts[from as usize].port];
-            let mut touched = Vec::new();
             let ports = match starts {
                 true => leaps.paths.start(&self.plane, from, to),
                 false => {
@@ -320,23 +394,53 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 }
             };
             let owners = ports.iter().map(|&port| leaps.owners[port as usize]);
-            touched.extend(owners.filter(|&owner| owner != NONE));
+            let mut touched: Vec<u32> = owners.filter(|&owner| owner != NONE).collect();
             touched.sort_unstable();
             touched.dedup();
             for number in touched {
-                if leaps.is_aside(number) {
-                    self.rejoin(leaps, number);
+                if !starts && leaps.is_recorded(number) {
+                    continue;
                 }
-                leaps.dissolve(number, self.now);
+                // A solo that has begun in this window has no events in it yet.
+                let begins = leaps.set_aside_at(number) == Some(self.now) && leaps.is_solo(number);
+                if in_window && leaps.is_aside(number) && !begins {
+                    leaps.disturbed.push(number);
+                } else {
+                    self.disturb(leaps, number);
+                }
+            }
+            if in_window && starts {
+                self.begin_solo(leaps, from, to);
             }
             leaps.nominate(from, self.now);
         }
         leaps.changes = changes;
-        let mut delivered = self.delivered_messages.take().unwrap_or_default();
-        for (from, to) in delivered.drain(..) {
-            leaps.paths.delivered(&self.plane, from, to);
+    }
+
+    fn note_deliveries(&mut self, leaps: &mut Leaps) {
+        let mut delivered = std::mem::take(&mut leaps.delivered);
+        if let Some(own) = &mut self.delivered_messages {
+            std::mem::swap(own, &mut delivered);
         }
-        self.delivered_messages = Some(delivered);
+        for (from, to, now) in delivered.drain(..) {
+            let owner = leaps.owners[self.plane.hosts[from as usize].port as usize];
+            if leaps.is_recorded(owner) {
+                self.end_recording(leaps, owner);
+                leaps.dissolve(owner, self.now);
+            }
+            leaps.paths.delivered(&self.plane, from, to, now);
+        }
+        leaps.delivered = delivered;
+    }
+
+    /// Runs a component up to now; it may be set aside again.
+    fn rejoin_for_now(&mut self, leaps: &mut Leaps, number: u32) {
+        let is_solo = leaps.is_solo(number);
+        self.rejoin(leaps, number);
+        match is_solo {
+            true => leaps.dissolve(number, self.now),
+            false => leaps.leaving.push(number),
+        }
     }
 
     /// Components in which a message may end in the window that opens.
@@ -347,13 +451,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let Some(Reverse((_, number, _))) = leaps.wakes.pop() else {
                 return;
             };
-            self.rejoin(leaps, number);
-            leaps.leaving.push(number);
+            if self.end_solo(leaps, number) {
+                leaps.forget(number);
+            } else {
+                self.rejoin_for_now(leaps, number);
+            }
         }
     }
 
     fn look_for_components(&mut self, leaps: &mut Leaps) {
-        if !self.notifications.are_all_received() {
+        if !self.may_leave(leaps) {
             return;
         }
         while leaps.effort <= self.simulated_events() {
@@ -383,7 +490,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let least = least.unwrap_or(0);
             if least < WORTH {
                 leaps.postpone(&members.senders, self.now + (least + SETTLES) * packet);
-            } else if !all_unsent {
+            } else if !all_unsent || !self.is_quiet(&members) {
                 leaps.postpone(&members.senders, self.now + SETTLES * packet);
             } else {
                 let number = leaps.form(members);

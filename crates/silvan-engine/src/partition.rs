@@ -25,7 +25,7 @@ use silvan_core::Time;
 use silvan_model::EngineError;
 
 use crate::deadlock::DeadlockChecks;
-use crate::engine::{Engine, check_independence, earliest};
+use crate::engine::{AtEnd, Engine, check_independence, earliest};
 use crate::linked_hosts::link_hosts;
 use crate::needs::Needs;
 use crate::plane::LATEST;
@@ -156,15 +156,20 @@ where
 
     /// Processes events before `end`. Errors as [`Engine::run_until`].
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
-        self.run_to(end, true)
+        self.run_to(end, AtEnd::Checks)
     }
 
     /// Runs like [`Engine::step_until`]. Errors: same errors as [`Engine::run_until`].
     pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
-        self.run_to(end, false)
+        self.run_to(end, AtEnd::Settles)
     }
 
-    fn run_to(&mut self, end: Time, check_at_end: bool) -> Result<(), EngineError> {
+    /// Runs like [`Engine::advance_until`]; nothing lags. Errors: same errors as [`Engine::run_until`].
+    pub fn advance_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.run_to(end, AtEnd::Lags)
+    }
+
+    fn run_to(&mut self, end: Time, at_end: AtEnd) -> Result<(), EngineError> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -190,14 +195,15 @@ where
             }
             self.now = until;
             let events = self.events();
-            let at_end = check_at_end && until == end_ps;
+            let lags = at_end == AtEnd::Lags;
+            let at_end = at_end == AtEnd::Checks && until == end_ps;
             if at_end || self.deadlock_checks.next == until {
                 self.fault = self.first_loss(until.saturating_sub(1));
                 if let Some(fault) = &self.fault {
                     return Err(fault.clone());
                 }
             }
-            if self.deadlock_checks.is_due(until, at_end, events) {
+            if self.deadlock_checks.is_due(until, at_end, lags, events) {
                 if let Some(deadlock) = self.whole().find_deadlock(self.now) {
                     self.fault = Some(deadlock.clone().into());
                     return Err(deadlock.into());

@@ -231,7 +231,7 @@ impl Plane {
     pub fn sink_time<F: EngineVariant>(&self, host: u32, payload: u32) -> u64 {
         let own = match F::PLAIN {
             true => None,
-            false => self.own_sink_rates.get(host as usize).copied().flatten(),
+            false => self.own_sink_rate(host),
         };
         if own.is_none() && payload + self.header == self.mtu_wire {
             return self.sink_mtu;
@@ -240,6 +240,10 @@ impl Plane {
         rate.map_or(0, |rate| {
             rate.span_for(Bytes::from_bytes(u64::from(payload))).as_ps()
         })
+    }
+
+    pub fn own_sink_rate(&self, host: u32) -> Option<Rate> {
+        self.own_sink_rates.get(host as usize).copied().flatten()
     }
 
     pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {

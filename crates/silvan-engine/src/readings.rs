@@ -53,12 +53,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Counters of a port since the start. Panics if there is no such port.
     pub fn port_counters(&self, port: PortId) -> PortCounters {
+        debug_assert!(self.is_settled(), "the fabric lags");
         self.plane.known_port(port);
         self.counters_of(port)
     }
 
     /// Overwrites `readings` with the sampled values of these ports' first `vls` lanes. Panics without such a port.
     pub fn read_ports(&self, ports: &[PortId], vls: u8, readings: &mut Vec<PortReading>) {
+        debug_assert!(self.is_settled(), "the fabric lags");
         let plane = &self.plane;
         let vls = usize::from(vls).min(plane.vls);
         let reading = |&port: &PortId| {

@@ -366,6 +366,26 @@ impl Credits {
         )
     }
 
+    /// Replaces the credits in hand and on their way.
+    pub fn restore(
+        &mut self,
+        overflow: &mut Overflow,
+        in_hand: i32,
+        coming: impl Iterator<Item = (u64, u64)>,
+    ) {
+        if self.overflow != NONE {
+            overflow.queues[self.overflow as usize].clear();
+            overflow.free.push(self.overflow);
+            self.overflow = NONE;
+        }
+        self.in_hand = in_hand;
+        (self.first, self.end) = (0, 0);
+        for (due, blocks) in coming {
+            // None is collected.
+            self.post(overflow, due.saturating_sub(FARTHEST), due, blocks as i32);
+        }
+    }
+
     pub fn shift(&mut self, overflow: &mut Overflow, by: u64) {
         let overflowed = overflow.queues.get_mut(self.overflow as usize);
         let slots = &mut self.slots[usize::from(self.first)..usize::from(self.end)];

@@ -105,6 +105,8 @@ pub(crate) struct Statistics {
     batch: Box<[Uncounted; BATCH]>,
     uncounted: usize,
     log: Option<Vec<Delivery>>,
+    /// By source and host, all deliveries since the call of `record_between`.
+    recorded: Vec<((u32, u32), Vec<Delivery>)>,
     pub leapt_packet_hops: u64,
     pub delivered_packets: u64,
     pub packet_hops: u64,
@@ -133,6 +135,7 @@ impl Statistics {
             batch: Box::new([Uncounted::default(); BATCH]),
             uncounted: 0,
             log: None,
+            recorded: Vec::new(),
             leapt_packet_hops: 0,
             delivered_packets: 0,
             packet_hops: 0,
@@ -210,6 +213,33 @@ impl Statistics {
         if let Some(log) = &mut self.log {
             log.push(delivery);
         }
+        let ends = (delivery.source, delivery.host);
+        let mut recorded = self.recorded.iter_mut();
+        if let Some((_, recorded)) = recorded.find(|recorded| recorded.0 == ends) {
+            recorded.push(delivery);
+        }
+    }
+
+    /// Records the deliveries of a host that come from `source`.
+    pub fn record_between(&mut self, source: u32, host: u32) {
+        self.recorded.push(((source, host), Vec::new()));
+        self.detail = Detail::More;
+    }
+
+    pub fn take_recorded(&mut self, source: u32, host: u32) -> Vec<Delivery> {
+        let ends = (source, host);
+        let place = self.recorded.iter().position(|recorded| recorded.0 == ends);
+        let recorded = place.map(|place| self.recorded.swap_remove(place).1);
+        self.choose_detail();
+        recorded.unwrap_or_default()
+    }
+
+    fn choose_detail(&mut self) {
+        let more = self.log.is_some() || !self.flows.keys.is_empty() || !self.recorded.is_empty();
+        self.detail = match more {
+            true => Detail::More,
+            false => Detail::of(self.latency),
+        };
     }
 
     /// Adds deliveries to `log` from now on.
@@ -220,9 +250,7 @@ impl Statistics {
 
     pub fn take_log(&mut self) -> Vec<Delivery> {
         let log = self.log.take();
-        if log.is_some() && self.flows.keys.is_empty() {
-            self.detail = Detail::of(self.latency);
-        }
+        self.choose_detail();
         log.unwrap_or_default()
     }
 
@@ -242,23 +270,41 @@ impl Statistics {
             *last = Time::from_ps(last.as_ps() + later);
         }
         for delivery in log {
-            let host = &mut hosts[delivery.host as usize];
-            let bytes = u64::from(delivery.payload) * times;
-            let hops = u64::from(delivery.hops) * times;
-            host.delivered += bytes;
-            host.delivered_packets += times;
-            self.delivered_packets += times;
-            self.packet_hops += hops;
-            self.leapt_packet_hops += hops;
-            let class = &mut self.classes[usize::from(delivery.class)];
-            class.delivered_bytes += bytes;
-            class.delivered_packets += times;
-            class.marked_packets += u64::from(delivery.marked) * times;
-            self.count_latency_again(delivery, times);
-            let key = (delivery.class, delivery.source);
-            if let Ok(flow) = self.flows.keys.binary_search(&key) {
-                self.flows.progress[flow].delivered_bytes += bytes;
-            }
+            self.count_times(delivery, times, &mut hosts[delivery.host as usize]);
+        }
+    }
+
+    /// Counts `times` deliveries that differ in the time at most.
+    pub fn count_times(&mut self, delivery: &Delivery, times: u64, host: &mut Host) {
+        let bytes = u64::from(delivery.payload) * times;
+        let hops = u64::from(delivery.hops) * times;
+        host.delivered += bytes;
+        host.delivered_packets += times;
+        self.delivered_packets += times;
+        self.packet_hops += hops;
+        self.leapt_packet_hops += hops;
+        let index = usize::from(delivery.class);
+        if index >= self.classes.len() {
+            self.add_class(index);
+        }
+        let class = &mut self.classes[index];
+        class.delivered_bytes += bytes;
+        class.delivered_packets += times;
+        class.marked_packets += u64::from(delivery.marked) * times;
+        self.count_latency_again(delivery, times);
+        let key = (delivery.class, delivery.source);
+        if let Ok(flow) = self.flows.keys.binary_search(&key) {
+            self.flows.progress[flow].delivered_bytes += bytes;
+        }
+    }
+
+    /// The last delivery of a message on the flow.
+    pub fn note_last(&mut self, last: &Delivery) {
+        let key = (last.class, last.source);
+        if let Ok(flow) = self.flows.keys.binary_search(&key) {
+            let progress = &mut self.flows.progress[flow];
+            progress.last_delivery = progress.last_delivery.max(Time::from_ps(last.done));
+            progress.hops = progress.hops.max(last.hops);
         }
     }
 

@@ -374,7 +374,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 const DEFERRED: u8 = 128;
 
 #[inline]
-fn advance_pointer(local: u32) -> u8 {
+pub(crate) fn advance_pointer(local: u32) -> u8 {
     // A switch has at most 254 ports, so the pointer fits into a byte; `OutLane::pick` wraps it.
     (local + 1) as u8
 }

@@ -120,6 +120,15 @@ pub(crate) struct OpenWindow {
     pub next: u64,
 }
 
+/// In a window with deliveries or timers of programs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Point {
+    /// Programs have received their messages, and have not started others.
+    Linked,
+    /// Messages have started, but not their packets.
+    Started,
+}
+
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Processes every event before `end`. `now` is the start of the window: all earlier events have been processed.
     pub(crate) fn run_windows(&mut self, end: u64) {
@@ -129,15 +138,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     pub(crate) fn run_window(&mut self, end: u64) -> u64 {
-        self.run_window_then(end, |_, _| {})
+        self.run_window_then(end, |_, _, _| {})
     }
 
-    /// Calls `linked` between switches and hosts if programs have received messages or timers have gone off.
+    /// Calls `at` between switches and hosts if programs have received messages or timers have gone off.
     #[inline(always)]
     pub(crate) fn run_window_then(
         &mut self,
         end: u64,
-        linked: impl FnOnce(&mut Self, OpenWindow),
+        mut at: impl FnMut(&mut Self, OpenWindow, Point),
     ) -> u64 {
         let window = self.window_at_switches(end);
         if window.next != window.limit {
@@ -146,9 +155,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if W::LINKS_HOSTS && self.are_hosts_linked(window.limit) {
             let mut alone = &mut *self;
             link_hosts(&mut [&mut alone], window.limit);
-            linked(self, window);
+            at(self, window, Point::Linked);
+            self.window_of_deliveries(window);
+            at(self, window, Point::Started);
+            self.window_of_hosts(window.limit, window.end);
+        } else {
+            self.window_at_hosts(window);
         }
-        self.window_at_hosts(window);
         window.limit
     }
 
@@ -187,6 +200,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     #[inline(never)]
     pub(crate) fn window_at_hosts(&mut self, window: OpenWindow) {
+        self.window_of_deliveries(window);
+        self.window_of_hosts(window.limit, window.end);
+    }
+
+    #[inline(never)]
+    fn window_of_deliveries(&mut self, window: OpenWindow) {
         if self.needs_select_discard() || W::LINKS_HOSTS && self.plane.remote.is_part() {
             // Switches of other parts may have discarded or delivered packets of hosts of this part.
             self.fill_window(window.end);
@@ -198,7 +217,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.window_for_hosts(window.limit);
             self.plane.events.calendar.posted().clear();
         }
-        self.window_of_hosts(window.limit, window.end);
     }
 
     #[inline]

@@ -255,6 +255,8 @@ where
     forward_mut! {
         run_until(end: Time) -> Result<(), EngineError>;
         step_until(end: Time) -> Result<(), EngineError>;
+        advance_until(end: Time) -> Result<(), EngineError>;
+        settle();
         reset_latency();
         take_hops() -> Vec<PacketHop>;
     }
@@ -332,6 +334,13 @@ where
     fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.0.workload_mut().lend();
         let result = self.0.step_until(end);
+        self.0.workload_mut().take_back();
+        result
+    }
+
+    fn advance_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.0.workload_mut().lend();
+        let result = self.0.advance_until(end);
         self.0.workload_mut().take_back();
         result
     }

@@ -414,10 +414,10 @@ impl Default for PacketParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FastForward {
-    /// Leaps if possible, without congestion control.
+    /// Leaps if possible.
     #[default]
     Auto,
-    /// Leaps if possible, with `ib-cc`, too; otherwise the reason is reported.
+    /// Leaps if possible; otherwise the reason is reported.
     On,
     /// Never.
     Off,

@@ -63,6 +63,16 @@ pub trait Simulation {
     /// longer runs check once per simulated millisecond.
     fn step_until(&mut self, end: Time) -> Result<(), EngineError>;
 
+    /// As [`step_until`](Self::step_until), but what the fabric has done may lag until [`settle`](Self::settle).
+    ///
+    /// Before it, only [`now`](Self::now), [`programs`](Self::programs), and numbers that show progress may be read.
+    fn advance_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.step_until(end)
+    }
+
+    /// Lets everything reach [`now`](Self::now).
+    fn settle(&mut self) {}
+
     /// Applies a change now, to switches or adapters; [`UnknownSetting`] if neither has it.
     fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting>;
 

@@ -37,7 +37,7 @@ pub(crate) fn completions(
         let end = Time::ZERO + scenario.duration();
         while engine.now() < end {
             let next = (engine.now() + STEP).min(end);
-            engine.run_until(next).map_err(RunError::Engine)?;
+            engine.advance_until(next).map_err(RunError::Engine)?;
             observer()?;
             match program_state(engine.programs()) {
                 ProgramState::Running => {}

@@ -377,7 +377,9 @@ impl<'a> Run<'a> {
         let mut measurement = Measurement::new(self.scenario, self.engine.as_ref());
         let mut trees = TreeLog::new(self.scenario, &measurement.ports);
         while let Some(step) = steps.next_step(schedule.next()) {
+            let is_due = schedule.next() <= step.until;
             let check = match step.may_end {
+                _ if step.is_for_programs(steps.end()) && !is_due => EndCheck::ProgramsOnly,
                 true => EndCheck::Full,
                 false => EndCheck::Periodic,
             };
@@ -411,6 +413,7 @@ impl<'a> Run<'a> {
                 ProgramState::Failed(fault) => return Err(fault.into()),
             }
         }
+        self.engine.settle();
         if steps.closes_series() {
             measurement.close(self.engine.as_ref());
         }

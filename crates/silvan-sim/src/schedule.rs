@@ -18,6 +18,8 @@ pub enum EndCheck {
     Full,
     /// Leaves that to the engine, see [`Simulation::step_until`].
     Periodic,
+    /// So, too; the fabric must [settle](Simulation::settle) before it is read or changed.
+    ProgramsOnly,
 }
 
 /// Timed changes, sweeps of a controller, and faults, which apply in this order at one instant.
@@ -99,6 +101,7 @@ impl<C: Controller> Schedule<C> {
         match check {
             EndCheck::Full => simulation.run_until(end),
             EndCheck::Periodic => simulation.step_until(end),
+            EndCheck::ProgramsOnly => simulation.advance_until(end),
         }
     }
 

@@ -20,6 +20,13 @@ pub(crate) struct RunStep {
     pub may_end: bool,
 }
 
+impl RunStep {
+    /// Returns true if only programs are read after this step of a run until `end`.
+    pub fn is_for_programs(&self, end: Time) -> bool {
+        !(self.sample || self.merge || self.trees || self.warm) && self.until < end
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct RunSteps {
     end: Time,

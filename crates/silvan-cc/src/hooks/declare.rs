@@ -41,7 +41,7 @@ macro_rules! hooks {
             inspect {
                 $(
                     $(#[$inspect_about:meta])*
-                    fn $inspect:ident<$generic:ident: $bound:path>(
+                    fn $inspect:ident$(<$generic:ident: $bound:path>)?(
                         $($inspect_argument:ident: $inspect_type:ty),* $(,)?
                     ) -> $inspect_answer:ty [$inspect_merge:ident] $(if $inspect_needs:ident)? $inspect_body:block
                 )*
@@ -99,7 +99,7 @@ macro_rules! hooks {
                 $(#[$inspect_about])*
                 #[inline]
                 #[allow(unused_variables, reason = "a default needs few of its arguments")]
-                fn $inspect<$generic: $bound>(
+                fn $inspect$(<$generic: $bound>)?(
                     &mut self $(, $inspect_argument: $inspect_type)*
                 ) -> $inspect_answer $inspect_body
             )*
@@ -203,7 +203,7 @@ macro_rules! hooks {
                                 }
                             )?
                             #[inline]
-                            fn $inspect<$generic: $bound>(
+                            fn $inspect$(<$generic: $bound>)?(
                                 &mut self $(, $inspect_argument: $inspect_type)*
                             ) -> $inspect_answer {
                                 match self {
@@ -285,7 +285,7 @@ macro_rules! hooks {
                                 }
                             )?
                             #[inline]
-                            fn $inspect<$generic: $bound>(
+                            fn $inspect$(<$generic: $bound>)?(
                                 &mut self $(, $inspect_argument: $inspect_type)*
                             ) -> $inspect_answer {
                                 $inspect_merge(
@@ -339,6 +339,7 @@ macro_rules! hooks {
     };
 }
 
+use super::Recurring;
 use silvan_core::{Span, Time};
 
 /// Combines answers of hooks without an answer.
@@ -381,10 +382,14 @@ pub fn both_versions(first: Option<u64>, second: Option<u64>) -> Option<u64> {
     Some(first? + second?)
 }
 
-/// Both count.
-#[inline]
-pub fn both_changes(first: Option<u64>, second: Option<u64>) -> Option<u64> {
-    Some(first? + second?)
+/// Both must be known.
+pub fn both_recurring(first: Option<Recurring>, second: Option<Recurring>) -> Option<Recurring> {
+    let (mut first, second) = (first?, second?);
+    first.changes += second.changes;
+    first.words.push(second.words.len() as u64);
+    first.words.extend(second.words);
+    first.until = first.until.min(second.until);
+    Some(first)
 }
 
 #[inline]

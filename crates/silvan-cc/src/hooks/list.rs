@@ -4,7 +4,7 @@ use silvan_core::{HostId, PortId, Span, Time, Vl};
 
 use super::{
     Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grants, LaneView, LinkView, Messages,
-    PacketView, PortVl, QueueView, Resident, RouteView,
+    PacketView, PortVl, QueueView, Recurring, Resident, RouteView,
 };
 
 hooks! {
@@ -49,13 +49,15 @@ hooks! {
     /// Congestion control at the switches. One value serves all switches of the fabric and is indexed by [`PortVl`].
     pub trait SwitchControl {
         query {
-            /// True if [`SwitchControl::changes`] says when the scheme is at rest, so that runs may leap over repeating
-            /// states.
-            fn rests() -> bool [both] { false }
+            /// True if [`SwitchControl::changes`] notes each change, so that runs may leap over repeating states.
+            fn recurs() -> bool [both] { false }
 
             /// Returns a number that grows with each change of what the scheme knows of this Port VL, if it
-            /// [rests](SwitchControl::rests).
+            /// [recurs](SwitchControl::recurs).
             fn changes(output: PortVl) -> u64 [sum] { 0 }
+
+            /// True if the next packets of this Port VL may be marked, however short the queue is.
+            fn may_mark(output: PortVl) -> bool [either] { true }
 
             /// True if [`SwitchControl::credit_return_delay`] must be called at present.
             fn delays_credits() -> bool [either] { false }
@@ -232,13 +234,14 @@ hooks! {
     /// Congestion control at the channel adapters. One value serves all hosts.
     pub trait SourceControl {
         query {
-            /// True if [`SourceControl::changes`] says when the scheme is at rest, so that runs may leap over repeating
-            /// states.
-            fn rests() -> bool [both] { false }
+            /// True if [`SourceControl::recurring`] has the scheme's state, so that runs may leap over repeating states.
+            fn recurs() -> bool [both] { false }
 
-            /// Returns a number that grows with each notification of a host; `None` while the scheme holds some flow of
-            /// it back. For schemes that [rest](SourceControl::rests).
-            fn changes(now: Time, host: HostId) -> Option<u64> [both_changes] { None }
+            /// The state of a host's flows at `now`; `None` if it is not known.
+            fn recurring(now: Time, host: HostId) -> Option<Recurring> [both_recurring] { None }
+
+            /// True if the scheme does not hold the flow back until it is notified, however much the flow sends.
+            fn flow_rests(now: Time, flow: Flow) -> bool [both] { false }
 
             /// The flows of a host that the scheme holds below the rate of their link at `now`, for samples, by
             /// destination and service level. `now` must not be earlier than the last call about the host.
@@ -371,6 +374,9 @@ hooks! {
             ) -> () [nothing] if needs_credit {}
         }
 
-        inspect {}
+        inspect {
+            /// Moves releases of a host's flows that are later than `now` by `by`: the engine leaps.
+            fn shift(now: Time, host: HostId, by: Span) -> () [nothing] {}
+        }
     }
 }

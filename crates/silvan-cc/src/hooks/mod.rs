@@ -24,7 +24,7 @@ pub use list::{SOURCE_HOOKS, SWITCH_HOOKS, SourceControl, SwitchControl};
 pub(crate) use list::{SourceHook, SwitchHook};
 pub use views::{
     Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grant, Grants, Hop, LaneView, LinkView,
-    Messages, PacketView, PortMessage, PortVl, QueueView, Resident, RouteView,
+    Messages, PacketView, PortMessage, PortVl, QueueView, Recurring, Resident, RouteView,
 };
 
 /// Switch control with separate state for each Port VL.
@@ -48,7 +48,7 @@ pub struct NoControl;
 impl SwitchControl for NoControl {
     const ACTIVE: bool = false;
 
-    fn rests(&self) -> bool {
+    fn recurs(&self) -> bool {
         true
     }
 }
@@ -56,12 +56,20 @@ impl SwitchControl for NoControl {
 impl SourceControl for NoControl {
     const ACTIVE: bool = false;
 
-    fn rests(&self) -> bool {
+    fn recurs(&self) -> bool {
         true
     }
 
-    fn changes(&self, _: Time, _: HostId) -> Option<u64> {
-        Some(0)
+    fn recurring(&self, _: Time, _: HostId) -> Option<Recurring> {
+        Some(Recurring {
+            changes: 0,
+            words: Vec::new(),
+            until: Time::MAX,
+        })
+    }
+
+    fn flow_rests(&self, _: Time, _: Flow) -> bool {
+        true
     }
 
     fn separates_flows(&self) -> bool {

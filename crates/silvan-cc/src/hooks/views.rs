@@ -30,6 +30,17 @@ pub struct FlowLimit {
     pub rate: f64,
 }
 
+/// State of a host's flows, where it can repeat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recurring {
+    /// Grows with each notification.
+    pub changes: u64,
+    /// Equal words, with times relative to now, mean equal futures without notifications, up to `until`.
+    pub words: Vec<u64>,
+    /// The state changes by itself later than this.
+    pub until: Time,
+}
+
 impl FlowLimit {
     pub(crate) fn of_table<V: Copy + Default>(
         flows: &FlowTable<V>,

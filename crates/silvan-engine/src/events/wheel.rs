@@ -180,8 +180,16 @@ impl Wheel {
     pub(super) fn for_each(&self, mut each: impl FnMut(&Event)) {
         self.current.iter().for_each(&mut each);
         self.far.iter().for_each(|event| each(&event.0));
-        for &filling in self.buckets.iter() {
-            let mut filled = filling;
+        if self.in_buckets == 0 {
+            return;
+        }
+        let occupied = self.occupied.iter().enumerate();
+        let occupied = occupied.flat_map(|(word, &bits)| {
+            let slots = (0..64).filter(move |slot| bits >> slot & 1 == 1);
+            slots.map(move |slot| word * 64 + slot)
+        });
+        for slot in occupied {
+            let mut filled = self.buckets[slot];
             while filled != END {
                 let chunk = &self.chunks[(filled / 16) as usize];
                 let count = (filled % 16) as usize;

@@ -186,7 +186,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// `woken` collects hosts that have something to send.
     pub(crate) fn notify_workload(&mut self, now: u64, packet: &Packet) {
         let offer = self.plane.offer_of(packet);
-        self.note_delivered_message(packet);
+        self.note_delivered_message(now, packet);
         self.workload.on_delivered(
             HostId::new(packet.source() as usize),
             &offer,

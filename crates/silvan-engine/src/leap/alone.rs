@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_core::HostId;
 
-use super::{Leaps, WORTH};
+use super::{Leaps, Members, WORTH};
 use crate::engine::Engine;
 use crate::events::Head;
 use crate::variant::EngineVariant;
@@ -15,7 +16,7 @@ use crate::workload::Workload;
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     /// All earlier events have been processed.
-    at: u64,
+    pub(super) at: u64,
     heads: Vec<Head>,
     /// Times of scheduled events of its ports, then of its senders.
     wakes: Vec<u64>,
@@ -26,7 +27,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub(super) fn set_components_aside(&mut self, leaps: &mut Leaps) {
         if leaps.leaving.is_empty()
             || leaps.effort > self.simulated_events()
-            || !self.notifications.are_all_received()
+            || !self.may_leave(leaps)
         {
             return;
         }
@@ -44,29 +45,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let until = self.undisturbed_until(&component.members, &component.search, now);
             let packet = component.members.senders.first();
             let packet = packet.map_or(0, |&host| self.packet_time(host));
-            if until < (now + WORTH * packet).max(next_window) {
-                leaps.dissolve(number, until + WORTH * packet);
+            let is_notified = !self.is_quiet(&component.members);
+            if is_notified || until < (now + WORTH * packet).max(next_window) {
+                leaps.dissolve(number, until.min(now + WORTH * packet) + WORTH * packet);
                 continue;
             }
             // Once now, and once when it joins the others.
             leaps.effort += 2 * component.members.ports.len() as u64;
-            leaps.turns += 1;
-            component.turn = leaps.turns;
-            component.search.resume(now);
-            leaps.wakes.push(Reverse((until, number, component.turn)));
-            let mut aside = Aside {
-                at: now,
-                ..Aside::default()
-            };
-            for &port in &component.members.ports {
-                let wake_at = &mut self.plane.outs[port as usize].wake_at;
-                aside.wakes.push(std::mem::replace(wake_at, u64::MAX));
-            }
-            for &host in &component.members.senders {
-                let wake_at = &mut self.plane.hosts[host as usize].wake_at;
-                aside.wakes.push(std::mem::replace(wake_at, u64::MAX));
-            }
-            component.aside = Some(aside);
+            self.set_aside(leaps, number, until);
             any = true;
         }
         if !any {
@@ -86,12 +72,48 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         });
     }
 
+    /// Notifications that take time on links or in adapters are at places that no component knows.
+    pub(super) fn may_leave(&self, leaps: &Leaps) -> bool {
+        !leaps.paths.has_answers() || self.notifications.are_all_received()
+    }
+
+    /// True if no notification is on its way to a component.
+    pub(super) fn is_quiet(&self, members: &Members) -> bool {
+        !C::ACTIVE || self.notifications.are_received_by(&members.senders)
+    }
+
+    /// Takes a component's scheduled events, but not its heads, from the event queue.
+    pub(super) fn set_aside(&mut self, leaps: &mut Leaps, number: u32, until: u64) {
+        let Some(component) = leaps.components[number as usize].as_mut() else {
+            return;
+        };
+        leaps.turns += 1;
+        component.turn = leaps.turns;
+        component.search.resume(self.now);
+        leaps.wakes.push(Reverse((until, number, component.turn)));
+        let mut aside = Aside {
+            at: self.now,
+            ..Aside::default()
+        };
+        for &port in &component.members.ports {
+            let wake_at = &mut self.plane.outs[port as usize].wake_at;
+            aside.wakes.push(std::mem::replace(wake_at, u64::MAX));
+        }
+        for &host in &component.members.senders {
+            let wake_at = &mut self.plane.hosts[host as usize].wake_at;
+            aside.wakes.push(std::mem::replace(wake_at, u64::MAX));
+        }
+        component.aside = Some(aside);
+    }
+
     /// Runs a component alone up to now; then it runs with the others.
     pub(super) fn rejoin(&mut self, leaps: &mut Leaps, number: u32) {
         let Some(mut component) = leaps.components[number as usize].take() else {
             return;
         };
         if let Some(aside) = component.aside.take() {
+            let solo = component.solo.take();
+            let sender = solo.map(|solo| HostId::new(solo.from as usize));
             let members = &component.members;
             let mut wakes = aside.wakes.into_iter();
             for (&port, wake_at) in members.ports.iter().zip(&mut wakes) {
@@ -110,8 +132,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.timer_at = u64::MAX;
             self.begin_search(&mut component.search);
             while self.fault.is_none() && self.now < now {
+                // A solo may have been sent completely.
+                let is_sent = |host| self.workload.packets_before_last(host).is_none();
+                if sender.is_some_and(is_sent) {
+                    self.now = self.run_window(now);
+                    continue;
+                }
                 let heads = &mut leaps.heads;
-                let hints = &leaps.hints;
+                // Congestion control changes periods.
+                let hints = if C::ACTIVE { &[] } else { &leaps.hints[..] };
                 self.look_for_leap(members, &mut component.search, heads, hints, now);
                 if self.now < now {
                     self.now = self.run_window(now.min(component.search.cut));
@@ -127,6 +156,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             if (S::ACTIVE || C::ACTIVE) && !self.notifications.are_all_received() {
                 self.plane.events.take_notifications(&mut leaps.events);
             }
+            if sender.is_some() {
+                self.plane.events.take_deliveries(&mut leaps.events);
+            }
             self.now = now;
             self.change_at = change_at;
             self.timer_at = timer_at;
@@ -136,7 +168,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         leaps.components[number as usize] = Some(component);
     }
 
-    fn add_events(&mut self, members: &super::Members, heads: Vec<Head>) {
+    fn add_events(&mut self, members: &Members, heads: Vec<Head>) {
         for head in heads {
             self.plane.events.calendar.add_head(head);
         }

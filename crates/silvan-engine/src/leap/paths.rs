@@ -17,6 +17,8 @@ struct Path {
     seen: u32,
     /// False if packets may pass other ports.
     is_known: bool,
+    /// Number among paths with equal constants; `NONE` if it has not been asked for.
+    class: u32,
 }
 
 /// A closed part of the fabric: packets of its messages, and no others, pass its ports.
@@ -40,6 +42,8 @@ pub(super) struct Paths {
     senders: Vec<u32>,
     /// By port, the last search that found it.
     seen: Vec<u32>,
+    /// By port, when the last message on a path over it was delivered.
+    free_from: Vec<u64>,
     searches: u32,
     answers: bool,
     /// Undelivered messages on paths that are not known.
@@ -59,6 +63,7 @@ impl Paths {
             users: vec![Vec::new(); ports],
             senders,
             seen: vec![0; ports],
+            free_from: vec![0; ports],
             searches: 0,
             answers,
             lost: 0,
@@ -81,10 +86,15 @@ impl Paths {
                     undelivered: 0,
                     unsent: 0,
                     seen: 0,
+                    class: NONE,
                 });
                 path
             }
         }
+    }
+
+    pub fn has_answers(&self) -> bool {
+        self.answers
     }
 
     /// Returns the path's ports.
@@ -107,7 +117,7 @@ impl Paths {
         self.paths[number as usize].unsent -= 1;
     }
 
-    pub fn delivered(&mut self, plane: &Plane, from: u32, to: u32) {
+    pub fn delivered(&mut self, plane: &Plane, from: u32, to: u32, now: u64) {
         let number = self.path(plane, from, to);
         let path = &mut self.paths[number as usize];
         path.undelivered -= 1;
@@ -116,6 +126,7 @@ impl Paths {
             return;
         }
         for &port in &path.ports {
+            self.free_from[port as usize] = now;
             let users = &mut self.users[port as usize];
             if let Some(place) = users.iter().position(|&user| user == number) {
                 users.swap_remove(place);
@@ -133,6 +144,7 @@ impl Paths {
         for (from, receivers) in self.by_sender.iter().enumerate() {
             for &(to, number) in receivers {
                 let path = &mut self.paths[number as usize];
+                path.class = NONE;
                 if path.undelivered > 0 {
                     self.lost += u64::from(path.undelivered) * u64::from(path.is_known);
                     path.is_known = false;
@@ -143,6 +155,34 @@ impl Paths {
                 }
             }
         }
+    }
+
+    /// The path's number and members, if it has one message and from `start` on no other message has used its ports.
+    pub fn alone(&mut self, from: u32, to: u32, start: u64) -> Option<(u32, Members)> {
+        let place = self.by_sender[from as usize].binary_search_by_key(&to, |entry| entry.0);
+        let number = self.by_sender[from as usize][place.ok()?].1;
+        let path = &self.paths[number as usize];
+        let is_alone = |&port: &u32| {
+            self.users[port as usize] == [number] && self.free_from[port as usize] <= start
+        };
+        let is_one = path.undelivered == 1 && path.unsent == 1;
+        let is_alone = is_one && self.lost == 0 && path.ports.iter().all(is_alone);
+        is_alone.then(|| {
+            let members = Members {
+                ports: path.ports.to_vec(),
+                senders: vec![from],
+                sinks: vec![to],
+            };
+            (number, members)
+        })
+    }
+
+    pub fn class(&mut self, number: u32, find: impl FnOnce(&[u32]) -> u32) -> u32 {
+        let path = &mut self.paths[number as usize];
+        if path.class == NONE {
+            path.class = find(&path.ports);
+        }
+        path.class
     }
 
     /// The component of `port`, and whether all its messages are being sent; `None` if it is not known. Also returns the

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
-use silvan_core::HostId;
+use silvan_core::{HostId, Span};
 
 use super::paths::Members;
 use super::period::Starts;
@@ -60,7 +60,7 @@ struct Earlier {
     /// Since then, while another component runs.
     deliveries: Vec<Delivery>,
     messages: Progress,
-    control: u64,
+    control: Control,
     settling: Settling,
     /// Steps since then, and most of them.
     multiple: u64,
@@ -79,8 +79,17 @@ struct Period {
     deliveries: Vec<Delivery>,
     events: u64,
     messages: Progress,
-    /// [Changes](Engine::control_changes) before and after.
-    control: u64,
+    /// Before and after.
+    control: Control,
+}
+
+/// What congestion control knows of a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Control {
+    /// Grows with each notification, and with each change at a switch.
+    changes: u64,
+    /// The control holds flows back as now up to this instant.
+    until: u64,
 }
 
 #[derive(Debug)]
@@ -124,6 +133,10 @@ impl Search {
     /// Deliveries between two calls are in no log.
     pub fn interrupt(&mut self) {
         self.ended_at = u64::MAX;
+        if matches!(self.stage, Stage::Comparing(_)) {
+            self.stage = Stage::Unwatched;
+            self.cut = u64::MAX;
+        }
     }
 
     /// Continues at `now`, unless the component has run with the others in between.
@@ -171,10 +184,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             Stage::Watching => {
                 let hint = std::mem::take(&mut search.hint);
                 if hint > 0 {
-                    self.settle(members, search, hint);
+                    self.begin_settling(members, search, hint);
                 } else if self.starts.len() >= search.next_try {
                     match self.starts.period() {
-                        Some(period) => self.settle(members, search, period),
+                        Some(period) => self.begin_settling(members, search, period),
                         None => search.next_try = 2 * self.starts.len(),
                     }
                 }
@@ -185,6 +198,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 self.look_at_step(members, search, settling, heads);
             }
             Stage::Comparing(_) => self.compare(members, search, heads, end),
+            Stage::Repeating(period) if self.now > period.control.until => {
+                search.stage = Stage::Unwatched;
+            }
             Stage::Repeating(_) if !search.may_leap => {}
             Stage::Repeating(_) => self.leap(members, search, end),
         }
@@ -202,7 +218,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         };
         search.watched = host;
-        search.hint = hints[host as usize];
+        search.hint = hints.get(host as usize).copied().unwrap_or(0);
         self.watched = host;
         self.starts.clear();
         search.next_try = FIRST_TRY;
@@ -210,23 +226,35 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         search.stage = Stage::Watching;
     }
 
-    /// A number that grows with each change of what congestion control knows of a component; `None` while it holds some
-    /// flow back.
-    fn control_changes(&self, members: &Members) -> Option<u64> {
-        let mut changes = 0;
-        if S::ACTIVE {
-            let lanes = members.ports.iter();
-            let lanes = lanes.flat_map(|&port| self.plane.lanes_of(port as usize));
-            let of_lane = |lane: usize| self.switch.changes(PortVl(lane as u32));
-            changes += lanes.map(of_lane).sum::<u64>();
+    /// `None` if it is not known, or a notification is under way. Adds words of its state, with times relative to now.
+    fn control(&self, members: &Members, words: &mut Vec<u64>) -> Option<Control> {
+        let (mut changes, mut until) = (self.changes_at(members), u64::MAX);
+        if !self.is_quiet(members) {
+            return None;
         }
         if C::ACTIVE {
             for &host in &members.senders {
                 let host = HostId::new(host as usize);
-                changes += self.source.changes(time(self.now), host)?;
+                let state = self.source.recurring(time(self.now), host)?;
+                changes += state.changes;
+                words.push(state.words.len() as u64);
+                words.extend(state.words);
+                until = until.min(state.until.as_ps());
             }
         }
-        Some(changes)
+        Some(Control { changes, until })
+    }
+
+    /// Grows with each change of what congestion control at switches knows of these ports.
+    pub(super) fn changes_at(&self, members: &Members) -> u64 {
+        if !S::ACTIVE {
+            return 0;
+        }
+        let lanes = members.ports.iter();
+        let lanes = lanes.flat_map(|&port| self.plane.lanes_of(port as usize));
+        lanes
+            .map(|lane| self.switch.changes(PortVl(lane as u32)))
+            .sum()
     }
 
     /// Deliveries at or after the boundary are not in the log.
@@ -235,7 +263,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// Takes steps of at least a quarter of a window, so that few windows are cut.
-    fn settle(&mut self, members: &Members, search: &mut Search, period: u64) {
+    fn begin_settling(&mut self, members: &Members, search: &mut Search, period: u64) {
         let window = self.plane.events.calendar.window_length();
         let step = period * (window / 4).max(1).div_ceil(period);
         search.stage = Stage::Settling(Settling {
@@ -282,11 +310,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         settling: Settling,
         most_multiples: u64,
     ) {
-        let control = self.control_changes(members);
+        let mut words = Vec::new();
+        let control = self.control(members, &mut words);
         let Some(control) = control.filter(|_| self.logs_all(members)) else {
             return;
         };
-        let mut words = Vec::new();
         let plane = &self.plane;
         let described = plane.describe(members, self.now, heads, &mut |word| {
             words.push(word);
@@ -304,7 +332,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             injected: hosts.collect(),
             events: self.events,
             deliveries: Vec::new(),
-            messages: self.workload.progress(&members.senders),
+            messages: self.workload.progress(&members.senders, time(self.now)),
             control,
             settling,
             multiple: 1,
@@ -352,20 +380,24 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         heads: &mut Vec<Head>,
     ) -> Option<Period> {
         let plane = &self.plane;
+        let mut of_control = Vec::new();
+        let control = self.control(members, &mut of_control)?;
+        let is_same = control == earlier.control && self.now <= control.until;
         let mut words = earlier.words.iter();
+        if !is_same || !of_control.iter().all(|word| words.next() == Some(word)) {
+            return None;
+        }
         let compared = plane.describe(members, self.now, heads, &mut |word| match words.next() {
             Some(&earlier) if earlier == word => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         });
-        let is_alike = compared.is_continue()
-            && words.next().is_none()
-            && self.control_changes(members) == Some(earlier.control);
+        let is_alike = compared.is_continue() && words.next().is_none();
         if !is_alike || !self.logs_all(members) {
             return None;
         }
         let (waits, then) = (&earlier.waits, earlier.at);
         let waiting_on = ports_that_wait_on(members, waits, then, &plane.outs, self.now)?;
-        let messages = self.workload.progress(&members.senders);
+        let messages = self.workload.progress(&members.senders, time(self.now));
         let messages = messages.since(&earlier.messages)?;
         let outs = members.ports.iter().map(|&port| &plane.outs[port as usize]);
         let ports = outs.zip(&earlier.ports).enumerate();
@@ -384,7 +416,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             deliveries: Vec::new(),
             events: self.events - earlier.events,
             messages,
-            control: earlier.control,
+            control,
         })
     }
 
@@ -393,11 +425,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         };
         search.may_leap = false;
-        if self.control_changes(members) != Some(period.control) {
+        let now = self.now;
+        let is_same = |control: Control| control == period.control && now < control.until;
+        if !self.control(members, &mut Vec::new()).is_some_and(is_same) {
             search.stage = Stage::Unwatched;
             return;
         }
-        let now = self.now;
+        let end = end.min(period.control.until);
         // Deliveries are counted when the last switch starts the packet.
         let known_ahead = (self.plane.received_by(members) + 1).saturating_sub(now);
         let counted = self.stats.boundary().saturating_sub(known_ahead);
@@ -428,7 +462,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         plane.shift(members, now, by);
         self.stats
             .count_again(&period.deliveries, periods, by, &mut plane.hosts);
-        self.workload.skip_periods(&period.messages, periods);
+        let (from, span) = (time(now), Span::from_ps(by));
+        self.workload
+            .skip_periods(&period.messages, periods, from, span);
+        if C::ACTIVE {
+            for &host in &members.senders {
+                self.source.shift(from, HostId::new(host as usize), span);
+            }
+        }
         self.events += period.events * periods;
         self.leapt_events += period.events * periods;
         self.now += by;
@@ -448,7 +489,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         match &search.stage {
             Stage::Repeating(period) => {
                 let periods = self.workload.most_periods(&period.messages);
-                at_full_rate.max(now.saturating_add(periods.saturating_mul(period.length)))
+                let repeats = now.saturating_add(periods.saturating_mul(period.length));
+                // Later, congestion control may let the messages go faster.
+                at_full_rate.max(repeats.min(period.control.until))
             }
             _ => at_full_rate,
         }

@@ -10,7 +10,7 @@ use crate::records::{Credits, OutLane, OutPort};
 const END: u64 = u64::MAX;
 
 #[inline]
-fn ahead(at: u64, now: u64) -> u64 {
+pub(super) fn ahead(at: u64, now: u64) -> u64 {
     match at.checked_sub(now) {
         _ if at == u64::MAX => u64::MAX,
         Some(ahead) => ahead + 1,

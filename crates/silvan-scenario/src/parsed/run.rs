@@ -122,8 +122,8 @@ pub struct RunSection {
     #[serde(skip_serializing_if = "Threads::is_one")]
     pub threads: Threads,
     /// Leaps over repeating states, such as long messages of programs. They are exact to the picosecond; results do not
-    /// depend on them. A run leaps on one thread, by lookahead windows, with credits, and without congestion control, if
-    /// its traffic is programs alone. `"on"` leaps with `ib-cc`, too, and reports why a run does not leap.
+    /// depend on them. A run leaps on one thread, by lookahead windows, with credits, and without congestion control or
+    /// with `ib-cc`, if its traffic is programs alone. `"on"` reports why a run does not leap.
     #[serde(skip_serializing_if = "FastForward::is_auto")]
     pub fast_forward: FastForward,
 }

@@ -1,6 +1,8 @@
 use crate::traffic::Traffic;
-use silvan_cc::workload::{Gate, MessageChange, Offer, Poll, Progress, Transit, Workload};
-use silvan_core::{HostId, Time};
+use silvan_cc::workload::{
+    Gate, MessageChange, Offer, Poll, Progress, Transit, WholeMessage, Workload,
+};
+use silvan_core::{HostId, Span, Time};
 
 use crate::programs::mail::Ranks;
 use crate::programs::ranks::Programs;
@@ -176,9 +178,9 @@ impl Workload for Load {
         self.programs.as_ref()?.senders.packets_before_last(host)
     }
 
-    fn progress(&self, hosts: &[u32]) -> Progress {
+    fn progress(&self, hosts: &[u32], now: Time) -> Progress {
         let senders = self.programs.as_ref().map(|programs| &programs.senders);
-        senders.map_or_else(Progress::default, |senders| senders.progress(hosts))
+        senders.map_or_else(Progress::default, |senders| senders.progress(hosts, now))
     }
 
     fn most_periods(&self, period: &Progress) -> u64 {
@@ -186,9 +188,21 @@ impl Workload for Load {
         senders.map_or(0, |senders| senders.most_periods(period))
     }
 
-    fn skip_periods(&mut self, period: &Progress, periods: u64) {
+    fn skip_periods(&mut self, period: &Progress, periods: u64, now: Time, by: Span) {
         if let Some(programs) = &mut self.programs {
-            programs.senders.skip_periods(period, periods);
+            programs.senders.skip_periods(period, periods, now, by);
+        }
+    }
+
+    fn whole_message(&self, host: HostId) -> Option<WholeMessage> {
+        self.programs.as_ref()?.senders.whole_message(host)
+    }
+
+    fn send_whole_message(&mut self, host: HostId) {
+        if let Some(programs) = &mut self.programs {
+            let OnHosts { ranks, senders, .. } = &mut **programs;
+            let complete = |sent| ranks.with_mail(host, |mail| mail.note_sent(sent));
+            senders.send_whole_message(host, complete);
         }
     }
 

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use silvan_cc::workload::{Chosen, Gate, MessageChange, Offer, Poll, Progress};
-use silvan_core::{Bytes, HostId, Sl, Time};
+use silvan_cc::workload::{Chosen, Gate, MessageChange, Offer, Poll, Progress, WholeMessage};
+use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
 use crate::programs::external::SendQueue;
 use crate::programs::flows::Sent;
@@ -340,7 +340,59 @@ impl Senders {
         left.min().map(packets)
     }
 
-    pub fn progress(&self, hosts: &[u32]) -> Progress {
+    pub fn whole_message(&self, host: HostId) -> Option<WholeMessage> {
+        let HostQueue { pairs, flows, .. } = &self.hosts[host.index()];
+        let (_, only) = pairs.first_key_value().filter(|_| pairs.len() == 1)?;
+        let &Waiting {
+            left,
+            packets,
+            next,
+            ..
+        } = &self.waiting[only.head as usize];
+        let is_whole = next == NONE && left.div_ceil(self.payload.most).max(1) == packets;
+        is_whole.then_some(WholeMessage {
+            bytes: left,
+            packets,
+            sl: flows[only.flow as usize].sl,
+            class: only.class,
+        })
+    }
+
+    /// Calls `complete`, as its last packet would.
+    pub fn send_whole_message(&mut self, host: HostId, complete: impl FnOnce(Sent)) {
+        let HostQueue {
+            pairs,
+            last,
+            chosen,
+            flows,
+            ..
+        } = &mut self.hosts[host.index()];
+        let Some((key, only)) = pairs.pop_first() else {
+            return;
+        };
+        *last = key;
+        chosen.clear();
+        let message = &self.waiting[only.head as usize];
+        let flow = &mut flows[only.flow as usize];
+        flow.sent += message.packets;
+        if let Some(changes) = &mut self.changes {
+            changes.push(MessageChange {
+                from: host,
+                to: flow.to,
+                starts: false,
+            });
+        }
+        complete(Sent {
+            flow: flow.number,
+            packets: flow.sent,
+            message: message.message,
+            number: message.number,
+            own_packets: message.packets,
+        });
+        self.free.push(only.head);
+    }
+
+    pub fn progress(&self, hosts: &[u32], now: Time) -> Progress {
         let mut progress = Progress::default();
         for &host in hosts {
             let queue = &self.hosts[host as usize];
@@ -359,6 +411,9 @@ impl Senders {
                 progress.waiting.extend([host, lane as u64]);
                 progress.waiting.extend(number(pair));
             }
+            let releases = queue.pairs.values().map(|pair| pair.release);
+            let ahead = releases.map(|release| release.checked_since(now).map_or(0, Span::as_ps));
+            progress.waiting.extend(ahead);
             let left = |pair: &Pair| self.waiting[pair.head as usize].left;
             progress.payload.extend(queue.pairs.values().map(left));
         }
@@ -380,7 +435,7 @@ impl Senders {
     }
 
     /// Counts `periods` periods; all packets have the largest size.
-    pub fn skip_periods(&mut self, period: &Progress, periods: u64) {
+    pub fn skip_periods(&mut self, period: &Progress, periods: u64, now: Time, by: Span) {
         let mut sent = period.payload.iter();
         for turn in period.turns.chunks(TURN) {
             let HostQueue { pairs, flows, .. } = &mut self.hosts[turn[0] as usize];
@@ -388,6 +443,9 @@ impl Senders {
                 let bytes = sent * periods;
                 self.waiting[pair.head as usize].left -= bytes;
                 pair.left -= bytes;
+                if pair.release > now {
+                    pair.release = pair.release.saturating_add(by);
+                }
                 flows[pair.flow as usize].sent += bytes / self.payload.most;
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! Ranks are in Megatron's order: tensor parallel, then expert and data parallel, then pipeline stages.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -45,7 +46,8 @@ pub struct TrainingModel {
     /// Tensor parallel ranks.
     #[serde(default = "one")]
     pub tensor: u32,
-    /// Stages of the pipeline (1F1B).
+    /// Stages of the pipeline (1F1B). Where they do not divide `layers`, the first and the last have one layer less, then
+    /// the ones beside them (Llama Team, "The Llama 3 herd of models", 2024).
     #[serde(default = "one")]
     pub pipeline: u32,
     /// Data parallel ranks. Default: as many as places.
@@ -206,7 +208,14 @@ impl TrainingModel {
         };
         divides("tensor", self.tensor, "hidden", self.hidden)?;
         divides("tensor", self.tensor, "feed-forward", self.inner())?;
-        divides("pipeline", self.pipeline, "layers", self.layers)?;
+        if self.pipeline > self.layers {
+            let message = format!("{} stages for {} layers", self.pipeline, self.layers);
+            return fail(
+                "pipeline",
+                message,
+                "use at most a stage for each layer".to_owned(),
+            );
+        }
         divides("expert", self.expert, "experts", self.experts)?;
         if self.top_k > self.experts {
             let message = format!(
@@ -396,7 +405,8 @@ impl Training<'_> {
         let hidden = u128::from(model.hidden);
         let inner = hidden * u128::from(model.inner()) * 2 * u128::from(model.experts);
         let layer = 4 * hidden * (hidden + 1) + inner;
-        let weights = u128::from(model.layers) * layer + u128::from(self.vocabulary()) * hidden;
+        let most = model.layers.div_ceil(model.pipeline) * model.pipeline;
+        let weights = u128::from(most) * layer + u128::from(self.vocabulary()) * hidden;
         let activations = 2 * hidden * u128::from(model.sequence) * u128::from(model.micro_batch);
         (weights / u128::from(model.tensor) * 4 / u128::from(model.pipeline * model.expert).max(1))
             .max(activations * u128::from(model.top_k))
@@ -443,6 +453,21 @@ impl Training<'_> {
         Span::from_ps(ps.round() as u64)
     }
 
+    fn layers_of(&self, stage: u32) -> Range<u32> {
+        let TrainingModel {
+            layers, pipeline, ..
+        } = *self.model;
+        let most = layers.div_ceil(pipeline);
+        let short = most * pipeline - layers;
+        let (at_start, at_end) = (short / 2, short.div_ceil(2));
+        // Short stages before a stage.
+        let before = |stage: u32| {
+            let behind = (stage + at_end).saturating_sub(pipeline);
+            most * stage - stage.min(at_start) - behind
+        };
+        before(stage)..before(stage + 1)
+    }
+
     fn stage(&self, stage: u32) -> Section {
         let model = self.model;
         let ranks = model.tensor * self.data;
@@ -460,8 +485,7 @@ impl Training<'_> {
             self.backwards(&mut writer, stage);
         }
         self.update(&mut writer, stage);
-        let layers =
-            stage * model.layers / model.pipeline..(stage + 1) * model.layers / model.pipeline;
+        let layers = self.layers_of(stage);
         Section {
             first: stage * ranks,
             ranks,
@@ -482,7 +506,7 @@ impl Training<'_> {
         } else {
             writer.collective(Operation::Allreduce, self.activations(), self.tensor());
         }
-        for layer in 0..model.layers / model.pipeline {
+        for layer in 0..self.layers_of(stage).len() as u32 {
             self.gather_weights(writer);
             writer.compute(self.span(attention));
             writer.collective(Operation::Allreduce, self.activations(), self.tensor());
@@ -509,7 +533,7 @@ impl Training<'_> {
         } else {
             writer.compute(self.span(2.0 * words));
         }
-        for layer in (0..model.layers / model.pipeline).rev() {
+        for layer in (0..self.layers_of(stage).len() as u32).rev() {
             self.gather_weights(writer);
             self.run_experts(writer, layer, 2.0 * inner);
             writer.collective(Operation::Allreduce, self.activations(), self.tensor());
@@ -597,7 +621,7 @@ impl Training<'_> {
 
     fn update(&self, writer: &mut Writer, stage: u32) {
         let model = self.model;
-        let layers = u64::from(model.layers / model.pipeline);
+        let layers = self.layers_of(stage).len() as u64;
         let (mut shared, mut own) = self.layer_weights();
         (shared, own) = match model.zero {
             3 => (0, 0),

@@ -71,7 +71,12 @@ def rows() -> Iterator[Row]:
         run = training.override({"traffic.program.0.model.layers": layers})
         yield Row(f"GPT-13B, {layers} layers, 128 GPUs", run, is_long)
     yield Row("two jobs of four layers, 64 GPUs each", two_jobs(training), is_long=False)
-    yield Row("four layers on 112 GPUs, beside checkpoints", checkpoints(training), is_long=False)
+    beside_writes = checkpoints(training)
+    control = {"control.scheme": "ib-cc"}
+    yield Row("four layers on 112 GPUs, beside checkpoints", beside_writes, is_long=False)
+    yield Row("the same with ib-cc", beside_writes.override(control), is_long=False)
+    run = training.override({"traffic.program.0.model.layers": 4} | control)
+    yield Row("GPT-13B, 4 layers, 128 GPUs, with ib-cc", run, is_long=False)
     for side, size, is_long in ((32, "1 GiB", True), (16, "256 MiB", False)):
         run = collective("allreduce", (side, side), side, algorithm="ring", bytes=size)
         yield Row(f"ring allreduce of {size}, {side * side:,} hosts", run, is_long)

@@ -15,7 +15,8 @@ use super::log::{CongestionLog, ThresholdEvent};
 use super::settings::ControlLevel;
 use crate::flow_table::FlowTable;
 use crate::hooks::{
-    Feedback, Flow, FlowLimit, PerHost, SettingChange, Settings, SourceControl, UnknownSetting,
+    Feedback, Flow, FlowLimit, PerHost, Recurring, SettingChange, Settings, SourceControl,
+    UnknownSetting,
 };
 use silvan_core::prefetch::prefetch;
 use silvan_core::stream::SplitMix64;
@@ -416,20 +417,56 @@ impl IbAdapter {
 impl PerHost for IbAdapter {}
 
 impl SourceControl for IbAdapter {
-    fn rests(&self) -> bool {
+    fn recurs(&self) -> bool {
         true
     }
 
-    fn changes(&self, now: Time, host: HostId) -> Option<u64> {
+    fn recurring(&self, now: Time, host: HostId) -> Option<Recurring> {
+        if self.floor_delays {
+            return None;
+        }
         let first = Self::level_index(host, Sl::ZERO);
-        let rests = |(key, state): (u32, &FlowState)| {
+        let mut until = Time::MAX;
+        let held = self.flows[host.index()].iter().filter_map(|(key, state)| {
             let level = &self.service_levels[first + Self::key_sl(key)];
+            let mut state = *state;
+            level.catch_up(&mut state, now);
+            if level.is_over(&state, now) {
+                return None;
+            }
+            if state.ccti > level.floor() {
+                until = until.min(level.next_expiry(&state));
+            }
+            let release = state.release.checked_since(now).map_or(0, Span::as_ps);
+            Some([u64::from(key), u64::from(state.ccti), release])
+        });
+        let mut held: Vec<[u64; 3]> = held.collect();
+        held.sort_unstable();
+        Some(Recurring {
+            changes: self.counters(host).becns,
+            words: held.into_flattened(),
+            until,
+        })
+    }
+
+    fn flow_rests(&self, now: Time, flow: Flow) -> bool {
+        let level = self.service_level(flow);
+        let state = self.flows[flow.source.index()].get(self.key(flow));
+        let is_over = |state: &FlowState| {
             let mut state = *state;
             level.catch_up(&mut state, now);
             level.is_over(&state, now)
         };
-        let all_rest = !self.floor_delays && self.flows[host.index()].iter().all(rests);
-        all_rest.then(|| self.counters(host).becns)
+        !self.floor_delays && state.is_none_or(is_over)
+    }
+
+    fn shift(&mut self, now: Time, host: HostId, by: Span) {
+        self.flows[host.index()].retain(|_, state| {
+            if state.release > now {
+                state.release = state.release.saturating_add(by);
+            }
+            true
+        });
     }
 
     fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {

@@ -258,7 +258,7 @@ impl IbSwitch {
 }
 
 impl SwitchControl for IbSwitch {
-    fn rests(&self) -> bool {
+    fn recurs(&self) -> bool {
         true
     }
 
@@ -266,6 +266,10 @@ impl SwitchControl for IbSwitch {
         let record = &self.port_vls[output.0 as usize];
         let states = 2 * u64::from(record.entries) - u64::from(record.in_congestion);
         states + self.counters(output).eligible
+    }
+
+    fn may_mark(&self, output: PortVl) -> bool {
+        self.port_vls[output.0 as usize].in_congestion
     }
 
     #[inline]

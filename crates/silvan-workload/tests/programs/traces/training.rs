@@ -150,6 +150,42 @@ fn every_way_to_distribute_a_model_comes_to_its_end() {
     }
 }
 
+/// Llama 3 405B has 126 layers on 16 stages; the first and the last have one layer less. A layer computes twice and has two
+/// allreduces each way; the ends of the model compute or exchange more.
+#[test]
+fn stages_that_do_not_divide_the_layers_differ_by_one() {
+    let layers_of = |layers: u32, stages: u32| -> Vec<usize> {
+        let model = TrainingModel {
+            layers,
+            pipeline: stages,
+            ..model()
+        };
+        let settings = silvan_workload::programs::trace::TraceSettings {
+            operations_per_second: Some(1e12),
+            ..settings(stages)
+        };
+        let schedules = model.schedules(&settings).unwrap();
+        let computations = schedules.iter().map(|schedule| {
+            let ops = schedule.ops().iter();
+            ops.filter(|op| matches!(op.action, Action::Calc(span) if !span.is_zero()))
+                .count()
+        });
+        // Attention and inner part, each way; the last stage computes words each way, too.
+        computations.map(|count| count / 4).collect()
+    };
+    let mut llama = [8; 16];
+    (llama[0], llama[15]) = (7, 7);
+    assert_eq!(layers_of(126, 16), llama);
+    assert_eq!(layers_of(5, 3), [2, 2, 1]);
+    assert_eq!(layers_of(9, 4), [2, 3, 2, 2]);
+    for (layers, stages) in [(7, 7), (13, 5), (11, 4), (40, 9)] {
+        let each = layers_of(layers, stages);
+        let (least, most) = (each.iter().min(), each.iter().max());
+        assert_eq!(each.iter().sum::<usize>(), layers as usize);
+        assert!(most.unwrap() - least.unwrap() <= 1);
+    }
+}
+
 /// Stages wait for each other. With m micro-batches and p stages of one second each way, a step of 1F1B takes (m + p -
 /// 1) times that of one micro-batch.
 #[test]
@@ -218,7 +254,7 @@ fn numbers_that_do_not_fit_are_refused() {
     wrong(
         "pipeline",
         TrainingModel {
-            pipeline: 3,
+            pipeline: 5,
             ..model()
         },
     );

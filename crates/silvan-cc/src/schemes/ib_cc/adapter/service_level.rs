@@ -51,6 +51,14 @@ impl ServiceLevel {
         past.div_ceil(self.period.as_ps())
     }
 
+    /// The last instant before the timer lowers the CCTI of a flow that has caught up.
+    pub(super) fn next_expiry(&self, flow: &FlowState) -> Time {
+        match self.period.is_zero() {
+            true => Time::MAX,
+            false => self.phase.saturating_add(self.period * flow.expiries),
+        }
+    }
+
     #[inline]
     pub(super) fn floor(&self) -> u16 {
         u16::from(self.entry.ccti_min)
