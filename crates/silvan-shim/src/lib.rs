@@ -317,7 +317,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, flags:
     // SAFETY: the caller keeps the contract of libc's function.
     unsafe {
         if kind(fd) == NETLINK && !message.is_null() {
-            let (parts, count) = ((*message).msg_iov, (*message).msg_iovlen as usize);
+            let (parts, count) = ((*message).msg_iov, (*message).msg_iovlen);
             if count > 0 {
                 return netlink::send(fd, std::slice::from_raw_parts(parts, count));
             }
