@@ -34,6 +34,7 @@ from silvan.inputs.scenario import Scenario
 from silvan.live.emulation import Emulation
 from silvan.live.live_programs import INSTALL, environment
 from silvan.live.live_programs import opensm as managed
+from silvan.live.mpi import launch
 
 __all__ = ["FabricFactory", "RunningFabric", "fabric"]
 
@@ -131,6 +132,30 @@ class RunningFabric:
             failed.add_note(f"{out}\n{errors}")
             raise failed
         return done
+
+    def mpirun(
+        self,
+        *words: str | Path,
+        ranks: int | None = None,
+        per_host: int = 1,
+        hosts: Iterable[str] | None = None,
+        launcher: str = "mpirun",
+        timeout_s: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run an MPI program, a rank per host in turn, to its end; see ``silvan mpirun``.
+
+        Raises the errors of :meth:`run`.
+        """
+        command, variables = launch(
+            self.emulation.sockname,
+            [str(word) for word in words],
+            ranks=ranks,
+            per_host=per_host,
+            hosts=hosts,
+            launcher=launcher,
+        )
+        setting = [f"{name}={value}" for name, value in variables.items()]
+        return self.run("env", *setting, *command, timeout_s=timeout_s)
 
     def end(self) -> None:
         """End all programs that were started here and still run, and what these have started."""

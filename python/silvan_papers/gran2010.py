@@ -28,6 +28,7 @@ from silvan.reproduce.targets import Target
 from silvan.results.hpcc import Numbers, numbers
 from silvan.results.receive_rates import PS_PER_MS
 from silvan.results.result import Result
+from silvan_papers.gran2010_real import REAL
 from silvan_papers.papers import paper, targets_file
 
 _QUIET: Final = "a) no congestion"
@@ -327,4 +328,6 @@ PARKING_LOT = Experiment(
 
 EXPERIMENTS = (PARKING_LOT, HPCC)
 
-PAPER = paper("gran2010", EXPERIMENTS, hpcc_targets(targets_file("gran2010")))
+PAPER = replace(
+    paper("gran2010", EXPERIMENTS, hpcc_targets(targets_file("gran2010"))), live=(REAL,)
+)

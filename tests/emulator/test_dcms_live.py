@@ -69,6 +69,24 @@ def test_experiment_2_goes_as_in_the_paper(demo: ModuleType, tmp_path: Path) -> 
     assert all(path.stat().st_size > 10_000 for path in files)
 
 
+@pytest.mark.needs("perftest")
+def test_perftest_prints_the_rates_of_experiment_2(demo: ModuleType) -> None:
+    """The program ib_write_bw is the victim; each of its numbers averages a second."""
+    course = demo.run(time_scale=0.01, perftest=True, on_change=lambda now: None)
+    (lowered, *_), came = course.times_of("lowered"), demo.STARTS_S["A-D"]
+    rates = [
+        (sample.time_s, sample.flows_gbps["X-Y"])
+        for sample in course.samples
+        if "X-Y" in sample.flows_gbps
+    ]
+    # Alone; as a victim, for a second or two until the manager's change; and as alone again.
+    assert max(rate for at, rate in rates if at < came) == pytest.approx(7.9, abs=0.6)
+    assert 2.2 < min(rate for at, rate in rates if came < at < lowered + 4) < 5.5
+    late = [rate for at, rate in rates if lowered + 4 < at < demo.ENDS_S["X-Y"]]
+    assert sorted(late)[len(late) // 2] == pytest.approx(7.9, abs=0.6)
+    assert course.remarks[-1].event["pending"] == 0
+
+
 def test_sweeps_are_compared_with_the_common_tools() -> None:
     scenario = silvan.Scenario(fabric={"generator": "fat-tree-648"})
     # Each checks that every port has been read.

@@ -62,10 +62,15 @@ impl Driver for Fates {
 
 pub(crate) fn device(subnet: &Subnet, node: NodeId) -> DeviceAttributes {
     let info = &subnet.state(node).info;
+    // Programs take no vendor for an error: the emulated device has that of its GUID.
+    let vendor = match info.vendor_id.get() {
+        0 => (info.node_guid.as_u64() >> 40) as u32,
+        vendor => vendor,
+    };
     DeviceAttributes {
         node_guid: info.node_guid,
         system_guid: info.system_image_guid,
-        vendor_id: info.vendor_id.get(),
+        vendor_id: vendor,
         vendor_part_id: info.device_id.into(),
         hw_version: info.revision,
         firmware: (1, 0, 0),

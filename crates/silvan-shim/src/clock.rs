@@ -119,6 +119,11 @@ pub(crate) fn now_ps() -> u64 {
     LATEST.fetch_max(now, Ordering::AcqRel).max(now)
 }
 
+/// Returns true if simulated time passes by itself, because no program has anything in the fabric.
+pub(crate) fn runs() -> bool {
+    read()[5] > 0
+}
+
 /// Nanoseconds that a clock shows; `None` for one that shows no simulated time.
 fn shown_ns(clock: clockid_t) -> Option<u64> {
     let origin = match clock {

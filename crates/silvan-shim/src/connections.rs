@@ -13,8 +13,10 @@ use crate::verbs::lock;
 use crate::{device, fabric, fail, real};
 
 const CREATE_ID: u32 = 0;
-const RESPONDING: [u32; 6] = [CREATE_ID, 1, 5, 11, GET_EVENT, MIGRATE_ID];
+const RESPONDING: [u32; 9] = [CREATE_ID, 1, 5, 11, GET_EVENT, 16, 17, MIGRATE_ID, 22];
 const GET_EVENT: u32 = 12;
+const SET_OPTION: u32 = 14;
+const VALUE: usize = 8;
 const MIGRATE_ID: u32 = 18;
 const HEADER: usize = 8;
 const LONGEST: usize = 4096;
@@ -88,6 +90,21 @@ pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, count: size_t) -> s
             return fail::<i8>(libc::EBADF).into();
         };
         command[HEADER + 12..HEADER + 16].copy_from_slice(&old.number.to_ne_bytes());
+    }
+    if code == SET_OPTION {
+        // The server gets the value of a short option in place of its address.
+        let length = command
+            .get(HEADER + 20..)
+            .and_then(|rest| rest.first_chunk());
+        let length = length.map_or(0, |length| u32::from_ne_bytes(*length) as usize);
+        if address != 0 && length <= VALUE {
+            let mut value = [0_u8; VALUE];
+            // SAFETY: the program's option has this length.
+            unsafe {
+                std::ptr::copy_nonoverlapping(address as *const u8, value.as_mut_ptr(), length);
+            }
+            command[HEADER..HEADER + VALUE].copy_from_slice(&value);
+        }
     }
     loop {
         if code == GET_EVENT {

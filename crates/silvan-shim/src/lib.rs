@@ -1,5 +1,5 @@
 //! The preload library of the live fabric: programs see it at `/dev/infiniband/{umad,issm,uverbs}N`, `rdma_cm` and
-//! `/sys/class/infiniband{,_mad,_verbs}`.
+//! `/sys/class/infiniband{,_mad,_verbs}`, and ask it by RDMA netlink.
 //!
 //! An open umad file is a socket to the server, so poll, fork and close need nothing here. Files of sysfs are in
 //! memory, their folders are the server's. `IBSIM_SOCKNAME` names the fabric, `SIM_HOST` the node, `SIM_HOSTS` nodes
@@ -19,6 +19,7 @@ mod connections;
 mod device;
 mod fabric;
 mod names;
+mod netlink;
 mod paths;
 mod real;
 mod verbs;
@@ -49,6 +50,7 @@ const VERBS: u8 = 4;
 const NETLINK_RDMA: c_int = 20;
 const CHANNEL: u8 = 5;
 const CONNECTIONS: u8 = 6;
+const NETLINK: u8 = 7;
 
 fn kind(fd: c_int) -> u8 {
     let entry = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
@@ -296,14 +298,75 @@ describing_open! {
     __fxstat64(version: c_int, @fd) = fxstat64;
 }
 
-/// `socket` of libc: there is no netlink for RDMA, so that rdma-core looks for devices in sysfs.
+/// `socket` of libc, with netlink for RDMA.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-    if domain == libc::AF_NETLINK && protocol == NETLINK_RDMA && paths::is_attached() {
-        return fail(libc::EPROTONOSUPPORT);
-    }
+    let is_rdma = domain == libc::AF_NETLINK && protocol == NETLINK_RDMA && paths::is_attached();
+    let fd = match is_rdma {
+        true => netlink::open(kind),
+        // SAFETY: the caller keeps the contract of libc's function.
+        false => unsafe { (real::socket())(domain, kind, protocol) },
+    };
+    set_kind(fd, if is_rdma { NETLINK } else { 0 });
+    fd
+}
+
+/// `sendmsg` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller keeps the contract of libc's function.
-    unsafe { (real::socket())(domain, kind, protocol) }
+    unsafe {
+        if kind(fd) == NETLINK && !message.is_null() {
+            let (parts, count) = ((*message).msg_iov, (*message).msg_iovlen);
+            if count > 0 {
+                return netlink::send(fd, std::slice::from_raw_parts(parts, count));
+            }
+        }
+        (real::sendmsg())(fd, message, flags)
+    }
+}
+
+/// `sendto` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendto(
+    fd: c_int,
+    data: *const c_void,
+    length: size_t,
+    flags: c_int,
+    to: *const libc::sockaddr,
+    to_length: libc::socklen_t,
+) -> ssize_t {
+    // SAFETY: the caller keeps the contract of libc's function.
+    unsafe {
+        if kind(fd) == NETLINK {
+            return netlink::send(fd, &[part(data, length)]);
+        }
+        (real::sendto())(fd, data, length, flags, to, to_length)
+    }
+}
+
+/// `send` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn send(
+    fd: c_int,
+    data: *const c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller keeps the contract of libc's function.
+    unsafe {
+        if kind(fd) == NETLINK {
+            return netlink::send(fd, &[part(data, length)]);
+        }
+        (real::send())(fd, data, length, flags)
+    }
+}
+
+fn part(data: *const c_void, length: size_t) -> libc::iovec {
+    libc::iovec {
+        iov_base: data.cast_mut(),
+        iov_len: length,
+    }
 }
 
 /// `statx` of libc.

@@ -74,6 +74,11 @@ fn below_root(name: &[u8]) -> Option<CString> {
     CString::new(path).ok()
 }
 
+/// The substitute of a folder.
+pub(crate) fn folder(name: &[u8]) -> Option<CString> {
+    below_root(name)
+}
+
 impl Location {
     pub fn real(&self) -> CString {
         let device = |name: String| below_root(name.as_bytes()).unwrap_or_default();

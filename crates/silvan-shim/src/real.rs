@@ -81,6 +81,9 @@ real! {
     fxstat = c"__fxstat": (c_int, c_int, Buffer) -> c_int;
     fxstat64 = c"__fxstat64": (c_int, c_int, Buffer) -> c_int;
     socket = c"socket": (c_int, c_int, c_int) -> c_int;
+    sendmsg = c"sendmsg": (c_int, *const libc::msghdr, c_int) -> ssize_t;
+    sendto = c"sendto": (c_int, *const c_void, size_t, c_int, *const libc::sockaddr, libc::socklen_t) -> ssize_t;
+    send = c"send": (c_int, *const c_void, size_t, c_int) -> ssize_t;
     statx = c"statx": (c_int, Path, c_int, c_uint, Buffer) -> c_int;
     access = c"access": (Path, c_int) -> c_int;
     euidaccess = c"euidaccess": (Path, c_int) -> c_int;

@@ -46,6 +46,9 @@ const DESTROY_SRQ: u32 = 35;
 const OPEN_QP: u32 = 40;
 const MINOR: u32 = 192;
 const EXTENDED: u32 = 1 << 31;
+const QUERY_DEVICE: u32 = 1;
+const QUERY_DEVICE_WORDS: u16 = 4;
+const DEVICE: usize = 176;
 
 const HEADER: usize = 8;
 const ANSWER_HEADER: usize = 16;
@@ -88,7 +91,11 @@ fn reader(fd: c_int) -> Option<Reader> {
 }
 
 pub(crate) fn open(number: u8, flags: c_int) -> Result<c_int, c_int> {
-    let answer = fabric::ask(OPEN_VERBS, &[number])?;
+    let mark = memory::mark();
+    let mut hello = vec![number];
+    hello.extend((mark.as_ptr() as u64).to_ne_bytes());
+    hello.extend(mark);
+    let answer = fabric::ask(OPEN_VERBS, &hello)?;
     let stream = answer.file.ok_or(libc::EIO)?;
     let fd = device::into_program(answer.connection, flags);
     let notices = Arc::new(Notices::new());
@@ -224,6 +231,10 @@ impl Context {
     /// As [`write`].
     unsafe fn execute(&self, fd: c_int, command: &[u8]) -> Result<(), c_int> {
         let code = word(command, 0).ok_or(libc::EINVAL)?;
+        if code == EXTENDED | QUERY_DEVICE {
+            // SAFETY: as above.
+            return unsafe { self.query_extended_device(fd, command) };
+        }
         if code & EXTENDED != 0 {
             return Err(libc::EOPNOTSUPP);
         }
@@ -325,6 +336,36 @@ impl Context {
                 }
             }
         }
+    }
+
+    /// The plain attributes, and none of the capabilities that came later.
+    ///
+    /// # Safety
+    /// As [`write`].
+    unsafe fn query_extended_device(&self, fd: c_int, command: &[u8]) -> Result<(), c_int> {
+        let mut plain = QUERY_DEVICE.to_ne_bytes().to_vec();
+        plain.extend(QUERY_DEVICE_WORDS.to_ne_bytes());
+        plain.extend(((DEVICE / 4) as u16).to_ne_bytes());
+        plain.extend([0; HEADER]);
+        let (answer, error) = self.ask(fd, &plain, &[])?;
+        check(error)?;
+        let mut response = answer.response;
+        // No optional fields: a mask, and the length.
+        response.extend(0_u32.to_ne_bytes());
+        response.extend((DEVICE as u32 + 8).to_ne_bytes());
+        let words = u16::from_ne_bytes([command[6], command[7]]);
+        // Extended commands count in words of 64 bits.
+        response.resize(usize::from(words) * 8, 0);
+        let address = long(command, HEADER).ok_or(libc::EINVAL)?;
+        if address == 0 || response.len() < DEVICE + 8 {
+            return Err(libc::EINVAL);
+        }
+        // SAFETY: as above.
+        unsafe {
+            let to = address as usize as *mut u8;
+            std::ptr::copy_nonoverlapping(response.as_ptr(), to, response.len());
+        }
+        Ok(())
     }
 
     fn ask(&self, fd: c_int, command: &[u8], inline: &[u8]) -> Result<(Answer, c_int), c_int> {

@@ -33,11 +33,16 @@ const INIT_QP_ATTR: u32 = 11;
 const GET_EVENT: u32 = 12;
 const SET_OPTION: u32 = 14;
 const NOTIFY: u32 = 15;
+const JOIN_IP_MULTICAST: u32 = 16;
+const LEAVE_MULTICAST: u32 = 17;
 const MIGRATE_ID: u32 = 18;
+const JOIN_MULTICAST: u32 = 22;
 
 const PS_UDP: u16 = 0x0111;
 const PS_IPOIB: u16 = 0x0002;
 const UDP_QKEY: u32 = 0x0123_4567;
+const MULTICAST_QP: u32 = 0xff_ffff;
+const FIRST_MULTICAST_LID: u16 = 0xc000;
 const P_KEY: u16 = 0xffff;
 const NO_INDEX: u32 = u32::MAX;
 
@@ -49,6 +54,9 @@ const MOST_IDS: usize = 65_536;
 const MOST_EVENTS: usize = 16_384;
 const EVENT_PARAMETERS: usize = 304;
 const TIMEOUT: u8 = 14;
+const LONGEST_TIMEOUT: u8 = 31;
+/// Level, name and length of the option; the command has the value instead of its address.
+const ACK_TIMEOUT: (u32, u32, u32) = (0, 3, 1);
 const RNR_TIMER: u8 = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +69,7 @@ enum Kind {
     Rejected = 8,
     Established = 9,
     Disconnected = 10,
+    MulticastJoin = 12,
 }
 
 /// An open `rdma_cm` file.
@@ -94,6 +103,8 @@ pub struct Connections {
     last_port: u16,
     /// Files by event, in order.
     ready: Vec<CmFile>,
+    /// Requests without a listener, and true for those that have waited for a whole period.
+    waiting: Vec<(u32, bool)>,
 }
 
 type Done = Result<Vec<u8>, Errno>;
@@ -220,6 +231,12 @@ impl Connections {
                 }
                 id.from.get_or_insert(Address::any(port));
                 id.state = State::Listening;
+                let waiting = std::mem::take(&mut self.waiting);
+                for (request, is_old) in waiting {
+                    if !self.request(request)? {
+                        self.waiting.push((request, is_old));
+                    }
+                }
                 Ok(Vec::new())
             }
             ACCEPT => {
@@ -262,11 +279,37 @@ impl Connections {
             GET_EVENT => self.event(file),
             SET_OPTION => {
                 let command: abi::SetOption = get(body)?;
-                self.own(file, command.id).map(|_| Vec::new())
+                let id = self.own(file, command.id)?;
+                if (command.level, command.optname, command.optlen) == ACK_TIMEOUT {
+                    let [timeout, ..] = command.optval.to_ne_bytes();
+                    id.timeout = Some(timeout);
+                }
+                Ok(Vec::new())
             }
             NOTIFY => {
                 let command: abi::Notify = get(body)?;
                 self.own(file, command.id).map(|_| Vec::new())
+            }
+            JOIN_IP_MULTICAST => {
+                let command: abi::JoinIpMulticast = get(body)?;
+                self.join(file, command.id, command.uid, &command.addr)
+            }
+            JOIN_MULTICAST => {
+                // The response's address, the program's name, the identifier, sizes, and an address with room for any.
+                let uid = body.get(8..).and_then(u64::parse).ok_or(Errno::Invalid)?;
+                let number = body.get(16..).and_then(u32::parse).ok_or(Errno::Invalid)?;
+                let to = body
+                    .get(24..)
+                    .and_then(<[u8; 28]>::parse)
+                    .ok_or(Errno::Invalid)?;
+                self.join(file, number, uid, &to)
+            }
+            LEAVE_MULTICAST => {
+                let command: abi::DestroyId = get(body)?;
+                if self.own(file, command.id)?.state != State::Joined {
+                    return Err(Errno::Invalid);
+                }
+                Ok(self.remove(command.id).to_bytes())
             }
             MIGRATE_ID => {
                 let command: abi::MigrateId = get(body)?;
@@ -347,11 +390,46 @@ impl Connections {
         Ok(())
     }
 
+    /// Joins a group; the program attaches its queue pair when it gets the event.
+    fn join(&mut self, file: CmFile, number: u32, uid: u64, to: &[u8; 28]) -> Done {
+        let group = Address::parse(to)?.group().ok_or(Errno::Invalid)?;
+        let id = self.own(file, number)?;
+        if matches!(id.state, State::Idle | State::Bound | State::Joined) {
+            return Err(Errno::Invalid);
+        }
+        let mut member = Id::new(file, uid, id.space);
+        member.state = State::Joined;
+        member.member = Some(number);
+        if self.ids.len() >= MOST_IDS {
+            return Err(Errno::NoMemory);
+        }
+        let member = self.create(member);
+        let last = u16::from_be_bytes([group[14], group[15]]);
+        let mut parameters = abi::DatagramParameters {
+            qp_num: MULTICAST_QP,
+            qkey: UDP_QKEY,
+            ah_attr: structures::AhAttributes {
+                dlid: FIRST_MULTICAST_LID + last % (u16::MAX - FIRST_MULTICAST_LID),
+                port_num: 1,
+                is_global: 1,
+                ..structures::AhAttributes::default()
+            },
+            private_data: abi::PrivateData::default(),
+            private_data_len: 0,
+            reserved: [0; 7],
+        };
+        parameters.ah_attr.grh.dgid = group;
+        parameters.ah_attr.grh.hop_limit = 1;
+        self.push(member, Kind::MulticastJoin, 0, parameters.to_bytes());
+        Ok(member.to_bytes())
+    }
+
     /// Removes an identifier, and returns the number of its events that the program has taken.
     fn remove(&mut self, number: u32) -> u32 {
         let Some(id) = self.ids.remove(&number) else {
             return 0;
         };
+        self.ids.retain(|_, other| other.member != Some(number));
         if let Some(peer) = id.peer {
             let (kind, status) = match id.state {
                 State::Requested | State::Incoming => (Kind::Rejected, BY_CONSUMER),
@@ -467,15 +545,52 @@ impl Connections {
         parameters: abi::ConnectionParameters,
     ) -> Done {
         let id = self.own(file, number)?;
-        let (Some(from), Some(to), State::Routed) = (id.from, id.to, id.state) else {
+        if id.from.is_none() || id.to.is_none() || id.state != State::Routed {
             return Err(Errno::Invalid);
-        };
-        let space = id.space;
+        }
         id.state = State::Requested;
         id.offered = parameters;
+        if !self.request(number)? {
+            self.waiting.push((number, false));
+        }
+        Ok(Vec::new())
+    }
+
+    /// Rejects requests that have found no listener for a whole period. Servers that listen a moment later, as they do
+    /// where resolving an address takes milliseconds, get their requests.
+    pub fn reject_old_requests(&mut self) {
+        for (number, is_old) in std::mem::take(&mut self.waiting) {
+            if !self.is_open_request(number) {
+                continue;
+            }
+            if is_old {
+                self.end(number, Kind::Rejected, NO_SERVICE, Vec::new());
+            } else {
+                self.waiting.push((number, true));
+            }
+        }
+    }
+
+    fn is_open_request(&self, number: u32) -> bool {
+        let id = self.ids.get(&number);
+        id.is_some_and(|id| id.state == State::Requested && id.peer.is_none())
+    }
+
+    /// Passes a request to its listener; returns false if nobody listens yet.
+    fn request(&mut self, number: u32) -> Result<bool, Errno> {
+        let Some(id) = self
+            .ids
+            .get(&number)
+            .filter(|_| self.is_open_request(number))
+        else {
+            return Ok(true);
+        };
+        let (Some(from), Some(to)) = (id.from, id.to) else {
+            return Ok(true);
+        };
+        let (space, parameters) = (id.space, id.offered);
         let Some(listener) = self.listener(to, space) else {
-            self.end(number, Kind::Rejected, NO_SERVICE, Vec::new());
-            return Ok(Vec::new());
+            return Ok(false);
         };
         if self.ids.len() >= MOST_IDS {
             return Err(Errno::NoMemory);
@@ -498,7 +613,7 @@ impl Connections {
             ..parameters
         };
         self.push_for(listener, child, Kind::ConnectRequest, 0, seen.to_bytes());
-        Ok(Vec::new())
+        Ok(true)
     }
 
     fn accept(
@@ -662,7 +777,7 @@ impl Connections {
                     } else {
                         &id.got
                     };
-                    answer.timeout = TIMEOUT;
+                    answer.timeout = id.timeout.unwrap_or(TIMEOUT).min(LONGEST_TIMEOUT);
                     answer.retry_cnt = counts.retry_count.min(7);
                     answer.rnr_retry = counts.rnr_retry_count.min(7);
                     answer.max_rd_atomic = id.got.responder_resources;

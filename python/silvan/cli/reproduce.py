@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from silvan.errors import SilvanError
     from silvan.reproduce.experiment import PointTable, ShapeRow, TargetRow
+    from silvan.reproduce.live import LiveExperiment
     from silvan.reproduce.plan import ReproductionPlan
     from silvan.reproduce.reproduction import Outcome
 
@@ -78,13 +79,20 @@ def reproduce(
     from silvan.extras import require_extra
     from silvan.folders import require_writable
     from silvan.inputs.toml_text import parse_assignments
-    from silvan.reproduce import experiments
+    from silvan.reproduce import experiments, find_paper
     from silvan.reproduce.bundle import write_bundle
     from silvan.reproduce.plan import make_plan
     from silvan.reproduce.reproduction import claim_folder, stem, write_manifest
     from silvan.viewer.report import write_report
     from silvan.viewer.reproduction import reproduction_report
 
+    for live in find_paper(paper).live:
+        if live.id == only:
+            if seeds or set_ or bundle or dry_run:
+                what = "the experiment of real programs takes --out, --quick and --json alone"
+                raise typer.BadParameter(what, param_hint="--only")
+            _put_live(paper, live, out, quick=quick, as_json=as_json)
+            return
     chosen = experiments(paper, only)
     overrides = parse_assignments(set_ or [])
     plan = make_plan(paper, chosen, seeds=seeds, quick=quick, overrides=overrides)
@@ -119,6 +127,29 @@ def reproduce(
         return
     for outcome in outcomes:
         _put_tables(outcome, rows[outcome.id], change=plan.change)
+
+
+def _put_live(paper: str, live: LiveExperiment, out: Path, *, quick: bool, as_json: bool) -> None:
+    from silvan.extras import require_extra
+    from silvan.folders import require_writable, write_text
+    from silvan.reproduce import experiments
+    from silvan.reproduce.plan import make_plan
+
+    require_extra("figures", "figures")
+    folder = out / f"{paper}-{live.id}{'-quick' if quick else ''}"
+    require_writable(folder)
+    plan = make_plan(paper, experiments(paper, live.beside), seeds=1, quick=quick)
+    (beside,) = _carry_out(plan, out / "runs", folder)
+    assert beside.points is not None
+    points = live.run(folder, beside.points, note)
+    path = folder / f"{live.id}.csv"
+    lines = [",".join(map(str, row)) for row in (points.header, *points.rows)]
+    write_text(path, "\n".join(lines) + "\n")
+    note(f"wrote {path}")
+    if as_json:
+        put_json([dict(zip(points.header, row, strict=True)) for row in points.rows])
+    else:
+        put_table(_point_table(live.title, points))
 
 
 def _command(

@@ -18,6 +18,7 @@ from importlib.resources.abc import Traversable
 from silvan.errors import SilvanError
 from silvan.inputs.scenario import Scenario
 from silvan.reproduce.experiment import Experiment
+from silvan.reproduce.live import LiveExperiment
 from silvan.reproduce.targets import Target, Unmeasured
 
 GROUP = "silvan.papers"
@@ -27,7 +28,10 @@ _BEYOND = "beyond."
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper that can be reproduced; ``fit`` has the parameters for ``silvan fit``."""
+    """A paper that can be reproduced; ``fit`` has the parameters for ``silvan fit``.
+
+    ``live`` are experiments of real programs, which run only by their id.
+    """
 
     name: str
     studies: Traversable
@@ -35,6 +39,7 @@ class Paper:
     experiments: tuple[Experiment, ...]
     fit: Traversable | None = None
     unmeasured: tuple[Unmeasured, ...] = ()
+    live: tuple[LiveExperiment, ...] = ()
 
 
 def papers() -> tuple[str, ...]:
@@ -68,7 +73,8 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
     if not prefix:
         found = [one for one in found if not one.id.startswith(_BEYOND)]
     if not found:
-        known = ", ".join(one.id for one in every)
+        ids = [one.id for one in every] + [one.id for one in find_paper(paper).live]
+        known = ", ".join(ids)
         raise SilvanError(f"nothing in {paper} starts with {prefix!r}", f"known: {known}")
     return found
 

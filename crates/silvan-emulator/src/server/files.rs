@@ -21,7 +21,7 @@ use silvan_verbs::CmFile;
 use super::clock::Clock;
 use super::notices::Notices;
 use super::sockets::{Address, AllowedUsers, unix_name};
-use super::verbs::RdmaPrograms;
+use super::verbs::{Person, RdmaPrograms};
 use crate::clients::Clients;
 use crate::error::EmulatorError;
 use crate::sysfs::Sysfs;
@@ -64,6 +64,8 @@ pub(super) struct Fabric<'a> {
 struct Connection {
     socket: OwnedFd,
     user: u32,
+    process: Option<u32>,
+    watched: EventFlags,
     name: Vec<u8>,
     role: Role,
     waiting: VecDeque<Vec<u8>>,
@@ -115,6 +117,7 @@ impl Files {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         while let Ok((socket, name)) = rustix::net::acceptfrom_with(&self.listener, flags) {
             let user = sockopt::socket_peercred(&socket).ok();
+            let process = user.map(|user| user.pid.as_raw_nonzero().get());
             let user = user.map(|user| user.uid.as_raw());
             let Some(user) = user.filter(|user| users.allow(*user)) else {
                 notices.refused(user, "attach");
@@ -127,6 +130,8 @@ impl Files {
             let connection = Connection {
                 socket,
                 user,
+                process: process.and_then(|process| process.try_into().ok()),
+                watched: EventFlags::IN,
                 name: name.unwrap_or_default(),
                 role: Role::New,
                 waiting: VecDeque::new(),
@@ -156,7 +161,14 @@ impl Files {
                 break;
             };
             match receive(&connection.socket) {
-                Ok(Some(record)) => going = self.record(number, &record, fabric)?,
+                Ok(Some(record)) => {
+                    // A program waits for the answer to its command.
+                    let is_last = matches!(connection.role, Role::Verbs { .. });
+                    going = self.record(number, &record, fabric)?;
+                    if is_last {
+                        break;
+                    }
+                }
                 Ok(None) => break,
                 Err(_) => going = false,
             }
@@ -170,6 +182,12 @@ impl Files {
         }
         self.close(number, fabric)?;
         Ok(None)
+    }
+
+    /// Notes what a file's socket is watched for; returns true if that is new.
+    pub fn set_watched(&mut self, number: u32, flags: EventFlags) -> bool {
+        let connection = self.connections.get_mut(&number);
+        connection.is_some_and(|one| std::mem::replace(&mut one.watched, flags) != flags)
     }
 
     pub fn close(&mut self, number: u32, fabric: &mut Fabric<'_>) -> Result<(), EmulatorError> {
@@ -301,8 +319,12 @@ impl Files {
 
     fn open_verbs(&mut self, number: u32, hello: &Hello, fabric: &mut Fabric<'_>) -> bool {
         let Fabric { clients, rdma, .. } = fabric;
-        let opened = match (clients.node_or_default(&hello.node), rdma) {
-            (Some(node), Some(rdma)) if hello.data == [0] => rdma.open(&clients.subnet, node),
+        let process = self.connections.get(&number).and_then(|one| one.process);
+        let opened = match (clients.node_or_default(&hello.node), rdma, &hello.data[..]) {
+            (Some(node), Some(rdma), [0, about @ ..]) => {
+                let person = Person::parse(process, about);
+                rdma.open(&clients.subnet, node, person)
+            }
             _ => Err(Errno::NODEV),
         };
         let Some(connection) = self.connections.get_mut(&number) else {

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::net::{SendFlags, SocketAddrAny};
 use silvan_core::Time;
 use silvan_model::Engines;
@@ -248,6 +248,9 @@ impl Server {
                 self.rates.sample(&self.clients);
                 self.clients.flush_traps();
                 self.clients.expire();
+                if let Some(rdma) = &mut self.rdma {
+                    rdma.reject_old_requests();
+                }
                 self.deliver()?;
                 self.drop_gone()?;
             }
@@ -270,7 +273,7 @@ impl Server {
             }
         }
         let is_waited_for = match &self.rdma {
-            Some(rdma) if rdma.is_copying() => return Ok(TICK),
+            Some(rdma) if rdma.copies_slowly() => return Ok(TICK),
             Some(rdma) => rdma.waits(),
             None => false,
         };
@@ -300,10 +303,16 @@ impl Server {
     }
 
     fn wait(&self, ready: &mut Vec<epoll::Event>, sleep: Duration) -> Result<(), EmulatorError> {
-        let timeout = Timespec {
+        let mut timeout = Timespec {
             tv_sec: 0,
             tv_nsec: i64::from(sleep.subsec_nanos()),
         };
+        // Before Linux 5.11, epoll sleeps for whole milliseconds.
+        if !sleep.is_zero() && sleep < TICK {
+            let mut one = [PollFd::new(&self.epoll, PollFlags::IN)];
+            let _ = rustix::event::poll(&mut one, Some(&timeout));
+            timeout.tv_nsec = 0;
+        }
         let buffer = rustix::buffer::spare_capacity(ready);
         match epoll::wait(&self.epoll, buffer, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -378,7 +387,8 @@ impl Server {
         self.files.close(file, &mut fabric)
     }
 
-    fn watch_file(&self, file: u32, flags: Option<epoll::EventFlags>) {
+    fn watch_file(&mut self, file: u32, flags: Option<epoll::EventFlags>) {
+        let flags = flags.filter(|flags| self.files.set_watched(file, *flags));
         if let (Some(flags), Some(socket)) = (flags, self.files.socket(file)) {
             let data = epoll::EventData::new_u64(FILE | u64::from(file));
             let _ = epoll::modify(&self.epoll, socket, data, flags);

@@ -1,4 +1,4 @@
-//! RDMA programs: open files, memory, and messages in the data plane. Simulated time stands still during copies.
+//! RDMA programs: open files, memory, and messages in the data plane. Simulated time waits for copies.
 
 mod connecting;
 mod process;
@@ -22,6 +22,7 @@ use crate::error::EmulatorError;
 use crate::subnet::Subnet;
 use crate::verbs::{Fate, Fates, device, port};
 use connecting::Connecting;
+pub(super) use process::Person;
 use process::{Answer, CHUNK, Process};
 
 const WINDOW: usize = 8;
@@ -29,6 +30,11 @@ const QUERY_PORT: u8 = 2;
 /// In place of a command's length.
 const REPORT: u32 = u32::MAX;
 const COMPLETIONS: usize = 1024;
+/// In bytes, of copies from process to process.
+const DIRECT_CHUNK: u64 = 1 << 20;
+const LEAST_DIRECT: u64 = 1;
+/// Copies that are shorter pass in real time.
+const HASTE: Duration = Duration::from_millis(3);
 /// Longest pause of simulated time for copies: a stopped process must not stop all others.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -127,7 +133,12 @@ impl RdmaPrograms {
         added
     }
 
-    pub fn open(&mut self, subnet: &Subnet, node: NodeId) -> Result<Opened, Errno> {
+    pub fn open(
+        &mut self,
+        subnet: &Subnet,
+        node: NodeId,
+        person: Option<Person>,
+    ) -> Result<Opened, Errno> {
         subnet.fabric.nodes[node].as_host().ok_or(Errno::NODEV)?;
         let device = self.device(subnet, node);
         self.watched.insert(node);
@@ -138,8 +149,9 @@ impl RdmaPrograms {
         let data = epoll::EventData::new_u64(self.token | number);
         epoll::add(&self.epoll, &own, data, epoll::EventFlags::IN)?;
         let context = self.verbs.open(device, ProcessId(number));
-        self.processes
-            .insert(number, Process::new(own, context, node));
+        let mut process = Process::new(own, context, node);
+        process.person = person;
+        self.processes.insert(number, process);
         Ok(Opened {
             process: number,
             stream: program,
@@ -239,7 +251,11 @@ impl RdmaPrograms {
                     }
                 }
                 Ok(Some((answer, result))) => {
+                    let expects = process.expects();
                     self.answered(answer, result, subnet.now());
+                    if !expects {
+                        break;
+                    }
                 }
                 Ok(None) => break,
                 Err(_) => going = false,
@@ -322,6 +338,12 @@ impl RdmaPrograms {
     pub fn is_copying(&self) -> bool {
         let mut transfers = self.transfers.values();
         transfers.any(|transfer| transfer.started.elapsed() < PATIENCE)
+    }
+
+    /// Returns true if a copy takes so long that timeouts of its requests would be near.
+    pub fn copies_slowly(&self) -> bool {
+        let mut transfers = self.transfers.values();
+        transfers.any(|transfer| (HASTE..PATIENCE).contains(&transfer.started.elapsed()))
     }
 
     pub fn sync_ports(&mut self, subnet: &Subnet) {
@@ -530,7 +552,13 @@ impl RdmaPrograms {
                         break;
                     };
                     let offset = next.1;
-                    let length = (piece.length - offset).min(CHUNK);
+                    let person = direct(&self.processes, *to, piece);
+                    let most = if person.is_some() {
+                        DIRECT_CHUNK
+                    } else {
+                        CHUNK
+                    };
+                    let length = (piece.length - offset).min(most);
                     let place = piece.to.wrapping_add(offset);
                     *next = if offset + length == piece.length {
                         (next.0 + 1, 0)
@@ -539,11 +567,23 @@ impl RdmaPrograms {
                     };
                     let requested = match &piece.from {
                         Source::Memory { process, address } => {
-                            let from = address.wrapping_add(offset);
-                            self.processes.get_mut(&process.0).map(|process| {
-                                let answer = Answer::Fetched { id, place, length };
-                                process.read(from, length, answer);
-                            })
+                            let address = address.wrapping_add(offset);
+                            let copied = Answer::Copied {
+                                id,
+                                from: process.0,
+                                address,
+                                place,
+                                length,
+                            };
+                            match &person {
+                                Some(person) => self.processes.get_mut(to).map(|target| {
+                                    target.copy(place, address, length, person, copied);
+                                }),
+                                None => self.processes.get_mut(&process.0).map(|process| {
+                                    let answer = Answer::Fetched { id, place, length };
+                                    process.read(address, length, answer);
+                                }),
+                            }
                         }
                         Source::Bytes {
                             data,
@@ -643,7 +683,30 @@ impl RdmaPrograms {
                     *original = u64::from_ne_bytes(*value);
                 }
             }
-            (Answer::Written { .. }, Ok(_)) | (Answer::Probed, _) => {}
+            (Answer::Written { .. } | Answer::Copied { .. }, Ok(_)) | (Answer::Probed, _) => {}
+            // The way by this process works without such rights, and tells which memory is not there.
+            (
+                Answer::Copied {
+                    from,
+                    address,
+                    place,
+                    length,
+                    ..
+                },
+                Err(_),
+            ) => {
+                if let Work::Copy { to, pieces, .. } = &mut transfer.work {
+                    if let Some(process) = self.processes.get_mut(to) {
+                        process.reads_nobody = true;
+                    }
+                    let process = ProcessId(from);
+                    pieces.push(Piece {
+                        from: Source::Memory { process, address },
+                        to: place,
+                        length,
+                    });
+                }
+            }
             (Answer::Fetched { .. } | Answer::Collected { .. }, Err(_)) => {
                 transfer.fault = Some(Fault::Source);
             }
@@ -681,6 +744,18 @@ impl RdmaPrograms {
         };
         self.verbs.finish(now, id, outcome);
     }
+}
+
+/// The process that another one reads itself, if it can.
+fn direct(processes: &BTreeMap<u64, Process>, to: u64, piece: &Piece) -> Option<Person> {
+    let Source::Memory { process, .. } = &piece.from else {
+        return None;
+    };
+    let target = processes.get(&to)?;
+    processes
+        .get(&process.0)?
+        .person
+        .filter(|_| !target.reads_nobody && piece.length >= LEAST_DIRECT)
 }
 
 /// The notices that a program has seen which waits for the fabric.

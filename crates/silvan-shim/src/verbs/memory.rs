@@ -12,13 +12,17 @@
 //!     data
 //! ```
 //!
-//! and READ, WRITE, the atomic operations and PROBE are answered in order: error number (64 bits), data. PROBE asks whether the
-//! program waits for the fabric; the answer is the number of notices that it has seen, or all bits 1.
+//! and READ, WRITE, COPY, the atomic operations and PROBE are answered in order: error number (64 bits), data. PROBE asks whether
+//! the program waits for the fabric; the answer is the number of notices that it has seen, or all bits 1.
+//!
+//! COPY reads the memory of another process: its first operand is the address there, the second the length. The data name the
+//! process: its number (64 bits), the address of its mark (64 bits), and the mark. Another process under that number has another
+//! mark. The kernel allows this as it allows debugging; where it does not, the server uses READ and WRITE.
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::notices::Notices;
 use super::raw;
@@ -31,6 +35,10 @@ const COMPLETIONS: u32 = 5;
 const CHANNEL_EVENT: u32 = 6;
 const ASYNC_EVENT: u32 = 7;
 const PROBE: u32 = 8;
+const COPY: u32 = 9;
+const PERSON: usize = 16 + MARK;
+/// Length of a mark.
+pub(super) const MARK: usize = 16;
 
 const HEADER: usize = 32;
 const LONGEST: usize = 64 << 10;
@@ -121,6 +129,11 @@ impl Server {
                 PROBE => {
                     let seen = notices.probe().unwrap_or(u64::MAX);
                     self.answer(0, (&raw const seen).cast(), size_of::<u64>())?;
+                }
+                COPY => {
+                    let done = copy(&request, data);
+                    notices.changed_memory();
+                    self.answer(done.err().unwrap_or(0), std::ptr::null(), 0)?;
                 }
                 COMPLETIONS => notices.completed(request.address as u32, data),
                 CHANNEL_EVENT | ASYNC_EVENT => {
@@ -214,6 +227,52 @@ impl Server {
             }
         }
     }
+}
+
+/// What other processes find at an address of this process, and nowhere else.
+pub(super) fn mark() -> &'static [u8; MARK] {
+    static CELL: OnceLock<[u8; MARK]> = OnceLock::new();
+    CELL.get_or_init(|| {
+        let mut mark = [0_u8; MARK];
+        // SAFETY: the buffer has this length. Without random numbers, the mark is that of no process.
+        unsafe { libc::getrandom(mark.as_mut_ptr().cast(), MARK, 0) };
+        mark
+    })
+}
+
+fn copy(request: &Request, person: &[u8]) -> Result<(), c_int> {
+    let person: &[u8; PERSON] = person.try_into().map_err(|_| libc::EPROTO)?;
+    let long = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| person[at + byte]));
+    let process = libc::pid_t::try_from(long(0)).map_err(|_| libc::ESRCH)?;
+    let mut mark = [0_u8; MARK];
+    read_from(process, long(8), mark.as_mut_ptr().cast(), MARK)?;
+    if mark != person[16..] || mark == [0; MARK] {
+        return Err(libc::ESRCH);
+    }
+    let [from, length] = request.operands;
+    read_from(process, from, request.place(), length as usize)
+}
+
+fn read_from(
+    process: libc::pid_t,
+    mut from: u64,
+    mut to: *mut c_void,
+    mut length: usize,
+) -> Result<(), c_int> {
+    while length > 0 {
+        let (local, remote) = (part(to, length), part(from as usize as *mut c_void, length));
+        // SAFETY: the kernel checks the memory of both.
+        let done = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
+        let done = match usize::try_from(done) {
+            Ok(0) => return Err(libc::EFAULT),
+            Ok(done) => done,
+            Err(_) => return Err(last_error()),
+        };
+        from += done as u64;
+        to = to.wrapping_byte_add(done);
+        length -= done;
+    }
+    Ok(())
 }
 
 fn part(base: *mut c_void, length: usize) -> libc::iovec {

@@ -9,6 +9,8 @@ use crate::clock;
 const ROUND_NS: u64 = 100_000_000;
 const PATIENT_POLLS: u32 = 16;
 const POLL_WAIT_NS: u64 = 50_000;
+/// Polls without a completion after which a program sleeps even if nothing is in the fabric.
+const EAGER_POLLS: u32 = 10_000;
 /// A program whose fabric's clock stands still cannot expect anything.
 const LONG_POLL_WAIT_NS: u64 = 500_000;
 const NOTICE_WAIT_NS: u64 = 5_000_000_000;
@@ -128,7 +130,8 @@ impl Notices {
         let queue = state.queues.get_mut(&handle)?;
         if queue.completions.is_empty() && most > 0 {
             queue.empty_polls = queue.empty_polls.saturating_add(1);
-            let is_patient = queue.empty_polls > PATIENT_POLLS;
+            let queue_polls = queue.empty_polls;
+            let is_patient = queue_polls > PATIENT_POLLS;
             state.empty_polls = state.empty_polls.saturating_add(1);
             let follows = clock::is_simulated();
             if follows && state.empty_polls >= WAITING_POLLS && !state.has_reported {
@@ -138,12 +141,13 @@ impl Notices {
                 report(seen);
                 state = lock(&self.state);
             } else if is_patient {
-                let wait = if follows {
-                    LONG_POLL_WAIT_NS
-                } else {
-                    POLL_WAIT_NS
+                let is_eager = queue_polls < EAGER_POLLS;
+                state = match follows {
+                    // Programs that poll between their own steps, such as MPI_Test, go on.
+                    true if is_eager && clock::runs() => state,
+                    true => self.wait(state, LONG_POLL_WAIT_NS),
+                    false => self.wait(state, POLL_WAIT_NS),
                 };
-                state = self.wait(state, wait);
             }
         }
         let queue = state.queues.get_mut(&handle)?;

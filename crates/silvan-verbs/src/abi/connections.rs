@@ -93,6 +93,9 @@ structures! {
     /// MIGRATE_ID.
     MigrateId = "rdma_ucm_migrate_id" { response: u64, id: u32, fd: u32, }
 
+    /// JOIN_IP_MCAST.
+    JoinIpMulticast = "rdma_ucm_join_ip_mcast" { response: u64, uid: u64, addr: [u8; 28], id: u32, }
+
     /// Response of INIT_QP_ATTR.
     QpAttributes = "ib_uverbs_qp_attr" {
         qp_attr_mask: u32,

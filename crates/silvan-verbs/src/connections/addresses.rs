@@ -52,6 +52,20 @@ impl Address {
         self.0[place].iter().all(|&byte| byte == 0)
     }
 
+    /// The group of a multicast address, formed as for IP (RFC 4391) with the signature of the connection manager.
+    pub fn group(self) -> Option<[u8; 16]> {
+        let [_, _, _, _, first, second, third, last, ..] = self.0;
+        let signature = [0xff, 0x12, 0x40, 0x01, 0xff, 0xff];
+        let mut group = [0; 16];
+        group[..6].copy_from_slice(&signature);
+        if self.is_ip6() {
+            group[6..].copy_from_slice(&self.0[14..24]);
+            return (self.0[8] == 0xff).then_some(group);
+        }
+        group[12..].copy_from_slice(&[first & 0x0f, second, third, last]);
+        (first & 0xf0 == 0xe0).then_some(group)
+    }
+
     /// The host that the address names.
     pub fn host(self) -> Option<u32> {
         let [_, _, _, _, a, b, c, d, ..] = self.0;

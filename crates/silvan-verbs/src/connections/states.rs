@@ -21,6 +21,8 @@ pub(super) enum State {
     Accepted,
     Connected,
     Ended,
+    /// Membership of a multicast group.
+    Joined,
 }
 
 /// Way in which a request was accepted.
@@ -40,6 +42,10 @@ pub(super) struct Id {
     pub peer: Option<u32>,
     pub offered: ConnectionParameters,
     pub got: ConnectionParameters,
+    /// Timeout of the queue pair, if the program has set it.
+    pub timeout: Option<u8>,
+    /// Identifier to which a membership belongs.
+    pub member: Option<u32>,
     /// Events that the program has taken.
     pub reported: u32,
 }
@@ -56,6 +62,8 @@ impl Id {
             peer: None,
             offered: ConnectionParameters::default(),
             got: ConnectionParameters::default(),
+            timeout: None,
+            member: None,
             reported: 0,
         }
     }

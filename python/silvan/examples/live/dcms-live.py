@@ -1,11 +1,13 @@
 """Experiment II of mizero2017, live: OpenSM and silvan dcms manage an emulated fabric.
 
   python dcms-live.py
+  python dcms-live.py --perftest --time-scale 0.01
 
 Three flows to D congest the port of switch S2 to it, and X-Y, which only shares the cable between
 the switches with one of them, falls to a third of its rate. The manager finds this in the port
 counters and lowers a Marking_Rate, and X-Y gets its rate back. It takes half a minute, needs
-opensm, and writes dcms-live.png.
+opensm, and writes dcms-live.png. With --perftest, the program ib_write_bw is X-Y, and prints its
+throughput.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +36,7 @@ from rich.text import Text
 from silvan import ManagerError, Scenario
 from silvan.emulation import Emulation
 from silvan.figures import style
-from silvan.live_programs import attached, opensm
+from silvan.live_programs import attached, environment, opensm
 
 _FULL_GBPS = 8.0
 _BARS = "▁▂▃▄▅▆▇█"
@@ -179,8 +182,72 @@ def _manager(
         raise ManagerError(f"silvan dcms has ended with status {status}")
 
 
+class Perftest:
+    """The victim's flow as unmodified ib_write_bw sends it, and the rate that it prints."""
+
+    _PORT = "18599"
+    _WORDS = (
+        *("stdbuf", "-oL", "ib_write_bw", "--run_infinitely", "-D", "1"),
+        *("-s", "262144", "-m", "2048", "-F", "-p", _PORT),
+    )
+
+    def __init__(self, emulation: Emulation, folder: Path, time_scale: float) -> None:
+        self._time_scale = time_scale
+        self._gbps = 0.0
+        self._readers: list[Thread] = []
+        self._ends = [self._start(emulation, folder, VICTIM.split("-")[1])]
+        time.sleep(1)
+        self._emulation, self._folder = emulation, folder
+
+    def _start(
+        self, emulation: Emulation, folder: Path, host: str, *words: str
+    ) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*self._WORDS, *words],
+            cwd=folder,
+            env=environment(emulation, folder, host),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def begin(self) -> None:
+        """Start the sender."""
+        sender = VICTIM.split("-")[0]
+        client = self._start(self._emulation, self._folder, sender, "localhost")
+        self._ends.append(client)
+        self._readers.append(Thread(target=self._read, args=(client,), daemon=True))
+        self._readers[0].start()
+
+    def _read(self, client: subprocess.Popen[str]) -> None:
+        for line in client.stdout or ():
+            words = line.split()
+            # Size, iterations, peak and average in MiB/s, messages.
+            if len(words) == 5 and words[0] == "262144":
+                self._gbps = float(words[3]) * 2**20 * 8e-9 / self._time_scale
+
+    @property
+    def gbps(self) -> float | None:
+        """The rate of the last second in simulated time, if the sender runs."""
+        return self._gbps if len(self._ends) > 1 else None
+
+    def end(self) -> None:
+        """End both programs."""
+        for process in self._ends:
+            process.kill()
+        for reader in self._readers:
+            reader.join()
+        for process in self._ends:
+            process.communicate()
+        self._ends, self._readers = [], []
+
+
 def run(
-    *, time_scale: float = 0.1, low_s: float = 15.0, on_change: Callable[[Course], object]
+    *,
+    time_scale: float = 0.1,
+    low_s: float = 15.0,
+    perftest: bool = False,
+    on_change: Callable[[Course], object],
 ) -> Course:
     """Run the experiment in real time."""
     course = Course()
@@ -196,7 +263,10 @@ def run(
         said = stack.enter_context(_manager(emulation, folder, config))
         seen = _wait_for_event(said, "discovered")
         course.remarks.append(Remark(0.0, seen))
-        _play(emulation, time_scale, said, course, on_change)
+        program = Perftest(emulation, folder, time_scale) if perftest else None
+        if program:
+            stack.callback(program.end)
+        _play(emulation, time_scale, said, course, on_change, program)
         ended = course.samples[-1].time_s if course.samples else 0.0
     # The manager has restored everything by now.
     _take(said, course, ended)
@@ -225,6 +295,7 @@ def _play(
     said: SimpleQueue[dict[str, Any]],
     course: Course,
     on_change: Callable[[Course], object],
+    program: Perftest | None,
 ) -> None:
     """Start and stop the flows by the fabric's clock, and sample the fabric."""
 
@@ -237,10 +308,17 @@ def _play(
     while (now_s := fabric_s() - begin) < LASTS_S:
         while to_start and STARTS_S[to_start[0]] <= now_s:
             flow = to_start.pop(0)
+            if program and flow == VICTIM:
+                program.begin()
+                continue
             sender, receiver = flow.split("-")
             emulation.control("start", **{"from": sender}, to=receiver, name=flow)
         while to_end and ENDS_S[to_end[0]] <= now_s:
-            emulation.control("stop", flow=to_end.pop(0))
+            flow = to_end.pop(0)
+            if program and flow == VICTIM:
+                program.end()
+            else:
+                emulation.control("stop", flow=flow)
         _take(said, course, now_s)
         changes = [*course.times_of("lowered"), *(-at for at in course.times_of("restored"))]
         is_low = bool(changes) and max(changes, key=abs) > 0
@@ -249,6 +327,8 @@ def _play(
             for one in emulation.control("flows")
             if one["running"]
         }
+        if program and program.gbps is not None:
+            flows[VICTIM] = program.gbps
         course.samples.append(Sample(now_s, flows, is_low))
         on_change(course)
         time.sleep(_SAMPLE_S)
@@ -304,7 +384,7 @@ def draw(course: Course, *, folder: Path, stem: str) -> list[Path]:
         return style.save(figure, folder, stem)
 
 
-def _show(time_scale: float, low_s: float) -> Course:
+def _show(time_scale: float, low_s: float, *, perftest: bool) -> Course:
     if not sys.stderr.isatty():
         told = 0
 
@@ -314,11 +394,12 @@ def _show(time_scale: float, low_s: float) -> Course:
                 print(f"{remark.time_s:5.1f} s  {_words(remark.event)}", file=sys.stderr)
             told = len(course.remarks)
 
-        return run(time_scale=time_scale, low_s=low_s, on_change=say)
+        return run(time_scale=time_scale, low_s=low_s, perftest=perftest, on_change=say)
     with Live(console=Console(stderr=True), refresh_per_second=8) as live:
         return run(
             time_scale=time_scale,
             low_s=low_s,
+            perftest=perftest,
             on_change=lambda course: live.update(_view(course)),
         )
 
@@ -382,10 +463,13 @@ def main() -> None:
         default=15.0,
         help="longest time of a low Marking_Rate, s",
     )
+    parser.add_argument(
+        "--perftest", action="store_true", help=f"send {VICTIM} by ib_write_bw, and draw its rates"
+    )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     print("starting the fabric and OpenSM", file=sys.stderr)
-    course = _show(options.time_scale, options.low_duration)
+    course = _show(options.time_scale, options.low_duration, perftest=options.perftest)
     for path in draw(course, folder=options.out, stem="dcms-live"):
         print(path)
 

@@ -82,6 +82,11 @@ impl RdmaPrograms {
         answer
     }
 
+    pub fn reject_old_requests(&mut self) {
+        self.connecting.connections.reject_old_requests();
+        self.connecting.notify();
+    }
+
     pub fn close_connections(&mut self, file: CmFile) {
         self.connecting.connections.close(file);
         self.connecting.streams.remove(&file);

@@ -23,6 +23,8 @@ const COMPLETIONS: u32 = 5;
 const CHANNEL_EVENT: u32 = 6;
 const ASYNC_EVENT: u32 = 7;
 const PROBE: u32 = 8;
+const COPY: u32 = 9;
+const MARK: usize = 16;
 
 const HEADER: usize = 32;
 /// In bytes.
@@ -50,6 +52,14 @@ pub(super) enum Answer {
     Changed {
         id: TransferId,
     },
+    /// Memory of another process is copied, or not.
+    Copied {
+        id: TransferId,
+        from: u64,
+        address: u64,
+        place: u64,
+        length: u64,
+    },
     Probed,
 }
 
@@ -59,6 +69,7 @@ impl Answer {
             Self::Fetched { id, .. }
             | Self::Collected { id, .. }
             | Self::Written { id }
+            | Self::Copied { id, .. }
             | Self::Changed { id } => Some(id),
             Self::Probed => None,
         }
@@ -67,7 +78,7 @@ impl Answer {
     fn length(self) -> u64 {
         match self {
             Self::Fetched { length, .. } | Self::Collected { length, .. } => length,
-            Self::Written { .. } => 0,
+            Self::Written { .. } | Self::Copied { .. } => 0,
             Self::Changed { .. } | Self::Probed => 8,
         }
     }
@@ -84,9 +95,32 @@ enum Activity {
     },
 }
 
+/// A process as another process finds it: its number, and random bytes at an address of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Person {
+    number: u32,
+    address: u64,
+    mark: [u8; MARK],
+}
+
+impl Person {
+    /// Reads what the preload library says of its process, whose number is the kernel's.
+    pub fn parse(number: Option<u32>, bytes: &[u8]) -> Option<Self> {
+        let (address, mark) = bytes.split_first_chunk()?;
+        Some(Self {
+            number: number?,
+            address: u64::from_ne_bytes(*address),
+            mark: mark.try_into().ok()?,
+        })
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Process {
     stream: OwnedFd,
+    pub person: Option<Person>,
+    /// True if the process could not read another.
+    pub reads_nobody: bool,
     pub context: ContextId,
     pub node: NodeId,
     waiting: VecDeque<Vec<u8>>,
@@ -117,6 +151,8 @@ impl Process {
     pub fn new(stream: OwnedFd, context: ContextId, node: NodeId) -> Self {
         Self {
             stream,
+            person: None,
+            reads_nobody: false,
             context,
             node,
             waiting: VecDeque::new(),
@@ -134,6 +170,11 @@ impl Process {
 
     pub fn notices(&self) -> u64 {
         self.notices
+    }
+
+    /// Returns true if the program has requests to answer.
+    pub fn expects(&self) -> bool {
+        !self.open.is_empty()
     }
 
     pub fn into_open(self) -> VecDeque<Answer> {
@@ -159,6 +200,16 @@ impl Process {
     pub fn write(&mut self, address: u64, data: &[u8], answer: Answer) {
         self.notices += 1;
         self.push(WRITE, address, [0; 2], data);
+        self.open.push_back(answer);
+    }
+
+    /// Lets the process copy memory of another.
+    pub fn copy(&mut self, place: u64, from: u64, length: u64, person: &Person, answer: Answer) {
+        let mut data = u64::from(person.number).to_ne_bytes().to_vec();
+        data.extend(person.address.to_ne_bytes());
+        data.extend(person.mark);
+        self.notices += 1;
+        self.push(COPY, place, [from, length], &data);
         self.open.push_back(answer);
     }
 
