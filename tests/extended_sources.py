@@ -212,7 +212,8 @@ def add_hook(sources: Sources) -> None:
     """Add the hook of its page."""
     declaration, call = blocks(PAGES / "hook.md", "rust")
     hooks = "crates/silvan-cc/src/hooks/list.rs"
-    put(sources, hooks, "        }\n\n        inspect {}\n", "\n" + declaration)
+    end = "        }\n\n        inspect {\n            /// Moves releases"
+    put(sources, hooks, end, "\n" + declaration)
     engine = "crates/silvan-engine/src/host.rs"
     head = re.compile(r"^    pub\(crate\) fn await_host_credits\([^{]*\{\n", re.MULTILINE)
     sources[engine], count = head.subn(lambda found: found[0] + call, sources[engine])
