@@ -576,7 +576,7 @@ impl Connections {
         id.is_some_and(|id| id.state == State::Requested && id.peer.is_none())
     }
 
-    /// Passes a request to its listener; returns false if nobody listens yet.
+    /// Passes a request to its listener; returns false if there is none yet.
     fn request(&mut self, number: u32) -> Result<bool, Errno> {
         let Some(id) = self
             .ids
