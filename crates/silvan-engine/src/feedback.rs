@@ -35,7 +35,7 @@ pub(crate) struct Notifications {
     grants_received: Vec<u64>,
     /// CNPs that have not reached their sources.
     outstanding: u64,
-    /// Those of each source.
+    /// By source: its outstanding CNPs.
     outstanding_to: Vec<u32>,
     /// With one ACK per message: payload and marks by destination, source and service level.
     messages: BTreeMap<(u32, u32, u8), (u64, bool)>,

@@ -17,7 +17,7 @@ const GET: u16 = 1;
 const PORT_GET: u16 = 5;
 const SYS_GET: u16 = 6;
 const GET_CHARDEV: u16 = 15;
-/// What the header `rdma_netlink.h` calls RDMA_NLDEV_ATTR_...
+/// Attributes of `rdma_netlink.h`, RDMA_NLDEV_ATTR_...
 mod attribute {
     pub const DEV_INDEX: u16 = 1;
     pub const DEV_NAME: u16 = 2;

@@ -1,4 +1,4 @@
-"""How an MPI program is started on the hosts of a live fabric."""
+"""Start of MPI programs on the hosts of a live fabric."""
 
 from __future__ import annotations
 

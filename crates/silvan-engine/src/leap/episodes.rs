@@ -2,7 +2,6 @@
 //! state. The first is simulated and recorded, the others are counted when they arrive.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use silvan_cc::hooks::{Flow, PortVl, SourceControl, SwitchControl};
@@ -87,34 +86,16 @@ pub(super) enum Stage {
     },
 }
 
-#[derive(Debug)]
-struct Known {
-    shape: Box<[u64]>,
-    episode: Arc<Episode>,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Episodes {
-    /// By hash of the shape, as shapes are compared in full.
-    known: HashMap<u64, Vec<Known>>,
+    /// By shape.
+    known: HashMap<Box<[u64]>, Arc<Episode>>,
     recorded: BTreeSet<Box<[u64]>>,
     classes: BTreeMap<Vec<u64>, u32>,
     words: Vec<u64>,
 }
 
-fn hash(shape: &[u64]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    shape.hash(&mut hasher);
-    hasher.finish()
-}
-
 impl Episodes {
-    fn find(&self, shape: &[u64]) -> Option<&Arc<Episode>> {
-        let alike = self.known.get(&hash(shape))?;
-        let found = alike.iter().find(|known| *known.shape == *shape);
-        found.map(|known| &known.episode)
-    }
-
     /// Forgets all episodes: what acts on them may have changed.
     pub fn forget(&mut self) {
         self.known.clear();
@@ -303,7 +284,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             message.bytes,
         ]);
         let is_idle = plane.idle_words(&members, start, &mut words).is_some();
-        let found = episodes.find(&words).filter(|_| is_idle).cloned();
+        let found = episodes.known.get(&*words);
+        let found = found.filter(|_| is_idle).cloned();
         let may_record = is_idle
             && episodes.recorded.len() < MOST_RECORDED
             && !episodes.recorded.contains(&*words);
@@ -508,11 +490,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if leaps.episodes.known.len() == MOST_KNOWN {
             leaps.episodes.forget();
         }
-        let known = leaps.episodes.known.entry(hash(&shape)).or_default();
-        known.push(Known {
-            shape,
-            episode: Arc::new(episode),
-        });
+        leaps.episodes.known.insert(shape, Arc::new(episode));
     }
 
     /// Another message disturbs a recorded one.

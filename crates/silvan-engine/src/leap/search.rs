@@ -83,7 +83,7 @@ struct Period {
     control: Control,
 }
 
-/// What congestion control knows of a component.
+/// State of congestion control in a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Control {
     /// Grows with each notification, and with each change at a switch.

@@ -229,7 +229,7 @@ impl Server {
     }
 }
 
-/// What other processes find at an address of this process, and nowhere else.
+/// Random bytes at an address of this process, by which others recognise it.
 pub(super) fn mark() -> &'static [u8; MARK] {
     static CELL: OnceLock<[u8; MARK]> = OnceLock::new();
     CELL.get_or_init(|| {

@@ -87,6 +87,26 @@ struct Flow {
     messages: u16,
 }
 
+impl Waiting {
+    /// Notes that the last packet of this message, on `flow`, has left.
+    fn sent(&self, host: HostId, flow: &Flow, changes: &mut Option<Vec<MessageChange>>) -> Sent {
+        if let Some(changes) = changes {
+            changes.push(MessageChange {
+                from: host,
+                to: flow.to,
+                starts: false,
+            });
+        }
+        Sent {
+            flow: flow.number,
+            packets: flow.sent,
+            message: self.message,
+            number: self.number,
+            own_packets: self.packets,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct HostQueue {
     pairs: BTreeMap<QueuePair, Pair>,
@@ -282,20 +302,7 @@ impl Senders {
             number: message.number,
         };
         if ends {
-            if let Some(changes) = changes {
-                changes.push(MessageChange {
-                    from: host,
-                    to: flow.to,
-                    starts: false,
-                });
-            }
-            complete(Sent {
-                flow: flow.number,
-                packets: flow.sent,
-                message: message.message,
-                number: message.number,
-                own_packets: message.packets,
-            });
+            complete(message.sent(host, flow, changes));
             free.push(pair.head);
             pair.head = message.next;
             if pair.head == NONE {
@@ -375,20 +382,7 @@ impl Senders {
         let message = &self.waiting[only.head as usize];
         let flow = &mut flows[only.flow as usize];
         flow.sent += message.packets;
-        if let Some(changes) = &mut self.changes {
-            changes.push(MessageChange {
-                from: host,
-                to: flow.to,
-                starts: false,
-            });
-        }
-        complete(Sent {
-            flow: flow.number,
-            packets: flow.sent,
-            message: message.message,
-            number: message.number,
-            own_packets: message.packets,
-        });
+        complete(message.sent(host, flow, &mut self.changes));
         self.free.push(only.head);
     }
 
