@@ -1,4 +1,5 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -36,19 +37,24 @@ pub(crate) fn with_places(error: ScenarioError) -> ScenarioError {
     }
 }
 
-fn places(name: &str) -> Vec<String> {
+/// Paths of each key. Listing them takes milliseconds, so it is done once.
+static PLACES: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
     let root = json_schema();
-    let mut found = BTreeSet::new();
-    collect(&root, &root, "", name, &mut found, DEEPEST);
-    found.into_iter().collect()
+    let mut found = BTreeMap::new();
+    collect(&root, &root, "", &mut found, DEEPEST);
+    found
+});
+
+fn places(name: &str) -> Vec<String> {
+    let found = PLACES.get(name).into_iter().flatten();
+    found.cloned().collect()
 }
 
 fn collect(
     root: &Value,
     schema: &Value,
     path: &str,
-    name: &str,
-    found: &mut BTreeSet<String>,
+    found: &mut BTreeMap<String, BTreeSet<String>>,
     depth: usize,
 ) {
     if depth == 0 {
@@ -56,25 +62,23 @@ fn collect(
     }
     let target = schema["$ref"].as_str();
     if let Some(target) = target.and_then(|target| target.strip_prefix("#/$defs/")) {
-        return collect(root, &root["$defs"][target], path, name, found, depth - 1);
+        return collect(root, &root["$defs"][target], path, found, depth - 1);
     }
     for (key, property) in schema["properties"].as_object().into_iter().flatten() {
         let inner = match path {
             "" => key.clone(),
             _ => format!("{path}.{key}"),
         };
-        collect(root, property, &inner, name, found, depth - 1);
-        if key == name {
-            found.insert(inner);
-        }
+        collect(root, property, &inner, found, depth - 1);
+        found.entry(key.clone()).or_default().insert(inner);
     }
     for choices in ["anyOf", "oneOf", "allOf"] {
         for choice in schema[choices].as_array().into_iter().flatten() {
-            collect(root, choice, path, name, found, depth);
-            collect(root, &choice["then"], path, name, found, depth);
+            collect(root, choice, path, found, depth);
+            collect(root, &choice["then"], path, found, depth);
         }
     }
     if schema["items"].is_object() {
-        collect(root, &schema["items"], path, name, found, depth - 1);
+        collect(root, &schema["items"], path, found, depth - 1);
     }
 }

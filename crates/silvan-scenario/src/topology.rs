@@ -1,4 +1,5 @@
 use std::marker::PhantomData;
+use std::sync::LazyLock;
 
 use schemars::Schema;
 use serde::de::{DeserializeOwned, DeserializeSeed};
@@ -40,19 +41,39 @@ struct Choice {
     keys: Keys,
 }
 
+/// Keys of the section without those of its choices. The schema takes milliseconds, so it is built once.
+static OWN: LazyLock<Vec<String>> =
+    LazyLock::new(|| Keys::of(&schemars::schema_for!(FabricSection).into()).all);
+
+static TOPOLOGIES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
+    let kinds = Kind::ALL.iter();
+    let choice = |kind: &Kind| Choice::new(kind.name(), &kind.schema());
+    kinds.map(choice).collect()
+});
+
+static ROUTINGS: LazyLock<Vec<Choice>> = LazyLock::new(|| {
+    let names = RoutingName::ALL.iter();
+    let choice = |name: &RoutingName| Choice::new(name.name(), &name.schema());
+    names.map(choice).collect()
+});
+
 impl Choice {
-    fn topology(kind: Kind) -> Self {
-        Self {
-            name: kind.name(),
-            keys: Keys::of(&kind.schema()),
-        }
+    fn new(name: &'static str, schema: &Value) -> Self {
+        let keys = Keys::of(schema);
+        Self { name, keys }
     }
 
-    fn routing(name: RoutingName) -> Self {
-        Self {
-            name: name.name(),
-            keys: Keys::of(&name.schema()),
-        }
+    fn topology(kind: Kind) -> &'static Self {
+        Self::named(&TOPOLOGIES, kind.name())
+    }
+
+    fn routing(name: RoutingName) -> &'static Self {
+        Self::named(&ROUTINGS, name.name())
+    }
+
+    fn named(choices: &'static [Self], name: &str) -> &'static Self {
+        let found = choices.iter().find(|choice| choice.name == name);
+        found.expect("every name has a schema")
     }
 
     fn has(&self, key: &str) -> bool {
@@ -84,10 +105,9 @@ pub(crate) fn check_fabric_keys(source: &SourceText) -> Result<(), ScenarioError
     };
     let topology = read_name(source, table, GENERATOR)?.map(Choice::topology);
     let routing = read_name(source, table, ROUTING)?.map(Choice::routing);
-    let own = Keys::of(&schemars::schema_for!(FabricSection).into()).all;
     for (key, _) in table.iter() {
-        let chosen = || topology.iter().chain(&routing);
-        if contains(&own, key) || chosen().any(|choice| choice.has(key)) {
+        let chosen = || topology.into_iter().chain(routing);
+        if contains(&OWN, key) || chosen().any(|choice| choice.has(key)) {
             continue;
         }
         let error = |message: String| ScenarioError::new(at(SECTION).key(key), message);
@@ -95,37 +115,35 @@ pub(crate) fn check_fabric_keys(source: &SourceText) -> Result<(), ScenarioError
             let message = format!("{} has no such parameter", choice.name);
             error(message).with_hint(choice.wanted())
         };
-        let mut topologies = Kind::ALL.iter().map(|kind| Choice::topology(*kind));
-        if topologies.any(|choice| choice.has(key)) {
+        if TOPOLOGIES.iter().any(|choice| choice.has(key)) {
             let message = "this is a parameter of a generator, and there is none";
             let name = Topology::default().kind().name();
             let hint = format!("add fabric.generator, e.g. {name:?}");
             let missing = || error(message.to_owned()).with_hint(hint);
-            return Err(topology.as_ref().map_or_else(missing, foreign));
+            return Err(topology.map_or_else(missing, foreign));
         }
-        let mut routings = RoutingName::ALL.iter().map(|name| Choice::routing(*name));
-        if let Some(other) = routings.find(|choice| choice.has(key)) {
+        if let Some(other) = ROUTINGS.iter().find(|choice| choice.has(key)) {
             let message = format!("this is a parameter of the routing {:?}", other.name);
             let hint = format!("add fabric.routing = {:?}", other.name);
             let missing = || error(message).with_hint(hint);
-            return Err(routing.as_ref().map_or_else(missing, foreign));
+            return Err(routing.map_or_else(missing, foreign));
         }
         // A file without a generator may mean the default one.
         let implied = match topology {
             Some(_) => None,
             None => Some(Choice::topology(Topology::default().kind())),
         };
-        let of_choices = chosen().chain(&implied).flat_map(|choice| &choice.keys.all);
+        let of_choices = chosen().chain(implied).flat_map(|choice| &choice.keys.all);
         let near = nearest(key, of_choices.clone().map(String::as_str));
-        let hint = match near.or_else(|| nearest(key, own.iter().map(String::as_str))) {
+        let hint = match near.or_else(|| nearest(key, OWN.iter().map(String::as_str))) {
             Some(near) => Some(format!("did you mean {near:?}?")),
-            None => suggest(key, of_choices.chain(&own).map(String::as_str)),
+            None => suggest(key, of_choices.chain(OWN.iter()).map(String::as_str)),
         };
-        let hint = hint.or_else(|| topology.as_ref().map(Choice::wanted));
+        let hint = hint.or_else(|| topology.map(Choice::wanted));
         let hint = hint.unwrap_or_else(|| "silvan schema prints all keys".to_owned());
         return Err(error("unknown key".to_owned()).with_hint(hint));
     }
-    for choice in topology.iter().chain(&routing) {
+    for choice in topology.into_iter().chain(routing) {
         let mut required = choice.keys.required.iter();
         if let Some(key) = required.find(|key| !table.contains_key(key)) {
             let error = ScenarioError::new(at(SECTION).key(key), "missing key");
@@ -238,17 +256,12 @@ mod tests {
     /// A key of a routing stands beside those of the section and of any topology.
     #[test]
     fn keys_of_routings_are_no_other_keys() {
-        let mut others: BTreeSet<String> =
-            { Keys::of(&schemars::schema_for!(FabricSection).into()).all }
-                .into_iter()
-                .collect();
-        assert!(others.contains("routing") && others.contains("generator"));
-        for kind in Kind::ALL {
-            others.extend(Choice::topology(*kind).keys.all);
-        }
-        for name in RoutingName::ALL {
-            for key in Choice::routing(*name).keys.all {
-                assert!(!others.contains(&key), "{}: {key}", name.name());
+        let mut others: BTreeSet<&String> = OWN.iter().collect();
+        assert!(contains(&OWN, "routing") && contains(&OWN, "generator"));
+        others.extend(TOPOLOGIES.iter().flat_map(|choice| &choice.keys.all));
+        for routing in ROUTINGS.iter() {
+            for key in &routing.keys.all {
+                assert!(!others.contains(key), "{}: {key}", routing.name);
             }
         }
     }
