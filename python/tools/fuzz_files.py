@@ -317,12 +317,12 @@ def fuzz(name: str, seconds: float, finds: Path) -> tuple[int, int]:
 
     reader = READERS[name]()
     draw = random.Random(SEED)
-    end = time.monotonic() + seconds
+    end = time.process_time() + seconds
     runs = 0
     causes: set[str] = set()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "input"
-        while time.monotonic() < end and len(causes) < MOST_FINDS:
+        while time.process_time() < end and len(causes) < MOST_FINDS:
             files = reader.change(reader.files, draw)
             runs += 1
             shutil.rmtree(folder, ignore_errors=True)
