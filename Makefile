@@ -259,7 +259,7 @@ $(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp
 	$(VENV)/site/bin/pip install --quiet --require-hashes --requirement $<
 	touch $@
 
-check-site: site ## Open the first pages of the site in Chromium: links, scripts, size, phone, axe
+check-site: site ## Open all pages of the site in Chromium: links, scripts, size, phone, axe
 	$(BIN)/python python/tools/check_site.py
 
 # What is built is committed, so that users need no npm to install silvan (docs/decisions/0026-the-viewer.md).

@@ -27,7 +27,6 @@ COMPRESSED = (".css", ".html", ".js", ".json", ".svg")
 DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
-ENTRANCES = ("index.html", "start.html", "what-silvan-is-not.html", "guide/installing.html")
 
 
 class _Names(HTMLParser):
@@ -147,13 +146,17 @@ def problems(site: Path, pages: Sequence[str]) -> Iterator[str]:
 def main() -> int:
     """Check the site."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pages", nargs="*", default=list(ENTRANCES))
+    parser.add_argument("pages", nargs="*", help="some of them; default: all")
     parser.add_argument("--site", type=Path, default=SITE)
     chosen = parser.parse_args()
-    found = list(problems(chosen.site, chosen.pages))
-    for line in found:
-        print(line, file=sys.stderr)
-    print(f"{len(chosen.pages)} pages opened, {len(found)} problems")
+    site: Path = chosen.site
+    every = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+    pages = chosen.pages or every
+    found = 0
+    for line in problems(site, pages):
+        print(line, file=sys.stderr, flush=True)
+        found += 1
+    print(f"{len(pages)} pages opened, {found} problems")
     return 1 if found else 0
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import os
 import posixpath
 import re
+import struct
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.structure.files import File, Files
+if TYPE_CHECKING:
+    from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ROOT / "target" / "site-pages"
@@ -27,11 +30,21 @@ PAGES = {
 """Documents outside of ``docs`` by their names in the site."""
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+_IMAGE = re.compile(r'<img [^>]*?src="([^"]+)"')
 _FENCE = re.compile(r"^(```.*?^```[^\S\n]*$)", re.MULTILINE | re.DOTALL)
+
+
+def on_config(config: Any) -> Any:
+    """Offer other versions only where mike builds the page, because mike writes their list."""
+    if "MIKE_DOCS_VERSION" not in os.environ:
+        config.extra.pop("version", None)
+    return config
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are not in ``docs``."""
+    from mkdocs.structure.files import File
+
     for name, target in PAGES.items():
         text = (ROOT / name).read_text("utf-8")
         folder = posixpath.dirname(name)
@@ -71,9 +84,28 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
-    """Remove the roles of Sphinx from docstrings; the names in them stay."""
-    del page, config, files
+    """Load images when they are near, and remove the roles of Sphinx from docstrings."""
+    del config
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def lazy(match: re.Match[str]) -> str:
+        image = files.get_file_from_path(posixpath.normpath(posixpath.join(folder, match[1])))
+        size = _size(image.content_bytes) if image else ""
+        return f'<img loading="lazy"{size} {match[0].removeprefix("<img ")}'
+
+    html = _IMAGE.sub(lazy, html)
     return re.sub(r":(?:class|func|meth|mod|attr):(?=<code>)", "", html)
+
+
+def _size(image: bytes) -> str:
+    """Write the size of a PNG or GIF, without which a browser takes every image to be near."""
+    if image.startswith(b"\x89PNG"):
+        width, height = struct.unpack(">II", image[16:24])
+    elif image.startswith(b"GIF8"):
+        width, height = struct.unpack("<HH", image[6:10])
+    else:
+        return ""
+    return f' width="{width}" height="{height}"'
 
 
 def _with_links(text: str, change: Any) -> str:

@@ -31,7 +31,7 @@ RECORDED = {
 WIDTH, HEIGHT = 1130, 760
 SMALLER = 0.8
 FRAME_MS, LAST_MS = 110, 1500
-COLOURS = 64
+COLOURS = 40
 MOVE = """async ([slider, sample]) => {
   slider.value = String(sample);
   slider.dispatchEvent(new Event('input', { bubbles: true }));
