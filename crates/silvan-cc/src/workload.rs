@@ -40,6 +40,8 @@ pub struct Transit {
     pub hops: u8,
     /// True if a switch has set FECN.
     pub marked: bool,
+    /// Start of its injection.
+    pub sent: Time,
     /// True if the packets of the message before have all been delivered, without notification.
     pub completes: bool,
     /// [`Offer::number`] of the packet, where packets may be lost.
@@ -359,17 +361,16 @@ pub trait Workload {
         let _ = (src, offer, transit, now, wake);
     }
 
-    /// The packet `offer` of `src` was discarded by `now` in a live fabric, its payload unknown. `in_order`: only last
-    /// packets of messages are told delivered.
+    /// The packet `offer` of `src` was discarded by `now` in a live fabric, its payload and hops unknown.
     fn on_lost(
         &mut self,
         src: HostId,
         offer: &Offer,
-        in_order: bool,
+        transit: Transit,
         now: Time,
         wake: &mut Vec<HostId>,
     ) {
-        let _ = (src, offer, in_order, now, wake);
+        let _ = (src, offer, transit, now, wake);
     }
 
     /// The connection of `src` that carries `offer` has given up after its last retry; its packets never arrive.

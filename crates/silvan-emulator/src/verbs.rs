@@ -26,7 +26,13 @@ pub(crate) struct Exchange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Arrived(u32),
-    Lost(u32),
+    /// A packet of it is lost, and one of the other message has arrived.
+    Gap {
+        token: u32,
+        index: u64,
+        next: u32,
+    },
+    Ended(u32),
     Departed(u32),
 }
 
@@ -54,9 +60,13 @@ impl Driver for Fates {
         self.lock().push(Fate::Departed(token));
     }
 
-    fn lost(&mut self, token: u32, _now: Time, requests: &mut Vec<Request>) {
-        self.lock().push(Fate::Lost(token));
+    fn gap(&mut self, token: u32, index: u64, next: u32, _now: Time, requests: &mut Vec<Request>) {
+        self.lock().push(Fate::Gap { token, index, next });
         requests.push(Request::Stop);
+    }
+
+    fn lost(&mut self, token: u32, _now: Time, _requests: &mut Vec<Request>) {
+        self.lock().push(Fate::Ended(token));
     }
 }
 

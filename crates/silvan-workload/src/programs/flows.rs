@@ -12,6 +12,8 @@ pub(crate) struct Sent {
     pub number: u16,
     /// Packets of the message alone.
     pub own_packets: u64,
+    /// The rest of it was withdrawn.
+    pub is_withdrawn: bool,
 }
 
 /// Half of all numbers of messages.
@@ -118,6 +120,18 @@ impl Flows {
         let mut sent = self.flows[flow as usize].whole.iter();
         let found = sent.find(|sent| sent.number == number);
         found.map(|sent| sent.message)
+    }
+
+    /// Packets of a message that have arrived or are lost.
+    pub fn arrived_of(&self, flow: u32, number: u16) -> u64 {
+        let arrived = &self.flows[flow as usize].arrived;
+        arrived.get(&number).copied().unwrap_or(0)
+    }
+
+    /// Forgets a message that was sent completely and does not arrive.
+    pub fn forget(&mut self, flow: u32, number: u16) {
+        let flow = &mut self.flows[flow as usize];
+        flow.whole.retain(|sent| sent.number != number);
     }
 
     /// Takes the next message of a flow that has arrived completely.

@@ -61,6 +61,8 @@ struct Waiting {
     left: u64,
     /// Packets of the message.
     packets: u64,
+    /// Most payload of one of them.
+    most: u64,
     number: u16,
     next: u32,
 }
@@ -103,6 +105,7 @@ impl Waiting {
             message: self.message,
             number: self.number,
             own_packets: self.packets,
+            is_withdrawn: false,
         }
     }
 }
@@ -173,10 +176,14 @@ impl Senders {
         let known = queue.pairs.get(&launch.queue_pair).map(|pair| pair.flow);
         let flow_place = known.unwrap_or_else(|| queue.flow(launch));
         let flow = &mut queue.flows[flow_place as usize];
+        let mtu = launch.queue_pair.queue.mtu;
+        let mtu = mtu.map_or(u64::MAX, |mtu| u64::from(mtu.get()));
+        let most = self.payload.most.min(mtu);
         let waiting = Waiting {
             message: launch.message,
             left,
-            packets: left.div_ceil(self.payload.most).max(1),
+            packets: left.div_ceil(most).max(1),
+            most,
             number: flow.messages,
             next: NONE,
         };
@@ -209,6 +216,41 @@ impl Senders {
         queue.pairs.insert(launch.queue_pair, pair);
     }
 
+    /// Removes what waits in a rank's queues with this number, with any MTU. Calls `withdrawn` for each message.
+    pub fn withdraw(
+        &mut self,
+        host: HostId,
+        from: u32,
+        queue: SendQueue,
+        mut withdrawn: impl FnMut(Sent),
+    ) {
+        let HostQueue {
+            pairs,
+            chosen,
+            flows,
+            ..
+        } = &mut self.hosts[host.index()];
+        let is_meant = |key: &QueuePair| key.from == from && key.queue.is(queue);
+        let keys: Vec<QueuePair> = pairs.keys().copied().filter(is_meant).collect();
+        for key in keys {
+            let Some(pair) = pairs.remove(&key) else {
+                continue;
+            };
+            chosen.clear();
+            let flow = &flows[pair.flow as usize];
+            let mut place = pair.head;
+            while place != NONE {
+                let waiting = &self.waiting[place as usize];
+                withdrawn(Sent {
+                    is_withdrawn: true,
+                    ..waiting.sent(host, flow, &mut self.changes)
+                });
+                self.free.push(place);
+                place = waiting.next;
+            }
+        }
+    }
+
     /// Calls `complete` for the last packet of a message.
     pub fn poll<G: Gate>(
         &mut self,
@@ -221,8 +263,8 @@ impl Senders {
             hosts,
             waiting,
             free,
-            payload: Payload { most, .. },
             changes,
+            ..
         } = self;
         let HostQueue {
             pairs,
@@ -241,7 +283,8 @@ impl Senders {
                 wait = wait.min(pair.release);
                 return None;
             }
-            let bytes = waiting[pair.head as usize].left.min(*most) as u32;
+            let Waiting { left, most, .. } = waiting[pair.head as usize];
+            let bytes = left.min(most) as u32;
             gate.lane_open(flow.sl, bytes).then_some(bytes)
         };
         let chosen = if pairs.len() == 1 {
@@ -342,9 +385,11 @@ impl Senders {
     /// The least over all messages that are first in their pairs.
     pub fn packets_before_last(&self, host: HostId) -> Option<u64> {
         let pairs = self.hosts[host.index()].pairs.values();
-        let left = pairs.map(|pair| self.waiting[pair.head as usize].left);
-        let packets = |left: u64| left.saturating_sub(1) / self.payload.most;
-        left.min().map(packets)
+        let packets = pairs.map(|pair| {
+            let Waiting { left, most, .. } = self.waiting[pair.head as usize];
+            left.saturating_sub(1) / most
+        });
+        packets.min()
     }
 
     pub fn whole_message(&self, host: HostId) -> Option<WholeMessage> {
@@ -353,10 +398,11 @@ impl Senders {
         let &Waiting {
             left,
             packets,
+            most,
             next,
             ..
         } = &self.waiting[only.head as usize];
-        let is_whole = next == NONE && left.div_ceil(self.payload.most).max(1) == packets;
+        let is_whole = next == NONE && left.div_ceil(most).max(1) == packets;
         is_whole.then_some(WholeMessage {
             bytes: left,
             packets,
@@ -396,7 +442,9 @@ impl Senders {
             let host = u64::from(host);
             let number = |pair: QueuePair| {
                 let ranks = u64::from(pair.from) << 32 | u64::from(pair.to);
-                let SendQueue { number, responds } = pair.queue;
+                let SendQueue {
+                    number, responds, ..
+                } = pair.queue;
                 [ranks, u64::from(number) << 1 | u64::from(responds)]
             };
             progress.turns.push(host);
@@ -420,8 +468,8 @@ impl Senders {
         let mut most = u64::MAX;
         for turn in period.turns.chunks(TURN) {
             for (pair, &sent) in self.hosts[turn[0] as usize].pairs.values().zip(&mut sent) {
-                let left = self.waiting[pair.head as usize].left;
-                let full = left.saturating_sub(self.payload.most);
+                let head = &self.waiting[pair.head as usize];
+                let full = head.left.saturating_sub(head.most);
                 most = most.min(full.checked_div(sent).unwrap_or(u64::MAX));
             }
         }
@@ -435,12 +483,13 @@ impl Senders {
             let HostQueue { pairs, flows, .. } = &mut self.hosts[turn[0] as usize];
             for (pair, &sent) in pairs.values_mut().zip(&mut sent) {
                 let bytes = sent * periods;
-                self.waiting[pair.head as usize].left -= bytes;
+                let head = &mut self.waiting[pair.head as usize];
+                head.left -= bytes;
                 pair.left -= bytes;
                 if pair.release > now {
                     pair.release = pair.release.saturating_add(by);
                 }
-                flows[pair.flow as usize].sent += bytes / self.payload.most;
+                flows[pair.flow as usize].sent += bytes / head.most;
             }
         }
     }
