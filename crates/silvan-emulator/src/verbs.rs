@@ -1,5 +1,5 @@
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use silvan_core::{NodeId, PortNumber, Time};
@@ -21,17 +21,14 @@ impl Provider {
 
     /// The one that the machine has. `RDMAV_DRIVERS` names another one, as for libibverbs.
     pub fn of_machine() -> Self {
-        static CHOSEN: OnceLock<Provider> = OnceLock::new();
-        *CHOSEN.get_or_init(|| {
-            let named = ["RDMAV_DRIVERS", "IBV_DRIVERS"].map(|name| std::env::var(name).ok());
-            let named = named.into_iter().flatten().next().unwrap_or_default();
-            let listed = |name: &str| {
-                Path::new("/etc/libibverbs.d")
-                    .join(format!("{name}.driver"))
-                    .exists()
-            };
-            Self::chosen(&named, listed)
-        })
+        let named = ["RDMAV_DRIVERS", "IBV_DRIVERS"].map(|name| std::env::var(name).ok());
+        let named = named.into_iter().flatten().next().unwrap_or_default();
+        let listed = |name: &str| {
+            Path::new("/etc/libibverbs.d")
+                .join(format!("{name}.driver"))
+                .exists()
+        };
+        Self::chosen(&named, listed)
     }
 
     fn chosen(named: &str, listed: impl Fn(&str) -> bool) -> Self {
