@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::Value;
+use silvan_cc::hooks::Flow;
 use silvan_cc::schemes::SchemeChoice;
 use silvan_core::counters::CounterTable;
 use silvan_core::{HostId, PortId, Sl};
@@ -791,6 +792,56 @@ fn a_queue_has_an_mtu_of_its_own() {
         assert_eq!(plane.counters(port).xmit_pkts, packets);
         assert_eq!(recorder.0.lock().unwrap().last(), Some(&("arrived", 0)));
     }
+}
+
+/// Oracle: Annex A10, a BECN throttles the queue pair whose packet was marked. Queue 9 sends little, and meets no queue.
+#[test]
+fn congestion_control_tells_queue_pairs_apart() {
+    let text =
+        "[fabric]\ngenerator = \"single-switch\"\nhosts = 4\n[control]\nscheme = \"ib-cc\"\n";
+    let mut clients = live(&scenario(text, &[]), Some(Box::<Recorder>::default()));
+    let plane = &mut clients.subnet.plane;
+    let mut requests = vec![message_to(1, 64, 9, 0)];
+    plane.request(&mut requests).unwrap();
+    plane.step(at_us(10)).unwrap();
+    let from = |host: usize, request: Request| match request {
+        Request::Send {
+            to,
+            bytes,
+            sl,
+            queue,
+            token,
+            ..
+        } => Request::Send {
+            from: HostId::new(host),
+            to,
+            bytes,
+            sl,
+            queue,
+            token,
+        },
+        other => other,
+    };
+    let mut requests = vec![
+        message_to(1, 8 << 20, 7, 1),
+        message_to(1, 8 << 20, 8, 2),
+        from(2, message_to(1, 8 << 20, 7, 3)),
+    ];
+    plane.request(&mut requests).unwrap();
+    plane.step(at_us(2_000)).unwrap();
+    let ccti = |queue: u16| {
+        let flow = Flow {
+            source: HostId::new(0),
+            destination: HostId::new(1),
+            sl: Sl::ZERO,
+            queue,
+        };
+        let control = &clients.subnet.plane.engine.adapter().inner.0;
+        control.ccti(at_us(2_000), flow)
+    };
+    // Numbers of queues count from 1 in flows.
+    assert!(ccti(7 + 1) > 0 && ccti(8 + 1) > 0);
+    assert_eq!((ccti(9 + 1), ccti(0)), (0, 0));
 }
 
 /// Oracle: fairness. A long message does not hold back a short one of another queue between the same hosts.

@@ -227,6 +227,7 @@ impl Plane {
             last: packet.is(LAST),
             behind: 0,
             number: if self.numbers { packet.waypoint() } else { 0 },
+            queue: 0,
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::num::NonZeroU32;
 
+use silvan_cc::hooks::Flow;
 use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::programs::ranks::{Programs, TimerKind};
@@ -27,6 +28,14 @@ pub struct SendQueue {
 }
 
 impl SendQueue {
+    /// [`Flow::queue`] of its packets; 0 has none.
+    pub(crate) fn of_flow(self) -> u16 {
+        match self.number {
+            0 => 0,
+            number => (number % u32::from(Flow::QUEUES - 2)) as u16 + 1,
+        }
+    }
+
     /// Returns true if it has the same number and direction.
     pub(crate) fn is(self, other: Self) -> bool {
         (self.number, self.responds) == (other.number, other.responds)

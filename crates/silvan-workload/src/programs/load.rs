@@ -360,6 +360,11 @@ impl Workload for Load {
         }
     }
 
+    fn queue_of(&self, src: HostId, offer: &Offer) -> u16 {
+        let programs = self.programs.as_ref();
+        programs.map_or(0, |programs| programs.senders.queue_of(src, offer))
+    }
+
     fn on_lost(
         &mut self,
         src: HostId,

@@ -76,6 +76,8 @@ struct Pair {
     /// Congestion control's last answer.
     release: Time,
     class: u16,
+    /// [`silvan_cc::hooks::Flow::queue`] of its packets.
+    queue: u16,
     left: u64,
 }
 
@@ -87,6 +89,7 @@ struct Flow {
     sent: u64,
     /// Messages so far.
     messages: u16,
+    class: u16,
 }
 
 impl Waiting {
@@ -116,6 +119,8 @@ struct HostQueue {
     last: QueuePair,
     chosen: Chosen<QueuePair>,
     flows: Vec<Flow>,
+    /// By flow and number of a message, if it has one: [`silvan_cc::hooks::Flow::queue`] of the last such message.
+    queues: Vec<Vec<u16>>,
     by_number: Vec<(u32, u32)>,
 }
 
@@ -136,6 +141,7 @@ impl HostQueue {
                     sl: launch.sl,
                     sent: 0,
                     messages: 0,
+                    class: launch.class,
                 });
                 flow
             }
@@ -188,6 +194,15 @@ impl Senders {
             next: NONE,
         };
         flow.messages = flow.messages.wrapping_add(1);
+        let of_flow = launch.queue_pair.queue.of_flow();
+        if of_flow != 0 {
+            let queues = &mut queue.queues;
+            queues.resize_with(queues.len().max(flow_place as usize + 1), Vec::new);
+            let queues = &mut queues[flow_place as usize];
+            let number = usize::from(waiting.number);
+            queues.resize(queues.len().max(number + 1), 0);
+            queues[number] = of_flow;
+        }
 
         let place = match self.free.pop() {
             Some(place) => {
@@ -211,6 +226,7 @@ impl Senders {
             flow: flow_place,
             release: Time::ZERO,
             class: launch.class,
+            queue: launch.queue_pair.queue.of_flow(),
             left,
         };
         queue.pairs.insert(launch.queue_pair, pair);
@@ -277,7 +293,7 @@ impl Senders {
         let mut payload = |pair: &mut Pair, gate: &mut G| {
             let flow = &flows[pair.flow as usize];
             if pair.release <= now {
-                pair.release = gate.release(flow.to, flow.sl);
+                pair.release = gate.release_queue(flow.to, flow.sl, pair.queue);
             }
             if pair.release > now {
                 wait = wait.min(pair.release);
@@ -343,6 +359,7 @@ impl Senders {
             last: ends,
             behind: Offer::cut_off(pair.left),
             number: message.number,
+            queue: pair.queue,
         };
         if ends {
             complete(message.sent(host, flow, changes));
@@ -370,6 +387,17 @@ impl Senders {
         let mut first = pairs.map(|pair| &self.waiting[pair.head as usize]);
         let found = first.find(|waiting| waiting.number == number);
         found.map(|waiting| waiting.message)
+    }
+
+    /// [`silvan_cc::hooks::Flow::queue`] of a packet that `host` has sent.
+    pub fn queue_of(&self, host: HostId, offer: &Offer) -> u16 {
+        let HostQueue { flows, queues, .. } = &self.hosts[host.index()];
+        let is_meant =
+            |flow: &Flow| (flow.to, flow.sl, flow.class) == (offer.dst, offer.sl, offer.class);
+        let place = flows.iter().position(is_meant);
+        let queues = place.and_then(|place| queues.get(place));
+        let queue = queues.and_then(|queues| queues.get(usize::from(offer.number)));
+        queue.copied().unwrap_or(0)
     }
 
     pub fn keep_changes(&mut self) {
