@@ -19,8 +19,10 @@ use silvan_scenario::Override;
 use silvan_sim::{ColumnData, RunOutput, Session, run};
 use silvan_workload::programs::{Driver, Request, SendQueue};
 
+use super::schedule::run_to;
 use super::*;
 use crate::command::{ControlSession, CounterRates};
+use crate::faults::Timetable;
 use crate::management::ManagementPlane;
 use crate::pace::Pace;
 use crate::plane::{ProgramState, Sender};
@@ -725,6 +727,46 @@ fn a_driver_learns_where_messages_break_off() {
     assert_eq!(first[0].1 + second[0].1, had);
     assert!(first[0].1.abs_diff(second[0].1) <= 1, "queues take turns");
     clients.subnet.plane.engine.audit().unwrap();
+}
+
+/// Oracle: the port's count of discarded packets. Each is one gap, and each message arrives or is lost, also after numbers
+/// of messages have come round twice.
+#[test]
+fn each_discarded_packet_is_one_gap() {
+    const MESSAGES: u32 = 140_000;
+    let text = r#"
+[fabric]
+generator = "single-switch"
+hosts = 2
+[[fault]]
+do = "bit-errors"
+port = "host-0001"
+bit-error-rate = 1e-6
+retransmission = false
+"#;
+    let recorder = Recorder::default();
+    let scenario = scenario(text, &[]);
+    let mut clients = live(&scenario, Some(Box::new(recorder.clone())));
+    let fabric = clients.subnet.fabric.clone();
+    let mut faults = Timetable::new(scenario.faults(), None, &fabric).unwrap();
+    let bytes = |token: u32| 64 + u64::from(token % 7) * 800;
+    let mut requests: Vec<Request> = (0..MESSAGES)
+        .map(|token| message_to(1, bytes(token), 1 + token % 3, token))
+        .collect();
+    run_to(&mut clients, &mut faults, at_us(1));
+    clients.subnet.plane.request(&mut requests).unwrap();
+    run_to(&mut clients, &mut faults, at_us(400_000));
+    let log = recorder.0.lock().unwrap();
+    let count = |what: &str| log.iter().filter(|entry| entry.0 == what).count();
+    let host = fabric.node_of_host(HostId::new(1));
+    let port = fabric.port(host, PortNumber::new(1)).unwrap();
+    let discarded = clients.subnet.plane.counters(port).rcv_errors;
+    assert!(discarded > 1000, "{discarded} discarded");
+    assert_eq!(count("gap") as u64, discarded);
+    assert_eq!(count("arrived") + count("lost"), MESSAGES as usize);
+    assert_eq!(count("departed"), MESSAGES as usize);
+    let programs = clients.subnet.plane.engine.programs().unwrap();
+    assert_eq!(programs.requests_pending(), 0);
 }
 
 /// Oracle: the packets that have left. What waits in one queue is withdrawn, and the queue goes on.

@@ -357,7 +357,7 @@ impl Programs {
         });
         for gap in forgotten {
             if self.flows.sent_of(gap.flow, gap.number) == Some(gap.place) {
-                self.flows.forget(gap.flow, gap.number);
+                self.flows.end(gap.flow, gap.number);
                 self.end_message(gap.place, now);
             }
         }

@@ -8,7 +8,7 @@ use crate::programs::collective::split;
 use crate::programs::detail::Detail;
 use crate::programs::error::Fault;
 use crate::programs::external::{External, SendQueue};
-use crate::programs::flows::{Flows, Sent};
+use crate::programs::flows::{Flows, Part, Sent};
 use crate::programs::mail::Letter;
 use crate::programs::matching::{Arrived, Matcher, Posted};
 use crate::programs::message::{Message, Messages, Stage};
@@ -229,12 +229,15 @@ impl Programs {
 
     pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>, now: Time) {
         for sent in sent.drain(..) {
-            if sent.is_withdrawn {
-                self.note_withdrawn(sent.message, now);
-            } else {
+            if sent.part == Part::Whole {
                 self.flows.note_sent(sent);
                 self.note_departed(sent.message, now);
+                continue;
             }
+            if sent.part == Part::Some {
+                self.flows.end(sent.flow, sent.number);
+            }
+            self.note_withdrawn(sent.message, now);
         }
     }
 

@@ -5,7 +5,7 @@ use silvan_cc::workload::{Chosen, Gate, MessageChange, Offer, Poll, Progress, Wh
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
 use crate::programs::external::SendQueue;
-use crate::programs::flows::Sent;
+use crate::programs::flows::{Part, Sent};
 
 const NONE: u32 = u32::MAX;
 
@@ -108,7 +108,7 @@ impl Waiting {
             message: self.message,
             number: self.number,
             own_packets: self.packets,
-            is_withdrawn: false,
+            part: Part::Whole,
         }
     }
 }
@@ -257,8 +257,10 @@ impl Senders {
             let mut place = pair.head;
             while place != NONE {
                 let waiting = &self.waiting[place as usize];
+                let has_started = waiting.left.div_ceil(waiting.most).max(1) < waiting.packets;
+                let part = if has_started { Part::Some } else { Part::None };
                 withdrawn(Sent {
-                    is_withdrawn: true,
+                    part,
                     ..waiting.sent(host, flow, &mut self.changes)
                 });
                 self.free.push(place);
