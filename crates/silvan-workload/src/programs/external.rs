@@ -296,11 +296,12 @@ impl Programs {
         let Some(gaps) = external.gaps.get_mut(&next.queue_pair) else {
             return;
         };
-        let mut known: Vec<Gap> = gaps.extract_if(.., |gap| gap.sent < sent).collect();
+        gaps.sort_by_key(|gap| gap.sent);
+        let later = gaps.split_off(gaps.partition_point(|gap| gap.sent < sent));
+        let known = std::mem::replace(gaps, later);
         if gaps.is_empty() {
             external.gaps.remove(&next.queue_pair);
         }
-        known.sort_by_key(|gap| gap.sent);
         for gap in known {
             let index = self.flows.arrived_of(gap.flow, gap.number);
             self.with_driver(now, |driver, requests| {
