@@ -8,6 +8,9 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../../crates/silvan-verbs/tests/verbs/law.rs"]
 mod law;
 #[allow(dead_code)]
+#[path = "../../crates/silvan-verbs/tests/verbs/wire.rs"]
+mod wire;
+#[allow(dead_code)]
 #[path = "../../crates/silvan-verbs/tests/verbs/world.rs"]
 mod world;
 

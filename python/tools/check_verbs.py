@@ -46,7 +46,18 @@ speed = "EDR"
 [packet]
 mtu = "4 KiB"
 """
+BIT_ERROR_RATE = 6e-7
+BAD_CABLE = f"""
+[[fault]]
+do = "bit-errors"
+port = "left:5"
+bit-error-rate = {BIT_ERROR_RATE}
+retransmission = false
+"""
+"""The port receives what host c sends to host a, and discards bad packets."""
+QP_TIMEOUT = 3
 MTU = 4096
+SMALL_MTU = 1024
 HEADER = 26
 GBPS = 100
 CABLE_NS = 10
@@ -61,9 +72,9 @@ SIZES = (64, 4096, 65536, 1 << 20, 8 << 20)
 MIB = 1 << 20
 
 
-def wire_ns(size: int) -> float:
+def wire_ns(size: int, mtu: int = MTU) -> float:
     """Time of a message's packets on a link."""
-    packets = max(1, -(-size // MTU))
+    packets = max(1, -(-size // mtu))
     return (size + packets * HEADER) * 8 / GBPS
 
 
@@ -72,9 +83,25 @@ def one_way_us(size: int, switches: int = 2) -> float:
     return (wire_ns(size) + (switches + 1) * CABLE_NS + switches * SWITCH_NS) / 1000
 
 
-def stream_mib(size: int) -> float:
+def stream_mib(size: int, mtu: int = MTU) -> float:
     """Payload rate of messages back to back, in MiB/s."""
-    return size / wire_ns(size) * 1e9 / MIB
+    return size / wire_ns(size, mtu) * 1e9 / MIB
+
+
+def going_back_mib(size: int) -> float:
+    """Payload rate of messages of which packets are lost, in MiB/s.
+
+    The NAK follows the first packet behind the lost one that is not lost. The sender then ends the
+    packet under way, and goes back. There is one NAK for each packet: if it is lost again, the
+    timeout follows the departure of its message.
+    """
+    lost = 1 - (1 - BIT_ERROR_RATE) ** (8 * (MTU + HEADER))
+    packet = wire_ns(MTU)
+    refused = 2 * packet + 1000 * (one_way_us(0) + one_way_us(0)) - wire_ns(0)
+    left = (size / MTU + 1) / 2
+    again = left + 4096 * 2**QP_TIMEOUT / packet + 0.5
+    cost = math.ceil(refused / packet) + lost / (1 - lost) + lost * again
+    return stream_mib(size) / (1 + lost / (1 - lost) * cost)
 
 
 def acknowledged_mib(size: int) -> float:
@@ -303,6 +330,9 @@ def perftest(checks: Checks) -> None:
             rate = read_mib if operation == "read" else acknowledged_mib
             expected = (rate if transport == "RC" else stream_mib)(size)
             checks.compare(words, size, "MiB/s", perftest_bw, expected, name)
+    name, small = f"ib_write_bw -m {SMALL_MTU}", str(SMALL_MTU)
+    words = ["ib_write_bw", "-F", "-n", "1000", "-m", small]
+    checks.compare(words, 65536, "MiB/s", perftest_bw, stream_mib(65536, SMALL_MTU), name)
     name = "ib_send_bw -c UD"
     words = ["ib_send_bw", "-c", "UD", "-F", "-n", "1000", "-m", str(MTU)]
     checks.compare(words, 2048, "MiB/s", perftest_bw, stream_mib(2048), name)
@@ -320,6 +350,13 @@ def perftest(checks: Checks) -> None:
     checks.compare(
         ["ib_atomic_lat", "-F", "-n", "200"], None, "us", perftest_lat, round_trip, "ib_atomic_lat"
     )
+
+
+def bad_cable(checks: Checks) -> None:
+    """Compare the rate of connections that go back to lost packets."""
+    words = ["ib_write_bw", "-F", "-n", "2000", "-m", str(MTU), "-u", str(QP_TIMEOUT)]
+    expected = going_back_mib(65536)
+    checks.compare(words, 65536, "MiB/s", perftest_bw, expected, "ib_write_bw on a bad cable")
 
 
 def connected(checks: Checks) -> None:
@@ -680,6 +717,14 @@ def main(wanted: list[str]) -> int:
         real = Checks(running, wanted)
         rdma_core(real, running)
         checks.rows += real.rows
+    bad = Scenario.from_toml(FABRIC + BAD_CABLE)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        Emulation(bad, sockname=f"check-verbs-bad-{os.getpid()}", follow_programs=True) as one,
+    ):
+        lossy = Checks(RunningFabric(one, Path(name)), wanted)
+        bad_cable(lossy)
+        checks.rows += lossy.rows
     wall, simulated = exchange["wall_s"], exchange["simulated_s"]
     different = sum(not row.ok for row in checks.rows)
     scale = f"1:{wall / simulated:.3g}" if simulated else "none"

@@ -99,6 +99,22 @@ def test_pingpongs_exchange_valid_data(serve: Serve, words: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize(
+    ("name", "vendor"), [("ipathverbs", "00001077"), ("hfi1verbs", "00008086")]
+)
+def test_adapters_are_of_the_provider_that_is_named(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, name: str, vendor: str
+) -> None:
+    """Oracle: libibverbs finds no provider for a PCI vendor that is not its own."""
+    monkeypatch.setenv("RDMAV_DRIVERS", name)
+    fabric = serve()
+    device = "/sys/class/infiniband_verbs/uverbs0/device/modalias"
+    assert fabric.run("cat", device, host="a").stdout.startswith(f"pci:v{vendor}d")
+    for done in pair(fabric, "ibv_rc_pingpong", "-c", "-n", "40"):
+        assert done.returncode == 0, done
+        assert "bytes in" in done.stdout
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("ib_send_bw", "-n", "40"),

@@ -45,7 +45,7 @@
 //! assert!(switch.on_departure(now, PortVl(0), queue, packet));
 //!
 //! // Its destination notifies the source, whose flow now leaves a gap of one packet time.
-//! let flow = Flow { source: HostId::new(0), destination: HostId::new(1), sl: Sl::ZERO };
+//! let flow = Flow { source: HostId::new(0), destination: HostId::new(1), sl: Sl::ZERO, queue: 0 };
 //! adapter.on_feedback(now, flow, Feedback::Cnp);
 //! assert_eq!(adapter.ccti(now, flow), 1);
 //! let packet_time = Span::from_ns(1_037);

@@ -73,6 +73,7 @@ mod tests {
             source: HostId::new(source),
             destination: HostId::new(destination),
             sl: Sl::try_new(sl).unwrap(),
+            queue: 0,
         }
     }
 

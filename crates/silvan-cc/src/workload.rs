@@ -23,6 +23,8 @@ pub struct Offer {
     pub behind: u32,
     /// Number of the message among those of its sender to `dst`, modulo 2^16; 0 if the workload has no use for it.
     pub number: u16,
+    /// [`Flow::queue`](crate::hooks::Flow::queue) of the flow.
+    pub queue: u16,
 }
 
 impl Offer {
@@ -40,6 +42,8 @@ pub struct Transit {
     pub hops: u8,
     /// True if a switch has set FECN.
     pub marked: bool,
+    /// Start of its injection.
+    pub sent: Time,
     /// True if the packets of the message before have all been delivered, without notification.
     pub completes: bool,
     /// [`Offer::number`] of the packet, where packets may be lost.
@@ -64,6 +68,12 @@ pub trait Gate {
     /// [`Time::MAX`] means not before some feedback. A later instant stays valid until the flow sends or
     /// [`Workload::on_release_moved`].
     fn release(&mut self, dst: HostId, sl: Sl) -> Time;
+
+    /// [`release`](Self::release) of one of several queue pairs to `dst`: see [`Flow::queue`](crate::hooks::Flow::queue).
+    fn release_queue(&mut self, dst: HostId, sl: Sl, queue: u16) -> Time {
+        let _ = queue;
+        self.release(dst, sl)
+    }
 
     /// True if the last [`release`](Self::release) lacks credits on its lane, until [`Workload::on_lanes_opened`].
     fn lacks_credits(&self) -> bool {
@@ -359,17 +369,22 @@ pub trait Workload {
         let _ = (src, offer, transit, now, wake);
     }
 
-    /// The packet `offer` of `src` was discarded by `now` in a live fabric, its payload unknown. `in_order`: only last
-    /// packets of messages are told delivered.
+    /// The [`Flow::queue`](crate::hooks::Flow::queue) of a packet of `src` that has arrived, by its number and class.
+    fn queue_of(&self, src: HostId, offer: &Offer) -> u16 {
+        let _ = (src, offer);
+        0
+    }
+
+    /// The packet `offer` of `src` was discarded by `now` in a live fabric, its payload and hops unknown.
     fn on_lost(
         &mut self,
         src: HostId,
         offer: &Offer,
-        in_order: bool,
+        transit: Transit,
         now: Time,
         wake: &mut Vec<HostId>,
     ) {
-        let _ = (src, offer, in_order, now, wake);
+        let _ = (src, offer, transit, now, wake);
     }
 
     /// The connection of `src` that carries `offer` has given up after its last retry; its packets never arrive.

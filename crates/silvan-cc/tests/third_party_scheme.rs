@@ -207,6 +207,7 @@ fn windows_hold_flows_back_until_acknowledged() {
         source: HostId::new(0),
         destination: HostId::new(destination),
         sl: Sl::ZERO,
+        queue: 0,
     };
     let mut window = Window {
         bytes: 4_096,

@@ -11,7 +11,7 @@ use silvan_mad::smp::{
 use silvan_mad::{ATTRIBUTE_BYTE, Class, FieldLocation, MAD_LEN, Method, Packet, Status};
 
 use crate::subnet::{Arrival, Subnet};
-use crate::verbs;
+use crate::verbs::{self, Provider};
 
 const DEVICE: &str = "silvan0";
 const VERBS_DEVICE: &str = "uverbs0";
@@ -233,7 +233,9 @@ impl Sysfs<'_> {
         let mut text = match parts.as_slice() {
             ["infiniband", device, rest @ ..] if *device == DEVICE => match rest {
                 [name] => self.of_device(name)?,
-                ["device", "modalias"] if self.has_verbs() => verbs::MODALIAS.to_owned(),
+                ["device", "modalias"] if self.has_verbs() => {
+                    Provider::of_machine().modalias().to_owned()
+                }
                 ["ports", port, rest @ ..] => {
                     let port: u8 = port.parse().ok()?;
                     self.ports().contains(&port).then_some(())?;
@@ -248,7 +250,7 @@ impl Sysfs<'_> {
                 match rest {
                     ["abi_version"] => verbs::PROVIDER_ABI.to_owned(),
                     ["dev"] => format!("231:{}", verbs::MINOR),
-                    ["device", "modalias"] => verbs::MODALIAS.to_owned(),
+                    ["device", "modalias"] => Provider::of_machine().modalias().to_owned(),
                     ["ibdev"] => DEVICE.to_owned(),
                     _ => return None,
                 }

@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -8,8 +9,51 @@ use silvan_workload::programs::{Driver, Request};
 
 use crate::subnet::Subnet;
 
-/// PCI vendor and device of an adapter whose provider sends all commands by `write()`.
-pub(crate) const MODALIAS: &str = "pci:v00001077d00007322sv00001077sd00007322bc0Csc06i00";
+/// A provider of rdma-core that sends all commands by `write()`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Provider {
+    Ipath,
+    Hfi1,
+}
+
+impl Provider {
+    const ALL: [Self; 2] = [Self::Ipath, Self::Hfi1];
+
+    /// The one that the machine has. `RDMAV_DRIVERS` names another one, as for libibverbs.
+    pub fn of_machine() -> Self {
+        let named = ["RDMAV_DRIVERS", "IBV_DRIVERS"].map(|name| std::env::var(name).ok());
+        let named = named.into_iter().flatten().next().unwrap_or_default();
+        let listed = |name: &str| {
+            Path::new("/etc/libibverbs.d")
+                .join(format!("{name}.driver"))
+                .exists()
+        };
+        Self::chosen(&named, listed)
+    }
+
+    fn chosen(named: &str, listed: impl Fn(&str) -> bool) -> Self {
+        let is_named = |one: &&Self| named.split([':', ';']).any(|name| name == one.name());
+        let by_name = Self::ALL.iter().find(is_named);
+        let chosen = by_name.or_else(|| Self::ALL.iter().find(|one| listed(one.name())));
+        chosen.copied().unwrap_or(Self::Ipath)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ipath => "ipathverbs",
+            Self::Hfi1 => "hfi1verbs",
+        }
+    }
+
+    /// PCI vendor and device, by which libibverbs finds the provider.
+    pub fn modalias(self) -> &'static str {
+        match self {
+            Self::Ipath => "pci:v00001077d00007322sv00001077sd00007322bc0Csc06i00",
+            Self::Hfi1 => "pci:v00008086d000024F0sv00008086sd000024F0bc02sc08i00",
+        }
+    }
+}
+
 /// Provider interface without memory shared with the kernel.
 pub(crate) const PROVIDER_ABI: &str = "1";
 pub(crate) const VERBS_ABI: &str = "6";
@@ -26,7 +70,13 @@ pub(crate) struct Exchange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Arrived(u32),
-    Lost(u32),
+    /// A packet of it is lost, and one of the other message has arrived.
+    Gap {
+        token: u32,
+        index: u64,
+        next: u32,
+    },
+    Ended(u32),
     Departed(u32),
 }
 
@@ -54,9 +104,13 @@ impl Driver for Fates {
         self.lock().push(Fate::Departed(token));
     }
 
-    fn lost(&mut self, token: u32, _now: Time, requests: &mut Vec<Request>) {
-        self.lock().push(Fate::Lost(token));
+    fn gap(&mut self, token: u32, index: u64, next: u32, _now: Time, requests: &mut Vec<Request>) {
+        self.lock().push(Fate::Gap { token, index, next });
         requests.push(Request::Stop);
+    }
+
+    fn lost(&mut self, token: u32, _now: Time, _requests: &mut Vec<Request>) {
+        self.lock().push(Fate::Ended(token));
     }
 }
 
@@ -127,5 +181,26 @@ fn speed(info: &PortInfo) -> u8 {
         (.., link_speed::QDR) => 4,
         (.., link_speed::DDR) => 2,
         _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Provider;
+
+    /// Oracle: by hand.
+    #[test]
+    fn a_machine_shows_the_provider_that_it_has() {
+        let cases = [
+            ("", vec!["hfi1verbs", "ipathverbs"], Provider::Ipath),
+            ("", vec!["hfi1verbs"], Provider::Hfi1),
+            ("", vec![], Provider::Ipath),
+            ("mlx5;hfi1verbs", vec!["ipathverbs"], Provider::Hfi1),
+            ("mlx5", vec!["hfi1verbs"], Provider::Hfi1),
+        ];
+        for (named, listed, expected) in cases {
+            let chosen = Provider::chosen(named, |name| listed.contains(&name));
+            assert_eq!(chosen, expected, "{named:?} {listed:?}");
+        }
     }
 }

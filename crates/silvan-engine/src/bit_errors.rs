@@ -238,7 +238,7 @@ impl Plane {
             if let Some(reordering) = &mut self.reordering {
                 reordering.lost(born, packet);
             }
-            self.reconfiguration.note_lost(packet);
+            self.reconfiguration.note_lost(packet, born);
         }
         packet.divert(self.no_destination());
     }

@@ -202,6 +202,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             source: HostId::new(host as usize),
             destination: offer.dst,
             sl: packet.service_level(),
+            queue: 0,
         };
         let path = if C::ACTIVE && self.needs.select_path {
             self.source.select_path(time(now), flow)

@@ -144,6 +144,7 @@ pub(crate) fn flow_of(packet: &Packet) -> Flow {
         source: HostId::new(packet.source() as usize),
         destination: HostId::new(packet.destination() as usize),
         sl: packet.service_level(),
+        queue: 0,
     }
 }
 
@@ -154,6 +155,10 @@ pub(crate) fn notified_flow(packet: &Packet) -> Flow {
         source: HostId::new(packet.destination() as usize),
         destination: HostId::new(packet.source() as usize),
         sl: service_level(packet.class() as u8),
+        queue: match packet.is(BECN) && !packet.is(ACK) {
+            true => packet.born as u16,
+            false => 0,
+        },
     }
 }
 
@@ -190,13 +195,24 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         };
         let about = (packet.source(), packet.sl_bits());
-        let Some(mut notification) = self.notification(host, about, flags, acknowledged) else {
+        let bits = match self.plane.numbers && flags == CONTROL | BECN {
+            true => self.queue_of(packet),
+            false => acknowledged,
+        };
+        let Some(mut notification) = self.notification(host, about, flags, bits) else {
             return;
         };
         if C::ACTIVE && self.needs.ack && notification.is(ACK) {
             self.plane.extensions.pass_on(&mut notification);
         }
         self.send_notification(now, done, host, notification);
+    }
+
+    #[cold]
+    fn queue_of(&self, packet: &Packet) -> u64 {
+        let source = HostId::new(packet.source() as usize);
+        let offer = self.plane.offer_of(packet);
+        u64::from(self.workload.queue_of(source, &offer))
     }
 
     pub(crate) fn notification(

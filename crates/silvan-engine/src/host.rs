@@ -214,6 +214,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 source: HostId::new(host as usize),
                 destination: offer.dst,
                 sl: service_level(sl),
+                queue: offer.queue,
             };
             self.source
                 .on_send(time(now), flow, Span::from_ps(free_at - now), offer.bytes);
@@ -240,6 +241,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             source: host_id,
             destination: offer.dst,
             sl: header_level(&self.plane.routing, host_id, offer.dst, offer.sl),
+            queue: offer.queue,
         };
         let by_level = Vl::try_new(vl).ok()?;
         let chosen = self.source.select_vl(time(now), flow, by_level);

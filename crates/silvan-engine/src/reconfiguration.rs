@@ -8,7 +8,7 @@ use silvan_cc::hooks::{PortVl, RouteView, SourceControl, SwitchControl};
 use silvan_core::{HostId, NodeId, PortId, PortNumber, Rate};
 
 use crate::engine::Engine;
-use crate::packet::{CONTROL, NONE, Packet, service_level};
+use crate::packet::{CONTROL, EXTENDED, NONE, Packet, service_level};
 use crate::plane::{NO_ROUTE, Plane, time};
 use crate::records::{Element, Next};
 use crate::routing::CHOOSE;
@@ -61,7 +61,14 @@ struct LostMessage {
 }
 
 impl Reconfiguration {
-    pub fn note_lost(&mut self, packet: &Packet) {
+    /// Returns true if the workload does not know of all discarded packets.
+    #[inline]
+    pub fn has_losses(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// `sent` is the start of its injection.
+    pub fn note_lost(&mut self, packet: &Packet, sent: u64) {
         if let Some(messages) = &mut self.lost_messages {
             let key = LostMessage {
                 source: packet.source(),
@@ -72,7 +79,10 @@ impl Reconfiguration {
             };
             *messages.entry(key).or_insert(0) += 1;
         } else if self.discards {
-            self.lost.push(*packet);
+            let mut packet = *packet;
+            packet.clear(EXTENDED);
+            packet.set_sent(sent);
+            self.lost.push(packet);
         }
     }
 }
@@ -168,10 +178,15 @@ impl Plane {
 
     /// See [`CompiledFabric::follow_messages`](crate::CompiledFabric::follow_messages).
     pub(crate) fn follow_messages(&mut self) {
-        self.numbers = self.transport.is_none() && self.routing.detours.is_none();
+        self.number_packets();
         if self.numbers {
             self.reconfiguration.lost_messages = Some(BTreeMap::new());
         }
+    }
+
+    /// See [`CompiledFabric::number_packets`](crate::CompiledFabric::number_packets).
+    pub(crate) fn number_packets(&mut self) {
+        self.numbers = self.transport.is_none() && self.routing.detours.is_none();
     }
 
     /// Lost packets by message.
@@ -227,7 +242,7 @@ impl Plane {
             }
             let is_recorded = packet.destination() == self.no_destination();
             if !is_recorded {
-                self.reconfiguration.note_lost(packet);
+                self.reconfiguration.note_lost(packet, born);
             }
             self.reconfiguration.payload += u64::from(packet.wire()) - u64::from(self.header);
         }
@@ -254,13 +269,13 @@ impl Plane {
         }
     }
 
-    fn divert_heads(&mut self, input: u32) {
+    fn divert_heads(&mut self, now: u64, input: u32) {
         let no_destination = self.no_destination();
-        let reconfiguration = &mut self.reconfiguration;
+        let (reconfiguration, extensions) = (&mut self.reconfiguration, &self.extensions);
         self.events.for_each_head_mut(|port, packet| {
             if port == input {
                 if !packet.is(CONTROL) && packet.destination() != no_destination {
-                    reconfiguration.note_lost(packet);
+                    reconfiguration.note_lost(packet, extensions.sent(now, packet));
                 }
                 packet.divert(no_destination);
             }
@@ -276,22 +291,30 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.plane.reconfiguration.discards = discard;
     }
 
+    /// Tells the workload which packets were discarded, before it learns of any behind them.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell_losses(&mut self, now: u64) {
+        for packet in std::mem::take(&mut self.plane.reconfiguration.lost) {
+            let offer = self.plane.offer_of(&packet);
+            let transit = self.transit_of(now, &packet);
+            self.workload.on_lost(
+                HostId::new(packet.source() as usize),
+                &offer,
+                transit,
+                time(now),
+                &mut self.woken,
+            );
+        }
+    }
+
     /// Tells the workload which packets were discarded.
     pub fn settle_losses(&mut self) {
         if self.plane.reconfiguration.lost.is_empty() {
             return;
         }
         let now = self.now;
-        for packet in std::mem::take(&mut self.plane.reconfiguration.lost) {
-            let offer = self.plane.offer_of(&packet);
-            self.workload.on_lost(
-                HostId::new(packet.source() as usize),
-                &offer,
-                self.whole_messages,
-                time(now),
-                &mut self.woken,
-            );
-        }
+        self.tell_losses(now);
         self.wake_all(now);
     }
 }
@@ -379,6 +402,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Closes an output port: a switch discards packets for it, a host keeps them. Panics without such a port.
     pub fn close_port(&mut self, port: PortId, on_wire: OnWire) {
         self.note_fabric_change();
+        let now = self.now;
         let plane = &mut self.plane;
         plane.known_port(port);
         if plane.outs[port.index()].kind == Next::Nowhere {
@@ -389,7 +413,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let link = &plane.outs[plane.link_port(port)];
             if link.kind == Next::Input {
                 let input = link.next;
-                plane.divert_heads(input);
+                plane.divert_heads(now, input);
             }
         }
         if std::mem::replace(&mut plane.reconfiguration.closed[port.index()], true) {

@@ -98,6 +98,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 last: nack.is(LAST),
                 behind: 0,
                 number: 0,
+                queue: 0,
             },
             sl: flow.sl,
             notice,
@@ -138,6 +139,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 source,
                 destination: packet.offer.dst,
                 sl: packet.sl,
+                queue: 0,
             };
             let bytes = packet.offer.bytes;
             let at = self

@@ -327,6 +327,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     source: HostId::new(host as usize),
                     destination: offer.dst,
                     sl: service_level(sl),
+                    queue: 0,
                 };
                 let release = self.source.release(time(now), flow);
                 if release > time(now) {

@@ -109,6 +109,13 @@ impl CompiledFabric {
         self.0.follow_messages();
     }
 
+    /// Lets packets carry the number of their message, for a workload that learns of each loss.
+    ///
+    /// Has no effect if hosts retry, or if packets go over waypoints.
+    pub fn number_packets(&mut self) {
+        self.0.number_packets();
+    }
+
     /// Removes the retries of hosts.
     pub fn forget_retries(&mut self) {
         self.0.transport = None;

@@ -95,6 +95,9 @@ impl Engines for Fastest {
         let mut fabric = compile(network)?;
         // Queue pairs of a live fabric have their own retries.
         fabric.forget_retries();
+        if load.programs().is_some() {
+            fabric.number_packets();
+        }
         fabric.check_scheme(&switch, &adapter)?;
         fabric.serve(&switch);
         let engine = Compiled::general(fabric, switch, adapter, load);

@@ -12,6 +12,22 @@ use crate::verbs::{ChannelHandle, ContextId, CqHandle, DeviceId, ProcessId};
 pub enum Action {
     /// Inject `message` at the port of `message.from`; messages of one [`Flow`](crate::Flow) depart in order.
     Inject(Message),
+    /// Remove what has not left the port of messages that a queue pair sends.
+    Withdraw {
+        /// Adapter of the queue pair.
+        from: DeviceId,
+        /// Its number.
+        queue_pair: u32,
+        /// True for its responses and acknowledgements, false for its requests.
+        responds: bool,
+    },
+    /// Report no later [`gap`](crate::Verbs::gap) in messages that a queue pair has sent.
+    Forget {
+        /// Adapter of the queue pair.
+        from: DeviceId,
+        /// Its number.
+        queue_pair: u32,
+    },
     /// Copy `pieces`, whose sources and targets may be different processes.
     Copy {
         /// Transfer that [`Verbs::finish`](crate::Verbs::finish) names.

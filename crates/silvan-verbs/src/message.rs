@@ -5,9 +5,11 @@ use silvan_core::{Lid, Sl};
 use crate::abi::structures::GlobalRoute;
 use crate::abi::values::{QpType, SendOpcode, Status};
 use crate::objects::QpKey;
+use crate::transport::wire::{advance, distance};
 use crate::verbs::DeviceId;
 
-/// A message in flight: a work request, a response, or an acknowledgement.
+/// A message in flight: a work request, a response, an acknowledgement, or the rest of a request or a response that
+/// is sent again.
 ///
 /// The caller carries it and gives it to [`Verbs::arrived`](crate::Verbs::arrived) or
 /// [`Verbs::lost`](crate::Verbs::lost); multicast arrives as a clone per port.
@@ -27,6 +29,8 @@ pub struct Message {
     pub kind: MessageKind,
     /// Bytes of data, without headers.
     pub payload_bytes: u64,
+    /// Path MTU: most data of a packet in bytes.
+    pub mtu: u32,
     /// Packets that it takes at the path MTU, at least 1.
     pub packets: u32,
     /// Bytes of all its packets on the wire: data, and the headers from LRH to VCRC.
@@ -34,6 +38,16 @@ pub struct Message {
     pub(crate) pkey: u16,
     pub(crate) sender: QpKey,
     pub(crate) content: Content,
+}
+
+impl Message {
+    /// Returns true if it is of RC.
+    pub fn is_reliable(&self) -> bool {
+        match &self.content {
+            Content::Request(request) => request.transport == QpType::Rc,
+            Content::Response(_) | Content::Acknowledge(_) => true,
+        }
+    }
 }
 
 /// Place that a message goes to.
@@ -78,7 +92,12 @@ pub(crate) struct Request {
     pub(crate) opcode: SendOpcode,
     pub(crate) serial: u64,
     pub(crate) attempt: u32,
+    /// Sequence number of the whole request, and those that it takes.
     pub(crate) psn: u32,
+    pub(crate) packets: u32,
+    /// First packet that is sent, or asked for, and the bytes before it.
+    pub(crate) first: u32,
+    pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) immediate: [u8; 4],
     pub(crate) is_solicited: bool,
@@ -90,9 +109,31 @@ pub(crate) struct Request {
     pub(crate) route: Option<(GlobalRoute, Arc<[u8]>)>,
 }
 
+impl Request {
+    /// Request of the sender, and attempt.
+    pub(crate) fn run(&self) -> (u64, u32) {
+        (self.serial, self.attempt)
+    }
+
+    /// Sequence number of the first packet that is sent.
+    pub(crate) fn first_psn(&self) -> u32 {
+        advance(self.psn, self.first)
+    }
+
+    /// Returns true if it brings the packet that a responder expects.
+    pub(crate) fn brings(&self, expected: u32) -> bool {
+        let end = advance(self.psn, self.packets);
+        distance(self.first_psn(), expected) <= 0 && distance(end, expected) > 0
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     pub(crate) serial: u64,
+    pub(crate) attempt: u32,
+    /// First packet that is sent.
+    pub(crate) first: u32,
+    /// Sequence number of the last packet.
     pub(crate) psn: u32,
     pub(crate) original: Option<u64>,
     /// False for an answer that is repeated, which takes no resource of the responder.

@@ -178,6 +178,20 @@ impl Verbs {
         self.fail_overflowed();
     }
 
+    /// Packet `index` of `message` was discarded, and one behind it, of `next`, has arrived at the port of `device`.
+    ///
+    /// Lost packets of a queue are told in order. The message arrives with its last packet, if that is not lost.
+    pub fn gap(
+        &mut self,
+        now: Time,
+        device: DeviceId,
+        (message, index): (&Message, u32),
+        next: &Message,
+    ) {
+        self.packet_missing(now, device, (message, index), next);
+        self.fail_overflowed();
+    }
+
     /// `message` will not arrive: it was discarded, or has no path.
     pub fn lost(&mut self, now: Time, message: &Message) {
         self.message_departed(now, message);

@@ -82,6 +82,7 @@ mod tests {
             source: host,
             destination: host,
             sl: Sl::ZERO,
+            queue: 0,
         };
         for (first, second) in [(true, false), (false, true)] {
             let one = Probe {

@@ -6,7 +6,7 @@ use crate::flow_table::FlowTable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortVl(pub u32);
 
-/// A flow as adapters distinguish it, a queue pair: source host, destination host and service level.
+/// A flow as adapters distinguish it, a queue pair: source host, destination host, service level and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow {
     /// The host that sends the data.
@@ -15,6 +15,13 @@ pub struct Flow {
     pub destination: HostId,
     /// The service level of its data packets.
     pub sl: Sl,
+    /// Tells queue pairs of live programs between two hosts apart, below [`Flow::QUEUES`]; 0 for all else.
+    pub queue: u16,
+}
+
+impl Flow {
+    /// Values of [`queue`](Self::queue).
+    pub const QUEUES: u16 = 1 << 12;
 }
 
 /// A flow that a source control holds below the rate of its link, at some instant.

@@ -268,6 +268,7 @@ mod tests {
         source: HostId::new(3),
         destination: HostId::new(2),
         sl: Sl::ZERO,
+        queue: 0,
     };
 
     #[test]

@@ -329,6 +329,7 @@ mod tests {
             source: HostId::new(0),
             destination: HostId::new(1),
             sl: Sl::ZERO,
+            queue: 0,
         }
     }
 

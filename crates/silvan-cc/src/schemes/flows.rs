@@ -121,6 +121,7 @@ pub(super) mod tests {
             source: HostId::new(0),
             destination: HostId::new(1),
             sl: Sl::ZERO,
+            queue: 0,
         }
     }
 

@@ -166,6 +166,7 @@ mod tests {
             source: HostId::new(0),
             destination: HostId::new(1),
             sl: Sl::ZERO,
+            queue: 0,
         };
         let now = Time::ZERO + Span::from_us(1);
         let packet_time = Span::from_ns(100);

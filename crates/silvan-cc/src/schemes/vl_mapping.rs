@@ -290,6 +290,7 @@ mod tests {
                 source: HostId::new(0),
                 destination: HostId::new(host),
                 sl: Sl::ZERO,
+                queue: 0,
             };
             source
                 .select_vl(Time::ZERO, flow, Vl::ZERO)

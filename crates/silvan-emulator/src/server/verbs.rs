@@ -4,6 +4,7 @@ mod connecting;
 mod process;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -293,10 +294,21 @@ impl RdmaPrograms {
                         self.verbs.arrived(now, device, sent.message);
                     }
                 }
-                Fate::Lost(number) => {
-                    if let Some(sent) = self.in_flight.remove(&number) {
-                        self.verbs.lost(now, &sent.message);
+                Fate::Gap { token, index, next } => {
+                    let Some(sent) = self.in_flight.get(&token) else {
+                        continue;
+                    };
+                    let node = subnet.fabric.node_of_host(sent.to);
+                    let next = self.in_flight.get(&next).unwrap_or(sent);
+                    if let (Ok(index), Some(&device)) =
+                        (u32::try_from(index), self.devices.get(&node))
+                    {
+                        let packet = (&sent.message, index);
+                        self.verbs.gap(now, device, packet, &next.message);
                     }
+                }
+                Fate::Ended(number) => {
+                    self.in_flight.remove(&number);
                 }
             }
             self.carry_out(subnet)?;
@@ -369,6 +381,12 @@ impl RdmaPrograms {
         while let Some(action) = self.verbs.next_action() {
             match action {
                 Action::Inject(message) => self.inject(message, subnet),
+                Action::Withdraw {
+                    from,
+                    queue_pair,
+                    responds,
+                } => self.withdraw((from, queue_pair, responds), subnet),
+                Action::Forget { from, queue_pair } => self.forget(from, queue_pair, subnet),
                 Action::Copy { id, to, pieces } => {
                     let work = Work::Copy {
                         to: to.0,
@@ -439,6 +457,35 @@ impl RdmaPrograms {
         Ok(())
     }
 
+    /// Host and number of a queue pair's queue.
+    fn queue(
+        &self,
+        (from, number, responds): (DeviceId, u32, bool),
+        subnet: &Subnet,
+    ) -> Option<(HostId, SendQueue)> {
+        let node = self.nodes[from.0 as usize];
+        let queue = SendQueue {
+            number,
+            responds,
+            ..SendQueue::default()
+        };
+        Some((subnet.fabric.nodes[node].as_host()?, queue))
+    }
+
+    fn withdraw(&mut self, queue: (DeviceId, u32, bool), subnet: &Subnet) {
+        if let Some((from, queue)) = self.queue(queue, subnet) {
+            self.requests.push(Request::Withdraw { from, queue });
+        }
+    }
+
+    fn forget(&mut self, from: DeviceId, number: u32, subnet: &Subnet) {
+        for responds in [false, true] {
+            if let Some((from, queue)) = self.queue((from, number, responds), subnet) {
+                self.requests.push(Request::Forget { from, queue });
+            }
+        }
+    }
+
     fn process_of(&mut self, context: ContextId) -> Option<&mut Process> {
         let mut processes = self.processes.values_mut();
         processes.find(|process| process.context == context)
@@ -496,6 +543,8 @@ impl RdmaPrograms {
             queue: SendQueue {
                 number: message.flow.source_qp,
                 responds: message.kind != MessageKind::Request,
+                mtu: NonZeroU32::new(message.mtu),
+                tells_gaps: message.is_reliable(),
             },
             token,
         });

@@ -19,7 +19,7 @@ fn timetable(clients: &Clients, text: &str) -> Result<Timetable, String> {
 }
 
 /// Lets the fabric run to an instant as the server does; returns what has happened.
-fn run_to(clients: &mut Clients, faults: &mut Timetable, end: Time) -> Vec<String> {
+pub(super) fn run_to(clients: &mut Clients, faults: &mut Timetable, end: Time) -> Vec<String> {
     let mut happened = faults.apply(clients, 1.0);
     while clients.subnet.now() < end {
         let until = faults.next().map_or(end, |time| end.min(time));

@@ -50,6 +50,11 @@ pub(super) fn header_level(routing: &Routing, source: HostId, destination: HostI
 impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_, S, C, F> {
     #[inline]
     fn release(&mut self, dst: HostId, sl: Sl) -> Time {
+        self.release_queue(dst, sl, 0)
+    }
+
+    #[inline]
+    fn release_queue(&mut self, dst: HostId, sl: Sl, queue: u16) -> Time {
         if !F::PLAIN && !F::LOOKAHEAD && self.transport.is_some() && self.is_held(dst, sl) {
             return Time::MAX;
         }
@@ -60,6 +65,7 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
             source: self.host,
             destination: dst,
             sl: header_level(self.routing, self.host, dst, sl),
+            queue,
         };
         let release = self.source.release(self.now, flow);
         self.holds_back |= release > self.now;
@@ -104,6 +110,7 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
                 source: self.host,
                 destination: dst,
                 sl,
+                queue: 0,
             };
             self.source.on_flow_start(self.now, flow);
         }

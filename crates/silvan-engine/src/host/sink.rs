@@ -185,20 +185,30 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// `woken` collects hosts that have something to send.
     pub(crate) fn notify_workload(&mut self, now: u64, packet: &Packet) {
-        let offer = self.plane.offer_of(packet);
         self.note_delivered_message(now, packet);
+        if self.plane.reconfiguration.has_losses() {
+            self.tell_losses(now);
+        }
+        let offer = self.plane.offer_of(packet);
+        let transit = self.transit_of(now, packet);
         self.workload.on_delivered(
             HostId::new(packet.source() as usize),
             &offer,
-            Transit {
-                hops: packet.hops(),
-                marked: packet.is(MARKED),
-                completes: self.whole_messages,
-                number: self.plane.numbers.then(|| packet.waypoint()),
-            },
+            transit,
             time(now),
             &mut self.woken,
         );
+    }
+
+    #[inline]
+    pub(crate) fn transit_of(&self, now: u64, packet: &Packet) -> Transit {
+        Transit {
+            hops: packet.hops(),
+            marked: packet.is(MARKED),
+            sent: time(now - packet.age(now)),
+            completes: self.whole_messages,
+            number: self.plane.numbers.then(|| packet.waypoint()),
+        }
     }
 }
 
@@ -217,6 +227,7 @@ impl Plane {
             last: packet.is(LAST),
             behind: 0,
             number: if self.numbers { packet.waypoint() } else { 0 },
+            queue: 0,
         }
     }
 

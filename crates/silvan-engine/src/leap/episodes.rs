@@ -338,6 +338,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             source: HostId::new(from as usize),
             destination: HostId::new(to as usize),
             sl: service_level(level),
+            queue: 0,
         };
         let mut lanes = members.ports.iter();
         let may_mark = S::ACTIVE

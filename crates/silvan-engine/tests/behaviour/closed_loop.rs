@@ -41,6 +41,7 @@ fn queue_pair(flow: &Flow) -> QueuePair {
         source: HostId::new(flow.source),
         destination: HostId::new(flow.destination),
         sl: Sl::try_from(flow.sl).unwrap(),
+        queue: 0,
     }
 }
 

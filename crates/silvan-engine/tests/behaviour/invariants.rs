@@ -42,6 +42,7 @@ fn packets_of(bytes: u32) -> Poll {
     Poll::Send(Offer {
         behind: 0,
         number: 0,
+        queue: 0,
         dst: HostId::new(1),
         bytes,
         sl: Sl::ZERO,

@@ -74,6 +74,7 @@ fn heard(engine: &Engine<IbSwitch, Listener, Script>, flow: usize) -> &[(Time, F
         source: HostId::new(flow.source),
         destination: HostId::new(flow.destination),
         sl: Sl::try_from(flow.sl).unwrap(),
+        queue: 0,
     };
     let heard = engine.source_control().heard.get(&pair);
     heard.map_or(&[], Vec::as_slice)

@@ -183,6 +183,7 @@ impl<const TOLD: bool> Workload for Script<TOLD> {
             return Poll::Send(Offer {
                 behind: 0,
                 number: 0,
+                queue: 0,
                 dst: destination,
                 bytes,
                 sl,

@@ -146,6 +146,7 @@ impl Verbs {
 
     pub(super) fn remove_qp(&mut self, key: QpKey) {
         self.count_users(key, false);
+        self.withdraw_requests(key);
         let Some(qp) = self.qps.remove(key) else {
             return;
         };

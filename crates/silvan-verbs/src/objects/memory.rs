@@ -68,6 +68,18 @@ pub(crate) struct Segment {
     pub(crate) length: u64,
 }
 
+impl Segment {
+    /// The rest behind `bytes`.
+    pub(crate) fn after(self, bytes: u64) -> Self {
+        let bytes = bytes.min(self.length);
+        Self {
+            address: self.address + bytes,
+            length: self.length - bytes,
+            ..self
+        }
+    }
+}
+
 pub(crate) fn key_of(region: MrKey) -> u32 {
     region.index() << 8 | region.generation() & 0xff
 }

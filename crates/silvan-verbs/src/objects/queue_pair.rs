@@ -13,6 +13,7 @@ use crate::action::TransferId;
 use crate::device::PortAttributes;
 use crate::errno::Errno;
 use crate::message::Message;
+use crate::transport::wire::distance;
 use crate::verbs::{ContextId, DeviceId};
 
 pub(crate) const MOST_SENDS: u32 = 16_384;
@@ -60,7 +61,12 @@ pub(crate) struct Send {
     /// Sequence numbers that it takes; 0 before it is sent.
     pub(crate) packets: u32,
     pub(crate) attempt: u32,
-    pub(crate) is_leaving: bool,
+    /// Packets that need not be sent or asked for again.
+    pub(crate) done: u32,
+    /// Attempt at a read whose response has lost a packet.
+    pub(crate) broken: u32,
+    /// Its data that wait in the adapter in bytes; `None` if it has left or was not sent.
+    pub(crate) leaving: Option<u64>,
     /// The responder sends data of a read: time passes until the last byte departs.
     pub(crate) is_streaming: bool,
     pub(crate) departed: Option<Time>,
@@ -71,6 +77,13 @@ pub(crate) struct Send {
     pub(crate) data: Option<Arc<[u8]>>,
     /// Status in which it completes when it becomes the oldest.
     pub(crate) failure: Option<Status>,
+}
+
+impl Send {
+    /// Returns true if it was sent with this sequence number.
+    pub(crate) fn has(&self, psn: u32) -> bool {
+        (0..self.packets as i32).contains(&distance(psn, self.psn))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -103,8 +116,8 @@ impl SendQueue {
     pub(crate) fn pop(&mut self) -> Option<Send> {
         let send = self.sends.pop_front()?;
         self.next = self.next.saturating_sub(1);
-        if send.is_leaving {
-            self.count_departure(send.request.payload());
+        if let Some(payload) = send.leaving {
+            self.count_departure(payload);
         }
         Some(send)
     }
@@ -118,7 +131,7 @@ impl SendQueue {
         self.next = 0;
         self.undeparted = (0, 0);
         for send in &mut self.sends {
-            send.is_leaving = false;
+            send.leaving = None;
             send.is_streaming = false;
             send.departed = None;
         }
@@ -144,12 +157,32 @@ pub(crate) struct Execution {
     pub(crate) request: Option<ReceiveRequest>,
 }
 
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    Message(Message),
+    Gap(Gap),
+}
+
+/// A packet that is missing.
+#[derive(Debug)]
+pub(crate) struct Gap {
+    /// Request and attempt.
+    pub(crate) run: (u64, u32),
+    /// Sequence number of the attempt's first packet.
+    pub(crate) first: u32,
+    pub(crate) lost: u32,
+    /// Sequence number of the packet that has arrived, or one before.
+    pub(crate) next: u32,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveQueue {
     pub(crate) requests: VecDeque<ReceiveRequest>,
-    pub(crate) arrivals: VecDeque<Message>,
+    pub(crate) arrivals: VecDeque<Arrival>,
     pub(crate) execution: Option<Execution>,
     pub(crate) expected_psn: u32,
+    /// Request and attempt that lost a packet which is expected.
+    pub(crate) broken: Option<(u64, u32)>,
     /// A NAK is sent; later requests are dropped until the expected one arrives.
     pub(crate) has_refused: bool,
     /// Sequence numbers and values of the latest atomic operations, for requests that are sent again.

@@ -2,6 +2,7 @@ use silvan_core::Time;
 
 use crate::abi::structures::{ModifyQp, WorkCompletion};
 use crate::abi::values::{CompletionOpcode, EventType, QpState, Status};
+use crate::action::Action;
 use crate::objects::QpKey;
 use crate::objects::queue_pair::{Change, ReceiveQueue, SendQueue};
 use crate::verbs::Verbs;
@@ -39,6 +40,7 @@ impl Verbs {
     }
 
     fn reset(&mut self, key: QpKey) {
+        self.withdraw_requests(key);
         let Some(qp) = self.qps.get_mut(key) else {
             return;
         };
@@ -65,8 +67,23 @@ impl Verbs {
         }
         qp.state = QpState::Err;
         qp.receive.arrivals.clear();
+        self.withdraw_requests(key);
         self.flush_sends(key);
         self.flush_receives(key);
+    }
+
+    /// Ends what a queue pair has asked for; its answers still leave.
+    pub(crate) fn withdraw_requests(&mut self, key: QpKey) {
+        let Some(qp) = self.qps.get(key) else { return };
+        let (from, queue_pair) = (qp.device, qp.number);
+        if qp.send.undeparted.0 > 0 {
+            self.actions.push_back(Action::Withdraw {
+                from,
+                queue_pair,
+                responds: false,
+            });
+        }
+        self.actions.push_back(Action::Forget { from, queue_pair });
     }
 
     pub(crate) fn enter_send_error(&mut self, key: QpKey) {

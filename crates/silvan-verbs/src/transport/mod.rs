@@ -13,10 +13,11 @@ pub(crate) mod wire;
 use silvan_core::Time;
 
 use crate::abi::structures::WorkCompletion;
-use crate::abi::values::{EventType, SendOpcode, Status};
+use crate::abi::values::{EventType, QpType, SendOpcode, Status};
 use crate::action::{Action, Outcome, TransferId};
 use crate::message::{Content, Destination, Message};
 use crate::objects::context::EventSource;
+use crate::objects::queue_pair::{Arrival, Gap};
 use crate::objects::{CqKey, QpKey, SrqKey};
 use crate::verbs::{ChannelHandle, CqHandle, DeviceId, Verbs};
 
@@ -143,12 +144,13 @@ impl Verbs {
                 let Some(send) = queue.find(request.serial) else {
                     return;
                 };
-                if send.attempt != request.attempt || !send.is_leaving {
+                if send.attempt != request.attempt {
                     return;
                 }
-                send.is_leaving = false;
+                let Some(payload) = send.leaving.take() else {
+                    return;
+                };
                 send.departed = Some(now);
-                let payload = send.request.payload();
                 queue.count_departure(payload);
                 self.reap(now, key);
                 self.start_sends(now, key);
@@ -183,6 +185,47 @@ impl Verbs {
             Content::Request(_) => self.enqueue_arrival(now, key, message),
             Content::Response(response) => self.receive_response(now, key, response),
             Content::Acknowledge(acknowledge) => self.receive_acknowledge(now, key, acknowledge),
+        }
+    }
+
+    pub(crate) fn packet_missing(
+        &mut self,
+        now: Time,
+        device: DeviceId,
+        (message, index): (&Message, u32),
+        next: &Message,
+    ) {
+        let Some(&key) = self.numbers.get(&message.flow.destination_qp) else {
+            return;
+        };
+        let Some(qp) = self.qps.get_mut(key) else {
+            return;
+        };
+        let is_peer = qp.attributes.dest_qp_num == message.flow.source_qp;
+        if qp.device != device || qp.kind != QpType::Rc || !is_peer {
+            return;
+        }
+        match (&message.content, &next.content) {
+            (Content::Request(request), Content::Request(after)) => {
+                let first = request.first_psn();
+                let lost = wire::advance(first, index);
+                let next = match request.run() == after.run() {
+                    true => wire::advance(lost, 1),
+                    false => after.first_psn(),
+                };
+                let gap = Gap {
+                    run: request.run(),
+                    first,
+                    lost,
+                    next,
+                };
+                qp.receive.arrivals.push_back(Arrival::Gap(gap));
+                self.execute_arrivals(now, key);
+            }
+            (Content::Response(response), _) => {
+                self.receive_part(now, key, response, index);
+            }
+            _ => {}
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use silvan_core::Time;
 
 use super::Transfer;
-use super::wire::{acknowledge_timeout, advance, distance, rnr_delay};
+use super::wire::{acknowledge_timeout, distance, rnr_delay};
 use crate::abi::values::{QpState, QpType, Status, access};
 use crate::action::{Action, Outcome, TransferId};
 use crate::message::{Acknowledge, Response};
@@ -67,7 +67,7 @@ impl Verbs {
         match queue.retries_left.checked_sub(1) {
             Some(left) => {
                 queue.retries_left = left;
-                queue.go_back();
+                self.go_back(key);
                 self.start_sends(now, key);
             }
             None => {
@@ -77,6 +77,46 @@ impl Verbs {
                 self.reap(now, key);
             }
         }
+    }
+
+    /// Sends again from the first packet that is not acknowledged, in place of what has not left.
+    fn go_back(&mut self, key: QpKey) {
+        let Some(qp) = self.qps.get_mut(key) else {
+            return;
+        };
+        if qp.send.undeparted.0 > 0 {
+            self.actions.push_back(Action::Withdraw {
+                from: qp.device,
+                queue_pair: qp.number,
+                responds: false,
+            });
+        }
+        qp.send.go_back();
+    }
+
+    /// Packet `index` of a response is missing.
+    pub(crate) fn receive_part(&mut self, now: Time, key: QpKey, response: &Response, index: u32) {
+        if !self.is_requesting(key) {
+            return;
+        }
+        let Some(qp) = self.qps.get_mut(key) else {
+            return;
+        };
+        let Some(send) = qp.send.find(response.serial) else {
+            return;
+        };
+        let is_current = send.attempt == response.attempt && send.broken != response.attempt;
+        if !is_current || send.is_answered || send.transfer.is_some() {
+            return;
+        }
+        send.broken = response.attempt;
+        let before = send.psn.wrapping_sub(1) & PSN_MASK;
+        if response.original.is_none() && index > 0 {
+            send.done = (response.first + index).min(send.packets - 1);
+            self.restore_retries(now, key);
+        }
+        self.acknowledge(now, key, before);
+        self.retry(now, key);
     }
 
     pub(crate) fn receive_acknowledge(&mut self, now: Time, key: QpKey, acknowledge: Acknowledge) {
@@ -102,9 +142,7 @@ impl Verbs {
                 if self.acknowledge_before(now, key, psn) {
                     if let Some(qp) = self.qps.get_mut(key) {
                         let sends = &mut qp.send.sends;
-                        let refused = sends
-                            .iter_mut()
-                            .find(|send| send.packets > 0 && send.psn == psn);
+                        let refused = sends.iter_mut().find(|send| send.has(psn));
                         if let Some(send) = refused {
                             send.failure = Some(status);
                         }
@@ -128,8 +166,15 @@ impl Verbs {
         };
         let mut has_progress = false;
         for send in &mut qp.send.sends {
-            let last = advance(send.psn, send.packets.wrapping_sub(1));
-            if send.packets == 0 || distance(last, psn) > 0 {
+            if send.packets == 0 {
+                break;
+            }
+            let known = distance(psn, send.psn) + 1;
+            if known < send.packets as i32 {
+                if !send.request.opcode.has_response() && known > send.done as i32 {
+                    send.done = known as u32;
+                    has_progress = true;
+                }
                 break;
             }
             has_progress |= !send.is_acknowledged;
@@ -141,11 +186,11 @@ impl Verbs {
         self.reap(now, key);
     }
 
-    /// Acknowledges all requests before `psn`. Returns true if that request is in flight.
+    /// Acknowledges all packets before `psn`. Returns true if that packet is in flight.
     fn acknowledge_before(&mut self, now: Time, key: QpKey, psn: u32) -> bool {
         let is_in_flight = self.qps.get(key).is_some_and(|qp| {
             let mut sends = qp.send.sends.iter();
-            sends.any(|send| send.packets > 0 && send.psn == psn && !send.is_acknowledged)
+            sends.any(|send| send.has(psn) && !send.is_acknowledged)
         });
         if is_in_flight {
             self.acknowledge(now, key, psn.wrapping_sub(1) & PSN_MASK);
@@ -194,7 +239,7 @@ impl Verbs {
         }
         qp.send.retries_left = qp.attributes.retry_cnt;
         qp.send.rnr_until = Some(now.saturating_add(rnr_delay(code)));
-        qp.send.go_back();
+        self.go_back(key);
         self.refresh_timer(key);
     }
 
@@ -209,7 +254,8 @@ impl Verbs {
         let Some(send) = qp.send.find(response.serial) else {
             return;
         };
-        if send.packets == 0 || send.is_answered || send.transfer.is_some() {
+        let is_broken = send.broken == response.attempt;
+        if send.packets == 0 || is_broken || send.is_answered || send.transfer.is_some() {
             return;
         }
         match response.original {

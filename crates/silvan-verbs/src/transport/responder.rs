@@ -11,7 +11,7 @@ use crate::abi::values::{
 use crate::action::{Action, AtomicOperation, Fault, Outcome, Piece, TransferId};
 use crate::message::{Acknowledge, Content, Destination, Message, Request, Response};
 use crate::objects::memory::{Origin, Segment, pieces, resolve, resolve_elements, total};
-use crate::objects::queue_pair::{Execution, MOST_READS, PSN_MASK, QueuePair};
+use crate::objects::queue_pair::{Arrival, Execution, Gap, MOST_READS, PSN_MASK, QueuePair};
 use crate::objects::receive::ReceiveRequest;
 use crate::objects::{PdKey, QpKey};
 use crate::verbs::{ProcessId, Verbs};
@@ -42,12 +42,12 @@ const OPERATION: Refusal = Refusal {
 impl Verbs {
     pub(crate) fn enqueue_arrival(&mut self, now: Time, key: QpKey, message: Message) {
         if let Some(qp) = self.qps.get_mut(key) {
-            qp.receive.arrivals.push_back(message);
+            qp.receive.arrivals.push_back(Arrival::Message(message));
             self.execute_arrivals(now, key);
         }
     }
 
-    fn execute_arrivals(&mut self, now: Time, key: QpKey) {
+    pub(crate) fn execute_arrivals(&mut self, now: Time, key: QpKey) {
         loop {
             let Some(qp) = self.qps.get_mut(key) else {
                 return;
@@ -55,10 +55,37 @@ impl Verbs {
             if qp.receive.execution.is_some() {
                 return;
             }
-            let Some(message) = qp.receive.arrivals.pop_front() else {
-                return;
-            };
-            self.execute_message(now, key, message);
+            match qp.receive.arrivals.pop_front() {
+                Some(Arrival::Message(message)) => self.execute_message(now, key, message),
+                Some(Arrival::Gap(gap)) => self.notice_gap(key, &gap),
+                None => return,
+            }
+        }
+    }
+
+    /// Counts the packets before a missing one, and asks for it. A missing duplicate is of no account.
+    fn notice_gap(&mut self, key: QpKey, gap: &Gap) {
+        use QpState::{Rtr, Rts, Sqd, Sqe};
+
+        let Some(qp) = self.qps.get_mut(key) else {
+            return;
+        };
+        if !matches!(qp.state, Rtr | Rts | Sqd | Sqe) {
+            return;
+        }
+        let receive = &mut qp.receive;
+        if receive.broken == Some(gap.run) {
+            return;
+        }
+        let news = distance(gap.lost, receive.expected_psn);
+        if distance(gap.first, receive.expected_psn) <= 0 && news >= 0 {
+            receive.has_refused &= news == 0;
+            receive.expected_psn = gap.lost;
+            receive.broken = Some(gap.run);
+        }
+        let expected = receive.expected_psn;
+        if distance(gap.next, expected) > 0 && !std::mem::replace(&mut receive.has_refused, true) {
+            self.acknowledge_with(key, Acknowledge::Sequence(expected));
         }
     }
 
@@ -108,14 +135,18 @@ impl Verbs {
             return;
         };
         let expected = qp.receive.expected_psn;
-        let ahead = distance(request.psn, expected);
+        let ahead = distance(request.first_psn(), expected);
+        let is_new = request.brings(expected);
+        if qp.receive.broken == Some(request.run()) {
+            return;
+        }
         if ahead > 0 {
             if !std::mem::replace(&mut qp.receive.has_refused, true) {
                 self.acknowledge_with(key, Acknowledge::Sequence(expected));
             }
             return;
         }
-        if ahead == 0 {
+        if is_new {
             qp.receive.has_refused = false;
         }
         match request.opcode {
@@ -123,7 +154,7 @@ impl Verbs {
             SendOpcode::CompareAndSwap | SendOpcode::FetchAndAdd => {
                 self.execute_atomic(now, key, message, &request);
             }
-            _ if ahead < 0 => {
+            _ if !is_new => {
                 let latest = expected.wrapping_sub(1) & PSN_MASK;
                 self.acknowledge_with(key, Acknowledge::Positive(latest));
             }
@@ -154,7 +185,7 @@ impl Verbs {
             return;
         };
         let Some(receive) = self.take_receive(key) else {
-            return self.refuse_not_ready(key, request);
+            return self.refuse_not_ready(key);
         };
         let Some(qp) = self.qps.get(key) else { return };
         let domain = self.receive_domain(qp);
@@ -183,7 +214,7 @@ impl Verbs {
         if request.opcode.has_immediate() {
             receive = self.take_receive(key);
             if receive.is_none() {
-                return self.refuse_not_ready(key, request);
+                return self.refuse_not_ready(key);
             }
         }
         let targets = Vec::from_iter(target);
@@ -193,13 +224,14 @@ impl Verbs {
 
     fn execute_read(&mut self, now: Time, key: QpKey, message: Message, request: &Request) {
         let Some(qp) = self.qps.get(key) else { return };
-        let is_new = request.psn == qp.receive.expected_psn;
+        let is_new = request.brings(qp.receive.expected_psn);
         if is_new && qp.receive.responses >= u32::from(qp.attributes.max_dest_rd_atomic) {
             return self.refuse_access(key, request.psn, INVALID);
         }
         let Some(source) = self.remote_memory(key, request, access::REMOTE_READ) else {
             return self.refuse_access(key, request.psn, ACCESS);
         };
+        let source = source.map(|source| source.after(request.offset));
         let Some(requester) = self.qps.get_mut(message.sender) else {
             return;
         };
@@ -216,7 +248,14 @@ impl Verbs {
         else {
             return self.fail_send(now, message.sender, request.serial, Status::LocalProtection);
         };
-        let parts = pieces(&Origin::Segments(Vec::from_iter(source)), &targets, 0);
+        let parts = pieces(
+            &Origin::Segments(Vec::from_iter(source)),
+            &targets,
+            request.offset,
+        );
+        if !is_new {
+            self.withdraw_responses(key);
+        }
         self.copy(now, key, message, (None, &targets, parts));
     }
 
@@ -355,8 +394,21 @@ impl Verbs {
         self.answer(key, content, (0, wire::AETH));
     }
 
+    /// Ends responses that have not left: the requester asks for them again.
+    fn withdraw_responses(&mut self, key: QpKey) {
+        let Some(qp) = self.qps.get_mut(key) else {
+            return;
+        };
+        qp.receive.responses = 0;
+        self.actions.push_back(Action::Withdraw {
+            from: qp.device,
+            queue_pair: qp.number,
+            responds: true,
+        });
+    }
+
     /// Asks the requester to wait; UC and UD drop the message.
-    fn refuse_not_ready(&mut self, key: QpKey, request: &Request) {
+    fn refuse_not_ready(&mut self, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
         };
@@ -364,8 +416,8 @@ impl Verbs {
             return;
         }
         qp.receive.has_refused = true;
-        let code = qp.attributes.min_rnr_timer;
-        self.acknowledge_with(key, Acknowledge::NotReady(request.psn, code));
+        let (expected, code) = (qp.receive.expected_psn, qp.attributes.min_rnr_timer);
+        self.acknowledge_with(key, Acknowledge::NotReady(expected, code));
     }
 
     fn refuse(&mut self, key: QpKey, psn: u32, status: Status) {
@@ -522,11 +574,9 @@ impl Verbs {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
         };
-        let is_new = request.psn == qp.receive.expected_psn;
+        let is_new = request.brings(qp.receive.expected_psn);
         if is_new && qp.kind != QpType::Ud {
-            let mtu = qp.mtu(&self.devices[qp.device.0 as usize].port);
-            let count = wire::packets(request.length, mtu);
-            qp.receive.expected_psn = advance(request.psn, count);
+            qp.receive.expected_psn = advance(request.psn, request.packets);
         }
         if let Some(value) = original {
             qp.receive.atomics.push_back((request.psn, value));
@@ -562,18 +612,22 @@ impl Verbs {
         };
         qp.receive.responses += u32::from(is_new);
         let requester = qp.attributes.dest_qp_num;
-        let mtu = qp.mtu(&self.devices[qp.device.0 as usize].port);
-        let count = wire::packets(request.length, mtu);
+        let count = request.packets - request.first;
         let response = Response {
             serial: request.serial,
-            psn: advance(request.psn, count.wrapping_sub(1)),
+            attempt: request.attempt,
+            first: request.first,
+            psn: advance(request.psn, request.packets.wrapping_sub(1)),
             original,
             is_new,
         };
         let size = match original {
             Some(_) => (0, wire::AETH + wire::ATOMIC_ACK_ETH),
             // The first and the last packet have the header.
-            None => (request.length, wire::AETH * u64::from(count.min(2))),
+            None => (
+                request.length.saturating_sub(request.offset),
+                wire::AETH * u64::from(count.min(2)),
+            ),
         };
         if original.is_none() {
             self.mark_streaming(now, requester, request.serial, true);

@@ -51,7 +51,9 @@ impl Verbs {
             psn: 0,
             packets: 0,
             attempt: 0,
-            is_leaving: false,
+            done: 0,
+            broken: 0,
+            leaving: None,
             is_streaming: false,
             departed: None,
             is_acknowledged: false,
@@ -241,20 +243,22 @@ impl Verbs {
             queue.next_psn = wire::advance(next_psn, send.packets);
         }
         send.attempt += 1;
-        send.is_leaving = true;
+        let first = send.done;
+        let offset = u64::from(first) * mtu;
+        let payload = request.payload().saturating_sub(offset);
+        send.leaving = Some(payload);
         send.departed = None;
         queue.undeparted.0 += 1;
-        queue.undeparted.1 += request.payload();
+        queue.undeparted.1 += payload;
         queue.next += 1;
         let destination = address.destination();
         let route = match (address.route, address.route_header(port, request.length)) {
             (Some(route), Some(header)) => Some((route, Arc::from(header))),
             _ => None,
         };
-        let payload = request.payload();
         let packets = match request.opcode.has_response() {
             true => 1,
-            false => send.packets,
+            false => send.packets - first,
         };
         let message = Message {
             from: qp.device,
@@ -271,12 +275,13 @@ impl Verbs {
             },
             kind: MessageKind::Request,
             payload_bytes: payload,
+            mtu: mtu as u32,
             packets,
             wire_bytes: wire_bytes(
                 payload,
                 packets,
                 route.is_some(),
-                extension(request.opcode, kind, packets),
+                extension(request.opcode, kind, (first, packets)),
             ),
             pkey,
             sender: key,
@@ -286,6 +291,9 @@ impl Verbs {
                 serial: send.serial,
                 attempt: send.attempt,
                 psn: send.psn,
+                packets: send.packets,
+                first,
+                offset,
                 length: request.length,
                 immediate: request.immediate,
                 is_solicited: request.flags & send_flags::SOLICITED != 0,
@@ -359,7 +367,8 @@ impl Verbs {
             return;
         };
         let port = &self.devices[qp.device.0 as usize].port;
-        let packets = wire::packets(payload, qp.mtu(port));
+        let mtu = qp.mtu(port);
+        let packets = wire::packets(payload, mtu);
         let kind = match content {
             Content::Acknowledge(_) => MessageKind::Acknowledge,
             _ => MessageKind::Response,
@@ -375,6 +384,7 @@ impl Verbs {
             },
             kind,
             payload_bytes: payload,
+            mtu: mtu as u32,
             packets,
             wire_bytes: wire_bytes(payload, packets, address.route.is_some(), extension),
             pkey: qp.pkey(port).unwrap_or(0),
@@ -384,9 +394,11 @@ impl Verbs {
     }
 }
 
-fn extension(opcode: SendOpcode, kind: QpType, packets: u32) -> u64 {
+/// Bytes of extended headers; only the first packet of a write says where its data go.
+fn extension(opcode: SendOpcode, kind: QpType, (first, packets): (u32, u32)) -> u64 {
     let operation = match opcode {
         SendOpcode::Send | SendOpcode::SendWithImmediate => 0,
+        SendOpcode::Write | SendOpcode::WriteWithImmediate if first > 0 => 0,
         SendOpcode::Write | SendOpcode::WriteWithImmediate | SendOpcode::Read => wire::RETH,
         SendOpcode::CompareAndSwap | SendOpcode::FetchAndAdd => wire::ATOMIC_ETH,
     };

@@ -8,6 +8,8 @@ use proptest::test_runner::TestRunner;
 use silvan_core::{Span, Time};
 use silvan_verbs::abi::values::{QpType, SendOpcode, Status, send_flags};
 
+use crate::packets::drawn;
+use crate::wire::Wire;
 use crate::world::*;
 
 /// Bytes of an operation's memory.
@@ -114,6 +116,27 @@ struct Channel {
     chaos: usize,
     keeps_order: bool,
     seed: u64,
+    /// Single packets, in order, in place of messages.
+    packets: Option<PacketLoss>,
+}
+
+/// Chance of loss in 1000 of each of the first packets of an adapter.
+#[derive(Clone, Debug)]
+struct PacketLoss {
+    chance: u64,
+    chaos: u64,
+    seed: u64,
+}
+
+impl PacketLoss {
+    fn wire(&self) -> Wire {
+        let mut loses = drawn(self.seed, self.chance);
+        let chaos = self.chaos;
+        let loses = move |number, message: &silvan_verbs::Message| {
+            number < chaos && loses(message.from, number)
+        };
+        Wire::new(Span::from_ns(400), Box::new(loses))
+    }
 }
 
 fn any_channel() -> impl Strategy<Value = Channel> {
@@ -124,6 +147,7 @@ fn any_channel() -> impl Strategy<Value = Channel> {
             chaos,
             keeps_order,
             seed,
+            packets: None,
         },
     )
 }
@@ -191,7 +215,10 @@ fn check(
     let link = link(&mut world, QpType::Rc, Sizes::default(), tuning);
     let pairs = [link.a, link.b];
     let regions = [link.a_region, link.b_region];
-    world.fate = channel.fates();
+    match &channel.packets {
+        Some(chances) => world.wire = Some(chances.wire()),
+        None => world.fate = channel.fates(),
+    }
     let mut waiting: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
     for side in [0, 1] {
         let peer = 1 - side;
@@ -456,8 +483,41 @@ fn rare_losses_on_an_ordered_channel_never_fail() {
             chaos: 1000,
             keeps_order: true,
             seed,
+            packets: None,
         };
         check(lists, channel, 2, transfer_us, 1)
     });
     assert_eq!(whole, 400);
+}
+
+/// Go-back-N repeats packets, not messages: long requests come through where every message loses packets.
+#[test]
+fn lost_packets_change_nothing() {
+    let strategy = (
+        [any_operations(), any_operations()],
+        (0u64..100, 0u64..3000, any::<u64>()),
+        0usize..16,
+        prop::option::of(1u64..5),
+        1u8..=5,
+    );
+    let whole = count(
+        &strategy,
+        |(lists, (chance, chaos, seed), late_receives, transfer_us, mtu)| {
+            let packets = PacketLoss {
+                chance,
+                chaos,
+                seed,
+            };
+            let channel = Channel {
+                loss: 0,
+                doubling: 0,
+                chaos: 0,
+                keeps_order: true,
+                seed,
+                packets: Some(packets),
+            };
+            check(lists, channel, late_receives, transfer_us, mtu)
+        },
+    );
+    assert!(whole >= 390, "{whole} of 400");
 }

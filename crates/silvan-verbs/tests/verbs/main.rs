@@ -10,6 +10,8 @@ mod hostile;
 mod law;
 mod lifetimes;
 mod objects;
+mod packets;
 mod reliable;
 mod states;
+mod wire;
 mod world;

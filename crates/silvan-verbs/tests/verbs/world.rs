@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::wire::{Packet, Wire};
 use silvan_core::{Guid, Lid, Span, Time};
 use silvan_verbs::abi::structures::parts::{AtomicPart, DatagramPart, RdmaPart};
 use silvan_verbs::abi::structures::*;
@@ -40,6 +41,8 @@ enum Entry {
     Arrive(DeviceId, Message),
     Lose(Message),
     Finish(TransferId, Outcome),
+    Leave(Packet),
+    Packet(DeviceId, Packet),
 }
 
 /// Adapters, processes, their memory, and the channel between them.
@@ -48,6 +51,8 @@ pub struct World {
     pub now: Time,
     pub memory: BTreeMap<ProcessId, Vec<u8>>,
     pub fate: Fates,
+    /// Channel of packets in place of `fate`.
+    pub wire: Option<Wire>,
     /// Time from the injection of a message to its departure.
     pub departure: Span,
     /// Time that a transfer of memory takes; `None` ends it at once.
@@ -111,6 +116,7 @@ impl World {
             now: Time::ZERO,
             memory: BTreeMap::new(),
             fate: Box::new(|_, _| Fate::Arrive(LATENCY)),
+            wire: None,
             departure: Span::ZERO,
             transfer_time: None,
             injected: Vec::new(),
@@ -203,6 +209,16 @@ impl World {
                     self.end(id, outcome);
                 }
                 Action::AsyncEvent { .. } => self.async_events += 1,
+                Action::Withdraw {
+                    from,
+                    queue_pair,
+                    responds,
+                } => {
+                    if let Some(wire) = &mut self.wire {
+                        wire.withdraw((from, queue_pair, responds));
+                    }
+                }
+                Action::Forget { .. } => {}
                 Action::Completion { .. }
                 | Action::ChannelEvent { .. }
                 | Action::Multicast { .. } => {}
@@ -218,8 +234,15 @@ impl World {
     }
 
     fn inject(&mut self, message: Message) {
-        let fate = (self.fate)(self.now, &message);
         self.injected.push((self.now, message.clone()));
+        if let Some(wire) = &mut self.wire {
+            let from = message.from;
+            if wire.inject(message) {
+                self.send_packet(from);
+            }
+            return;
+        }
+        let fate = (self.fate)(self.now, &message);
         let now = self.now;
         self.schedule(now + self.departure, Entry::Depart(message.clone()));
         let delays: Vec<Span> = match fate {
@@ -248,6 +271,39 @@ impl World {
         }
     }
 
+    fn send_packet(&mut self, from: DeviceId) {
+        let Some(wire) = &mut self.wire else { return };
+        let at = self.now + wire.packet;
+        if let Some(packet) = wire.start(from) {
+            self.schedule(at, Entry::Leave(packet));
+        }
+    }
+
+    fn leave(&mut self, packet: Packet) {
+        let Some(wire) = &mut self.wire else { return };
+        let (last, arrives, to) = wire.leave(packet);
+        if let Some(message) = last {
+            self.verbs.departed(self.now, &message);
+        }
+        if arrives {
+            let to = self.lids[&to.as_u16()];
+            self.schedule(self.now + LATENCY, Entry::Packet(to, packet));
+        }
+        self.send_packet(packet.from);
+    }
+
+    fn receive_packet(&mut self, to: DeviceId, packet: Packet) {
+        let Some(wire) = &mut self.wire else { return };
+        let arrived = wire.arrive(packet);
+        for (message, packets) in &arrived.gaps {
+            let part = (message, *packets);
+            self.verbs.gap(self.now, to, part, &arrived.message);
+        }
+        if arrived.is_whole {
+            self.verbs.arrived(self.now, to, arrived.message);
+        }
+    }
+
     /// Runs the next instant with something to do, `false` if there is none until `until`.
     pub fn step(&mut self, until: Time) -> bool {
         self.collect_actions();
@@ -265,6 +321,8 @@ impl World {
                 Entry::Arrive(device, message) => self.verbs.arrived(next, device, message),
                 Entry::Lose(message) => self.verbs.lost(next, &message),
                 Entry::Finish(id, outcome) => self.verbs.finish(next, id, outcome),
+                Entry::Leave(packet) => self.leave(packet),
+                Entry::Packet(to, packet) => self.receive_packet(to, packet),
             }
         } else {
             self.verbs.run_timers(next);

@@ -221,6 +221,7 @@ impl Programs {
             last: false,
             behind: 0,
             number,
+            queue: 0,
         };
         let flow = self.flows.of_packet(from, &offer, false)?;
         let slot = self.flows.sent_of(flow, number)?;

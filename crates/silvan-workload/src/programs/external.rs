@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::num::NonZeroU32;
 
+use silvan_cc::hooks::Flow;
 use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::programs::ranks::{Programs, TimerKind};
+use crate::programs::senders::QueuePair;
 use crate::programs::spec::{Helpers, JobSpec, Script};
 
 /// Bytes of a driver's largest message: 64 bits count those of all that are pending.
@@ -18,6 +21,25 @@ pub struct SendQueue {
     pub number: u32,
     /// True for answers, which do not wait for requests of the same number.
     pub responds: bool,
+    /// Most payload of a packet in bytes, if it is less than the fabric's.
+    pub mtu: Option<NonZeroU32>,
+    /// Discarded packets are told one by one: see [`Driver::gap`].
+    pub tells_gaps: bool,
+}
+
+impl SendQueue {
+    /// [`Flow::queue`] of its packets; 0 has none.
+    pub(crate) fn of_flow(self) -> u16 {
+        match self.number {
+            0 => 0,
+            number => (number % u32::from(Flow::QUEUES - 2)) as u16 + 1,
+        }
+    }
+
+    /// Returns true if it has the same number and direction.
+    pub(crate) fn is(self, other: Self) -> bool {
+        (self.number, self.responds) == (other.number, other.responds)
+    }
 }
 
 /// Request of a driver.
@@ -37,6 +59,20 @@ pub enum Request {
         queue: SendQueue,
         /// Number by which the driver knows the message.
         token: u32,
+    },
+    /// The end of all messages that wait in a host's queues with a number, of the part that has not left.
+    Withdraw {
+        /// The sending host.
+        from: HostId,
+        /// The queues, to all hosts.
+        queue: SendQueue,
+    },
+    /// Gaps in these queues, as far as packets have left, are not told later.
+    Forget {
+        /// The sending host.
+        from: HostId,
+        /// The queues, to all hosts.
+        queue: SendQueue,
     },
     /// A notification after a time.
     Timer {
@@ -59,7 +95,14 @@ pub trait Driver: Debug + Send {
         let _ = (token, now, requests);
     }
 
-    /// A message's packet was discarded, or one of its flow at the time, so it does not arrive; only in a live fabric.
+    /// Packet `index` of message `token` was discarded, and one behind it in the queue has arrived, of message `next`.
+    ///
+    /// The message is notified if its last packet arrives. Only in a live fabric, in queues that tell gaps.
+    fn gap(&mut self, token: u32, index: u64, next: u32, now: Time, requests: &mut Vec<Request>) {
+        let _ = (token, index, next, now, requests);
+    }
+
+    /// A message does not arrive: it was withdrawn, or packets were discarded, the last one where the queue tells gaps.
     fn lost(&mut self, token: u32, now: Time, requests: &mut Vec<Request>) {
         let _ = (token, now, requests);
     }
@@ -69,7 +112,19 @@ pub trait Driver: Debug + Send {
 struct InFlight {
     flow: u32,
     token: u32,
+    queue_pair: QueuePair,
     is_lost: bool,
+}
+
+/// A discarded packet, which its receiver does not miss yet.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// Place and token of its message.
+    place: u32,
+    token: u32,
+    flow: u32,
+    number: u16,
+    sent: Time,
 }
 
 #[derive(Debug)]
@@ -78,6 +133,7 @@ pub(crate) struct External {
     job: usize,
     requests: Vec<Request>,
     in_flight: BTreeMap<u32, InFlight>,
+    gaps: BTreeMap<QueuePair, Vec<Gap>>,
     pauses_when_idle: bool,
     is_stopped: bool,
 }
@@ -107,6 +163,7 @@ impl Programs {
             job,
             requests: Vec::new(),
             in_flight: BTreeMap::new(),
+            gaps: BTreeMap::new(),
             pauses_when_idle: false,
             is_stopped: false,
         }));
@@ -162,41 +219,116 @@ impl Programs {
         external.is_some_and(|external| self.jobs[external.job].class == class)
     }
 
-    pub(crate) fn note_launched(&mut self, place: u32, flow: u32) {
+    pub(crate) fn note_launched(&mut self, place: u32, flow: u32, queue_pair: QueuePair) {
         let token = self.message(place).source_token;
         if let Some(external) = &mut self.external {
             let message = InFlight {
                 flow,
                 token,
+                queue_pair,
                 is_lost: false,
             };
             external.in_flight.insert(place, message);
         }
     }
 
+    fn in_flight(&self, place: u32) -> Option<InFlight> {
+        let external = self.external.as_ref()?;
+        external.in_flight.get(&place).copied()
+    }
+
     pub(crate) fn note_departed(&mut self, place: u32, now: Time) {
-        let external = self.external.as_ref();
-        let message = external.and_then(|external| external.in_flight.get(&place));
-        if let Some(&InFlight { token, is_lost, .. }) = message {
-            if !is_lost {
-                self.with_driver(now, |driver, requests| {
-                    driver.departed(token, now, requests)
-                });
-            }
+        if let Some(InFlight { token, .. }) = self.in_flight(place) {
+            self.with_driver(now, |driver, requests| {
+                driver.departed(token, now, requests)
+            });
         }
     }
 
-    pub(crate) fn lose_messages(&mut self, flow: u32, now: Time) {
+    /// All messages of a flow in flight are lost: which one a packet is of is not known.
+    pub(crate) fn lose_flow(&mut self, flow: u32) {
+        let messages = self.external.iter_mut();
+        let messages = messages.flat_map(|external| external.in_flight.values_mut());
+        for message in messages.filter(|message| message.flow == flow) {
+            message.is_lost = true;
+        }
+    }
+
+    /// Notes a discarded packet of a message, which was `sent` at this time. Returns true if nobody is told of the gap.
+    pub(crate) fn note_gap(&mut self, place: u32, (flow, number): (u32, u16), sent: Time) -> bool {
+        let Some(external) = &mut self.external else {
+            return false;
+        };
+        let Some(message) = external.in_flight.get_mut(&place) else {
+            return false;
+        };
+        let queue_pair = message.queue_pair;
+        if !queue_pair.queue.tells_gaps {
+            message.is_lost = true;
+            return true;
+        }
+        let gap = Gap {
+            place,
+            token: message.token,
+            flow,
+            number,
+            sent,
+        };
+        external.gaps.entry(queue_pair).or_default().push(gap);
+        false
+    }
+
+    /// Returns true if a receiver may notice a gap.
+    #[inline]
+    pub(crate) fn has_gaps(&self) -> bool {
+        let external = self.external.as_ref();
+        external.is_some_and(|external| !external.gaps.is_empty())
+    }
+
+    /// Tells gaps before a packet that arrives, which was `sent` at this time, of the message in `place`.
+    pub(crate) fn tell_gaps(&mut self, place: u32, sent: Time, now: Time) {
+        let Some(next) = self.in_flight(place) else {
+            return;
+        };
         let Some(external) = &mut self.external else {
             return;
         };
-        let messages = external.in_flight.values_mut();
-        let lost = messages.filter(|message| message.flow == flow && !message.is_lost);
-        let tokens = lost.map(|message| {
-            message.is_lost = true;
-            message.token
-        });
-        for token in tokens.collect::<Vec<_>>() {
+        let Some(gaps) = external.gaps.get_mut(&next.queue_pair) else {
+            return;
+        };
+        gaps.sort_by_key(|gap| gap.sent);
+        let later = gaps.split_off(gaps.partition_point(|gap| gap.sent < sent));
+        let known = std::mem::replace(gaps, later);
+        if gaps.is_empty() {
+            external.gaps.remove(&next.queue_pair);
+        }
+        for gap in known {
+            let index = self.flows.arrived_of(gap.flow, gap.number);
+            self.with_driver(now, |driver, requests| {
+                driver.gap(gap.token, index, next.token, now, requests);
+            });
+            self.count_lost(gap.flow, gap.number, now);
+        }
+    }
+
+    /// Ends a message that was withdrawn, and its gaps.
+    pub(crate) fn note_withdrawn(&mut self, place: u32, now: Time) {
+        let Some(message) = self.in_flight(place) else {
+            return;
+        };
+        if let Some(external) = &mut self.external
+            && let Some(gaps) = external.gaps.get_mut(&message.queue_pair)
+        {
+            gaps.retain(|gap| gap.place != place);
+            if gaps.is_empty() {
+                external.gaps.remove(&message.queue_pair);
+            }
+        }
+        self.end_message(place, now);
+    }
+
+    pub(crate) fn tell_lost(&mut self, place: u32, now: Time) {
+        if let Some(InFlight { token, .. }) = self.in_flight(place) {
             self.with_driver(now, |driver, requests| driver.lost(token, now, requests));
         }
     }
@@ -205,6 +337,31 @@ impl Programs {
         let external = self.external.as_mut();
         let message = external.and_then(|external| external.in_flight.remove(&place));
         message.is_some_and(|message| message.is_lost)
+    }
+
+    pub(crate) fn is_lost(&self, place: u32) -> bool {
+        self.in_flight(place).is_some_and(|message| message.is_lost)
+    }
+
+    /// Messages that have left and whose gaps nobody will notice end.
+    fn forget_gaps(&mut self, from: u32, queue: SendQueue, now: Time) {
+        let Some(external) = &mut self.external else {
+            return;
+        };
+        let mut forgotten = Vec::new();
+        external.gaps.retain(|pair, gaps| {
+            let ends = pair.from == from && pair.queue.is(queue);
+            if ends {
+                forgotten.append(gaps);
+            }
+            !ends
+        });
+        for gap in forgotten {
+            if self.flows.sent_of(gap.flow, gap.number) == Some(gap.place) {
+                self.flows.end(gap.flow, gap.number);
+                self.end_message(gap.place, now);
+            }
+        }
     }
 
     fn with_driver(&mut self, now: Time, notify: impl FnOnce(&mut dyn Driver, &mut Vec<Request>)) {
@@ -237,6 +394,12 @@ impl Programs {
                 } => {
                     let ranks = (first + from.index() as u32, first + to.index() as u32);
                     self.put(ranks, token, bytes, Some((sl, queue)), now);
+                }
+                Request::Withdraw { from, queue } => {
+                    self.withdraw(first + from.index() as u32, queue, now);
+                }
+                Request::Forget { from, queue } => {
+                    self.forget_gaps(first + from.index() as u32, queue, now);
                 }
                 Request::Timer { delay, token } => {
                     let at = now.saturating_add(delay);

@@ -12,10 +12,24 @@ pub(crate) struct Sent {
     pub number: u16,
     /// Packets of the message alone.
     pub own_packets: u64,
+    pub part: Part,
+}
+
+/// Part of a message that has left its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// The rest was withdrawn.
+    Some,
+    /// It was withdrawn.
+    None,
 }
 
 /// Half of all numbers of messages.
 const HALF: u16 = 1 << 15;
+
+/// After so many messages no packet of one is under way.
+const LONGEST_WAY: u16 = HALF / 2;
 
 #[derive(Clone, Debug, Default)]
 struct Flow {
@@ -24,6 +38,8 @@ struct Flow {
     whole: VecDeque<Sent>,
     /// Packets that have arrived, by message, where packets may be lost.
     arrived: BTreeMap<u16, u64>,
+    /// Messages that ended while packets of them were under way, the oldest first.
+    ended: VecDeque<u16>,
 }
 
 #[derive(Clone, Debug)]
@@ -31,6 +47,17 @@ pub(crate) struct Flows {
     flows: Vec<Flow>,
     /// By destination: sending host and service level, in order.
     by_target: Vec<Vec<(u64, u32)>>,
+}
+
+impl Flow {
+    /// A packet of this message arrives. Returns true if the message has ended.
+    fn has_ended(&mut self, number: u16) -> bool {
+        let is_old = |ended: &u16| (LONGEST_WAY..HALF).contains(&number.wrapping_sub(*ended));
+        while self.ended.front().is_some_and(is_old) {
+            self.ended.pop_front();
+        }
+        self.ended.contains(&number)
+    }
 }
 
 fn key(from: HostId, sl: Sl, of_driver: bool) -> u64 {
@@ -98,6 +125,9 @@ impl Flows {
     /// Counts a packet of the message with this number. Returns the message if all its packets have arrived.
     pub fn delivered_of(&mut self, flow: u32, number: u16) -> Option<u32> {
         let flow = &mut self.flows[flow as usize];
+        if !flow.ended.is_empty() && flow.has_ended(number) {
+            return None;
+        }
         let arrived = flow.arrived.entry(number).or_insert_with(|| {
             // Numbers come again, and a message so long ago has lost packets.
             flow.whole.retain(|sent| sent.number != number ^ HALF);
@@ -118,6 +148,20 @@ impl Flows {
         let mut sent = self.flows[flow as usize].whole.iter();
         let found = sent.find(|sent| sent.number == number);
         found.map(|sent| sent.message)
+    }
+
+    /// Packets of a message that have arrived or are lost.
+    pub fn arrived_of(&self, flow: u32, number: u16) -> u64 {
+        let arrived = &self.flows[flow as usize].arrived;
+        arrived.get(&number).copied().unwrap_or(0)
+    }
+
+    /// Ends a message that does not arrive, of which packets may be under way.
+    pub fn end(&mut self, flow: u32, number: u16) {
+        let flow = &mut self.flows[flow as usize];
+        flow.whole.retain(|sent| sent.number != number);
+        flow.arrived.remove(&number);
+        flow.ended.push_back(number);
     }
 
     /// Takes the next message of a flow that has arrived completely.

@@ -4,7 +4,7 @@ use silvan_cc::workload::{
 };
 use silvan_core::{HostId, Span, Time};
 
-use crate::programs::mail::Ranks;
+use crate::programs::mail::{Letter, Ranks};
 use crate::programs::ranks::Programs;
 use crate::programs::senders::Senders;
 
@@ -309,8 +309,13 @@ impl Workload for Load {
         };
         let OnHosts { ranks, senders, .. } = &mut **programs;
         ranks.with_mail(host, |mail| {
-            while let Some(launch) = mail.take_launched(now) {
-                senders.push(host, &launch);
+            while let Some(letter) = mail.take_launched(now) {
+                match letter {
+                    Letter::Launch(launch) => senders.push(host, &launch),
+                    Letter::Withdraw { from, queue, .. } => {
+                        senders.withdraw(host, from, queue, |sent| mail.note_sent(sent));
+                    }
+                }
             }
         });
     }
@@ -345,26 +350,35 @@ impl Workload for Load {
         let is_of_programs = self.is_of_programs(offer.class);
         match &mut self.programs {
             Some(programs) if is_of_programs => {
-                programs.ranks.change(Some((src, now)), wake, |programs| {
-                    programs.delivered(src, offer, transit, now);
+                let OnHosts { ranks, senders, .. } = &mut **programs;
+                let under_way = |flow| senders.under_way(src, flow, offer.number);
+                ranks.change(Some((src, now)), wake, |programs| {
+                    programs.delivered(src, offer, transit, under_way, now);
                 });
             }
             _ => self.traffic.on_delivered(src, offer, transit, now, wake),
         }
     }
 
+    fn queue_of(&self, src: HostId, offer: &Offer) -> u16 {
+        let programs = self.programs.as_ref();
+        programs.map_or(0, |programs| programs.senders.queue_of(src, offer))
+    }
+
     fn on_lost(
         &mut self,
         src: HostId,
         offer: &Offer,
-        in_order: bool,
+        transit: Transit,
         now: Time,
         wake: &mut Vec<HostId>,
     ) {
         let is_of_programs = self.is_of_programs(offer.class);
         if let Some(programs) = self.programs.as_mut().filter(|_| is_of_programs) {
-            programs.ranks.change(Some((src, now)), wake, |programs| {
-                programs.lost(src, offer, in_order, now);
+            let OnHosts { ranks, senders, .. } = &mut **programs;
+            let under_way = |flow| senders.under_way(src, flow, offer.number);
+            ranks.change(Some((src, now)), wake, |programs| {
+                programs.lost(src, offer, transit, under_way, now);
             });
         }
     }

@@ -5,13 +5,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use silvan_core::{HostId, Time};
 
+use crate::programs::external::SendQueue;
 use crate::programs::flows::Sent;
 use crate::programs::ranks::Programs;
 use crate::programs::senders::Launch;
 
+/// News for the queues of a host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Letter {
+    Launch(Launch),
+    Withdraw {
+        at: Time,
+        /// The sending rank.
+        from: u32,
+        queue: SendQueue,
+    },
+}
+
+impl Letter {
+    fn at(&self) -> Time {
+        match self {
+            Self::Launch(Launch { at, .. }) | Self::Withdraw { at, .. } => *at,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mail {
-    launched: VecDeque<Launch>,
+    launched: VecDeque<Letter>,
     /// Not processed by the ranks yet.
     sent: Vec<Sent>,
 }
@@ -21,8 +42,11 @@ impl Mail {
         self.sent.push(sent);
     }
 
-    pub fn take_launched(&mut self, now: Time) -> Option<Launch> {
-        let is_due = self.launched.front().is_some_and(|launch| launch.at <= now);
+    pub fn take_launched(&mut self, now: Time) -> Option<Letter> {
+        let is_due = self
+            .launched
+            .front()
+            .is_some_and(|letter| letter.at() <= now);
         is_due.then(|| self.launched.pop_front()).flatten()
     }
 }
@@ -131,8 +155,8 @@ impl Ranks {
                     programs.note_sent(&mut mail[host.index()].sent, now);
                 }
                 change(programs);
-                for (host, launch) in programs.launched.drain(..) {
-                    mail[host.index()].launched.push_back(launch);
+                for (host, letter) in programs.launched.drain(..) {
+                    mail[host.index()].launched.push_back(letter);
                     wake.push(host);
                 }
             }
@@ -143,8 +167,8 @@ impl Ranks {
                     programs.note_sent(&mut lock(&shared.mail[host.index()]).sent, now);
                 }
                 change(programs);
-                for (host, launch) in programs.launched.drain(..) {
-                    lock(&shared.mail[host.index()]).launched.push_back(launch);
+                for (host, letter) in programs.launched.drain(..) {
+                    lock(&shared.mail[host.index()]).launched.push_back(letter);
                     wake.push(host);
                 }
             }

@@ -8,7 +8,8 @@ use crate::programs::collective::split;
 use crate::programs::detail::Detail;
 use crate::programs::error::Fault;
 use crate::programs::external::{External, SendQueue};
-use crate::programs::flows::{Flows, Sent};
+use crate::programs::flows::{Flows, Part, Sent};
+use crate::programs::mail::Letter;
 use crate::programs::matching::{Arrived, Matcher, Posted};
 use crate::programs::message::{Message, Messages, Stage};
 use crate::programs::rank::{Rank, RankTotals, Reads, Work};
@@ -76,7 +77,7 @@ pub struct Programs {
     timers: BinaryHeap<Reverse<Timer>>,
     timers_set: u64,
     /// By sending host.
-    pub(crate) launched: Vec<(HostId, Launch)>,
+    pub(crate) launched: Vec<(HostId, Letter)>,
     pub(crate) ready: VecDeque<(u32, u32)>,
     pub(crate) marks: Vec<Mark>,
     pub(crate) detail: Option<Box<Detail>>,
@@ -228,16 +229,53 @@ impl Programs {
 
     pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>, now: Time) {
         for sent in sent.drain(..) {
-            self.flows.note_sent(sent);
-            self.note_departed(sent.message, now);
+            if sent.part == Part::Whole {
+                self.flows.note_sent(sent);
+                self.note_departed(sent.message, now);
+                continue;
+            }
+            if sent.part == Part::Some {
+                self.flows.end(sent.flow, sent.number);
+            }
+            self.note_withdrawn(sent.message, now);
         }
     }
 
-    /// The packet completes its message or is counted.
-    pub(crate) fn delivered(&mut self, from: HostId, offer: &Offer, transit: Transit, now: Time) {
+    /// Ends a driver's message that does not arrive.
+    pub(crate) fn end_message(&mut self, slot: u32, now: Time) {
+        self.tell_lost(slot, now);
+        let job = self.ranks[self.messages.at(slot).source as usize].job;
+        self.take_lost(slot);
+        self.messages.remove(slot);
+        self.jobs[job as usize].pending -= 1;
+        self.check_job(job, now);
+    }
+
+    /// Counts a lost packet, in order of sending where its queue tells gaps.
+    pub(crate) fn count_lost(&mut self, flow: u32, number: u16, now: Time) {
+        if let Some(message) = self.flows.delivered_of(flow, number) {
+            self.end_message(message, now);
+        }
+    }
+
+    /// The packet completes its message or is counted. `under_way` finds the message that a flow is sending.
+    pub(crate) fn delivered(
+        &mut self,
+        from: HostId,
+        offer: &Offer,
+        transit: Transit,
+        under_way: impl FnOnce(u32) -> Option<u32>,
+        now: Time,
+    ) {
         let of_driver = self.is_of_driver(offer.class);
         if let Some(number) = transit.number {
             let flow = self.flows.of_packet(from, offer, of_driver);
+            if let Some(flow) = flow.filter(|_| of_driver && self.has_gaps()) {
+                let sent = self.flows.sent_of(flow, number);
+                if let Some(place) = sent.or_else(|| under_way(flow)) {
+                    self.tell_gaps(place, transit.sent, now);
+                }
+            }
             let whole = flow.and_then(|flow| self.flows.delivered_of(flow, number));
             if let Some(message) = whole {
                 self.arrived(message, now);
@@ -249,17 +287,44 @@ impl Programs {
         self.take_whole(flow, now);
     }
 
-    /// Messages with a discarded packet never arrive.
-    pub(crate) fn lost(&mut self, from: HostId, offer: &Offer, in_order: bool, now: Time) {
+    /// Messages with a discarded packet never arrive. `under_way` finds the message that a flow is sending.
+    pub(crate) fn lost(
+        &mut self,
+        from: HostId,
+        offer: &Offer,
+        transit: Transit,
+        under_way: impl FnOnce(u32) -> Option<u32>,
+        now: Time,
+    ) {
         if !self.is_of_driver(offer.class) {
             return;
         }
-        if let Some(flow) = self.flows.of_packet(from, offer, true) {
-            self.lose_messages(flow, now);
+        let flow = self.flows.of_packet(from, offer, true);
+        if let (Some(flow), Some(number)) = (flow, transit.number) {
+            return self.lose_packet(flow, number, transit.sent, under_way, now);
         }
+        if let Some(flow) = flow {
+            self.lose_flow(flow);
+        }
+        let in_order = transit.completes;
         if offer.last || !in_order {
             let flow = self.flows.delivered(from, offer, true, in_order);
             self.take_whole(flow, now);
+        }
+    }
+
+    fn lose_packet(
+        &mut self,
+        flow: u32,
+        number: u16,
+        sent: Time,
+        under_way: impl FnOnce(u32) -> Option<u32>,
+        now: Time,
+    ) {
+        let message = self.flows.sent_of(flow, number);
+        let message = message.or_else(|| under_way(flow));
+        if message.is_some_and(|message| self.note_gap(message, (flow, number), sent)) {
+            self.count_lost(flow, number, now);
         }
     }
 
@@ -357,8 +422,8 @@ impl Programs {
     fn leave(&mut self, slot: u32, now: Time) {
         let responds = self.messages.at(slot).stage == Stage::GetReply;
         let queue = SendQueue {
-            number: 0,
             responds,
+            ..SendQueue::default()
         };
         self.launch_on(slot, (None, queue), now);
     }
@@ -407,10 +472,21 @@ impl Programs {
                 class,
             };
             if of_driver {
-                self.note_launched(slot, launch.flow);
+                self.note_launched(slot, launch.flow, queue_pair);
             }
-            self.launched.push((source, launch));
+            self.launched.push((source, Letter::Launch(launch)));
         }
+    }
+
+    /// Withdraws what a driver's rank has not sent from its queues with this number.
+    pub(crate) fn withdraw(&mut self, from: u32, queue: SendQueue, now: Time) {
+        let host = self.ranks[from as usize].adapter(0);
+        let letter = Letter::Withdraw {
+            at: now,
+            from,
+            queue,
+        };
+        self.launched.push((host, letter));
     }
 
     fn rails_for(&mut self, slot: u32, bytes: u64) -> (u32, u32) {
@@ -451,7 +527,9 @@ impl Programs {
         let job = self.ranks[message.source as usize].job;
         let (_, receiver) = message.way();
         let at = now.max(message.moved).saturating_add(passage);
-        if self.take_lost(slot) {
+        if self.is_lost(slot) {
+            self.tell_lost(slot, now);
+            self.take_lost(slot);
             self.messages.remove(slot);
         } else if at > now {
             self.set_timer(receiver, at, TimerKind::Passed(slot));

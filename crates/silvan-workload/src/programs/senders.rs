@@ -5,7 +5,7 @@ use silvan_cc::workload::{Chosen, Gate, MessageChange, Offer, Poll, Progress, Wh
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
 use crate::programs::external::SendQueue;
-use crate::programs::flows::Sent;
+use crate::programs::flows::{Part, Sent};
 
 const NONE: u32 = u32::MAX;
 
@@ -61,6 +61,8 @@ struct Waiting {
     left: u64,
     /// Packets of the message.
     packets: u64,
+    /// Most payload of one of them.
+    most: u64,
     number: u16,
     next: u32,
 }
@@ -74,6 +76,8 @@ struct Pair {
     /// Congestion control's last answer.
     release: Time,
     class: u16,
+    /// [`silvan_cc::hooks::Flow::queue`] of its packets.
+    queue: u16,
     left: u64,
 }
 
@@ -85,6 +89,7 @@ struct Flow {
     sent: u64,
     /// Messages so far.
     messages: u16,
+    class: u16,
 }
 
 impl Waiting {
@@ -103,6 +108,7 @@ impl Waiting {
             message: self.message,
             number: self.number,
             own_packets: self.packets,
+            part: Part::Whole,
         }
     }
 }
@@ -113,6 +119,8 @@ struct HostQueue {
     last: QueuePair,
     chosen: Chosen<QueuePair>,
     flows: Vec<Flow>,
+    /// By flow and number of a message, if it has one: [`silvan_cc::hooks::Flow::queue`] of the last such message.
+    queues: Vec<Vec<u16>>,
     by_number: Vec<(u32, u32)>,
 }
 
@@ -133,6 +141,7 @@ impl HostQueue {
                     sl: launch.sl,
                     sent: 0,
                     messages: 0,
+                    class: launch.class,
                 });
                 flow
             }
@@ -173,14 +182,27 @@ impl Senders {
         let known = queue.pairs.get(&launch.queue_pair).map(|pair| pair.flow);
         let flow_place = known.unwrap_or_else(|| queue.flow(launch));
         let flow = &mut queue.flows[flow_place as usize];
+        let mtu = launch.queue_pair.queue.mtu;
+        let mtu = mtu.map_or(u64::MAX, |mtu| u64::from(mtu.get()));
+        let most = self.payload.most.min(mtu);
         let waiting = Waiting {
             message: launch.message,
             left,
-            packets: left.div_ceil(self.payload.most).max(1),
+            packets: left.div_ceil(most).max(1),
+            most,
             number: flow.messages,
             next: NONE,
         };
         flow.messages = flow.messages.wrapping_add(1);
+        let of_flow = launch.queue_pair.queue.of_flow();
+        if of_flow != 0 {
+            let queues = &mut queue.queues;
+            queues.resize_with(queues.len().max(flow_place as usize + 1), Vec::new);
+            let queues = &mut queues[flow_place as usize];
+            let number = usize::from(waiting.number);
+            queues.resize(queues.len().max(number + 1), 0);
+            queues[number] = of_flow;
+        }
 
         let place = match self.free.pop() {
             Some(place) => {
@@ -204,9 +226,47 @@ impl Senders {
             flow: flow_place,
             release: Time::ZERO,
             class: launch.class,
+            queue: launch.queue_pair.queue.of_flow(),
             left,
         };
         queue.pairs.insert(launch.queue_pair, pair);
+    }
+
+    /// Removes what waits in a rank's queues with this number, with any MTU. Calls `withdrawn` for each message.
+    pub fn withdraw(
+        &mut self,
+        host: HostId,
+        from: u32,
+        queue: SendQueue,
+        mut withdrawn: impl FnMut(Sent),
+    ) {
+        let HostQueue {
+            pairs,
+            chosen,
+            flows,
+            ..
+        } = &mut self.hosts[host.index()];
+        let is_meant = |key: &QueuePair| key.from == from && key.queue.is(queue);
+        let keys: Vec<QueuePair> = pairs.keys().copied().filter(is_meant).collect();
+        for key in keys {
+            let Some(pair) = pairs.remove(&key) else {
+                continue;
+            };
+            chosen.clear();
+            let flow = &flows[pair.flow as usize];
+            let mut place = pair.head;
+            while place != NONE {
+                let waiting = &self.waiting[place as usize];
+                let has_started = waiting.left.div_ceil(waiting.most).max(1) < waiting.packets;
+                let part = if has_started { Part::Some } else { Part::None };
+                withdrawn(Sent {
+                    part,
+                    ..waiting.sent(host, flow, &mut self.changes)
+                });
+                self.free.push(place);
+                place = waiting.next;
+            }
+        }
     }
 
     /// Calls `complete` for the last packet of a message.
@@ -221,8 +281,8 @@ impl Senders {
             hosts,
             waiting,
             free,
-            payload: Payload { most, .. },
             changes,
+            ..
         } = self;
         let HostQueue {
             pairs,
@@ -235,13 +295,14 @@ impl Senders {
         let mut payload = |pair: &mut Pair, gate: &mut G| {
             let flow = &flows[pair.flow as usize];
             if pair.release <= now {
-                pair.release = gate.release(flow.to, flow.sl);
+                pair.release = gate.release_queue(flow.to, flow.sl, pair.queue);
             }
             if pair.release > now {
                 wait = wait.min(pair.release);
                 return None;
             }
-            let bytes = waiting[pair.head as usize].left.min(*most) as u32;
+            let Waiting { left, most, .. } = waiting[pair.head as usize];
+            let bytes = left.min(most) as u32;
             gate.lane_open(flow.sl, bytes).then_some(bytes)
         };
         let chosen = if pairs.len() == 1 {
@@ -300,6 +361,7 @@ impl Senders {
             last: ends,
             behind: Offer::cut_off(pair.left),
             number: message.number,
+            queue: pair.queue,
         };
         if ends {
             complete(message.sent(host, flow, changes));
@@ -329,6 +391,17 @@ impl Senders {
         found.map(|waiting| waiting.message)
     }
 
+    /// [`silvan_cc::hooks::Flow::queue`] of a packet that `host` has sent.
+    pub fn queue_of(&self, host: HostId, offer: &Offer) -> u16 {
+        let HostQueue { flows, queues, .. } = &self.hosts[host.index()];
+        let is_meant =
+            |flow: &Flow| (flow.to, flow.sl, flow.class) == (offer.dst, offer.sl, offer.class);
+        let place = flows.iter().position(is_meant);
+        let queues = place.and_then(|place| queues.get(place));
+        let queue = queues.and_then(|queues| queues.get(usize::from(offer.number)));
+        queue.copied().unwrap_or(0)
+    }
+
     pub fn keep_changes(&mut self) {
         self.changes = Some(Vec::new());
     }
@@ -342,9 +415,11 @@ impl Senders {
     /// The least over all messages that are first in their pairs.
     pub fn packets_before_last(&self, host: HostId) -> Option<u64> {
         let pairs = self.hosts[host.index()].pairs.values();
-        let left = pairs.map(|pair| self.waiting[pair.head as usize].left);
-        let packets = |left: u64| left.saturating_sub(1) / self.payload.most;
-        left.min().map(packets)
+        let packets = pairs.map(|pair| {
+            let Waiting { left, most, .. } = self.waiting[pair.head as usize];
+            left.saturating_sub(1) / most
+        });
+        packets.min()
     }
 
     pub fn whole_message(&self, host: HostId) -> Option<WholeMessage> {
@@ -353,10 +428,11 @@ impl Senders {
         let &Waiting {
             left,
             packets,
+            most,
             next,
             ..
         } = &self.waiting[only.head as usize];
-        let is_whole = next == NONE && left.div_ceil(self.payload.most).max(1) == packets;
+        let is_whole = next == NONE && left.div_ceil(most).max(1) == packets;
         is_whole.then_some(WholeMessage {
             bytes: left,
             packets,
@@ -396,7 +472,9 @@ impl Senders {
             let host = u64::from(host);
             let number = |pair: QueuePair| {
                 let ranks = u64::from(pair.from) << 32 | u64::from(pair.to);
-                let SendQueue { number, responds } = pair.queue;
+                let SendQueue {
+                    number, responds, ..
+                } = pair.queue;
                 [ranks, u64::from(number) << 1 | u64::from(responds)]
             };
             progress.turns.push(host);
@@ -420,8 +498,8 @@ impl Senders {
         let mut most = u64::MAX;
         for turn in period.turns.chunks(TURN) {
             for (pair, &sent) in self.hosts[turn[0] as usize].pairs.values().zip(&mut sent) {
-                let left = self.waiting[pair.head as usize].left;
-                let full = left.saturating_sub(self.payload.most);
+                let head = &self.waiting[pair.head as usize];
+                let full = head.left.saturating_sub(head.most);
                 most = most.min(full.checked_div(sent).unwrap_or(u64::MAX));
             }
         }
@@ -435,12 +513,13 @@ impl Senders {
             let HostQueue { pairs, flows, .. } = &mut self.hosts[turn[0] as usize];
             for (pair, &sent) in pairs.values_mut().zip(&mut sent) {
                 let bytes = sent * periods;
-                self.waiting[pair.head as usize].left -= bytes;
+                let head = &mut self.waiting[pair.head as usize];
+                head.left -= bytes;
                 pair.left -= bytes;
                 if pair.release > now {
                     pair.release = pair.release.saturating_add(by);
                 }
-                flows[pair.flow as usize].sent += bytes / self.payload.most;
+                flows[pair.flow as usize].sent += bytes / head.most;
             }
         }
     }

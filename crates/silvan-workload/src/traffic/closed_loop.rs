@@ -107,6 +107,7 @@ impl ClosedLoop {
             last: self.left == 0,
             behind: self.left,
             number: 0,
+            queue: 0,
         }
     }
 

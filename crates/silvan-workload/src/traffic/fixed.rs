@@ -93,6 +93,7 @@ impl Fixed {
                 None => Offer::cut_off(self.remaining.saturating_add(u64::from(self.left))),
             },
             number: 0,
+            queue: 0,
         }
     }
 

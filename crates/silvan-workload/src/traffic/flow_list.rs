@@ -252,6 +252,7 @@ impl FlowList {
             last: left == 0,
             behind: Offer::cut_off(left),
             number: flow as u16,
+            queue: 0,
         }
     }
 

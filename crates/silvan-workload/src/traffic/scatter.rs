@@ -105,6 +105,7 @@ impl Scatter {
             last: current.left == 0,
             behind: current.left,
             number: 0,
+            queue: 0,
         }
     }
 

@@ -273,6 +273,7 @@ fn closed_loop_keeps_its_flows_on_their_way() {
     let transit = Transit {
         hops: 2,
         marked: true,
+        sent: Time::ZERO,
         completes: false,
         number: None,
     };

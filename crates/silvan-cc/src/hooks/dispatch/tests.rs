@@ -19,6 +19,7 @@ const FLOW: Flow = Flow {
     source: HOST,
     destination: HostId::new(4),
     sl: Sl::ZERO,
+    queue: 0,
 };
 
 /// Records its calls, and never answers as a scheme that leaves a method out would.

@@ -52,6 +52,7 @@ fn flow(source: usize) -> Flow {
         source: HostId::new(source),
         destination: HostId::new(9),
         sl: Sl::ZERO,
+        queue: 0,
     }
 }
 

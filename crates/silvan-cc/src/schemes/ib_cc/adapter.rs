@@ -45,6 +45,8 @@ impl AdapterParameters {
     }
 }
 
+const QUEUE_SHIFT: u32 = 16;
+
 const fn destination_mask(level: ControlLevel) -> u32 {
     match level {
         ControlLevel::QueuePair => u32::MAX,
@@ -83,6 +85,10 @@ pub struct IbAdapter {
     words: usize,
     /// True if some SL's CCTI_Min delays flows without state.
     floor_delays: bool,
+    /// Bits of a key's upper 28 that are the destination.
+    hosts_mask: u32,
+    /// True after the first flow with a queue.
+    has_queues: bool,
     /// Bits of a destination that distinguish flows of a host: all at QP level, none at SL level.
     destination_masks: Vec<u32>,
     table: CongestionControlTable,
@@ -99,7 +105,7 @@ impl IbAdapter {
         hosts: usize,
         seed: u64,
     ) -> Result<Self, ParameterError> {
-        // A flow's key is its destination in the upper 28 bits and its SL in the lower 4.
+        // A flow's key is its SL in the lower 4 bits, its destination, and in the upper 12 its queue if hosts leave them.
         const MAX_HOSTS: usize = (1 << 28) - 1;
         if hosts > MAX_HOSTS {
             return Err(ParameterError::OutOfRange {
@@ -117,6 +123,11 @@ impl IbAdapter {
             words,
             floor_delays: false,
             destination_masks: vec![destination_mask(parameters.level); hosts],
+            hosts_mask: match hosts <= 1 << QUEUE_SHIFT {
+                true => (1 << QUEUE_SHIFT) - 1,
+                false => (1 << 28) - 1,
+            },
+            has_queues: false,
             table: parameters.table.clone(),
             custom_tables: vec![None; hosts],
             service_levels: (0..hosts as u64)
@@ -265,7 +276,13 @@ impl IbAdapter {
     #[inline]
     fn key(&self, flow: Flow) -> u32 {
         let mask = self.destination_masks[flow.source.index()];
-        ((flow.destination.index() as u32) & mask) << 4 | flow.sl.index() as u32
+        let queue = u32::from(flow.queue) << QUEUE_SHIFT & !self.hosts_mask;
+        ((flow.destination.index() as u32 | queue) & mask) << 4 | flow.sl.index() as u32
+    }
+
+    #[inline]
+    fn destination(&self, key: u32) -> usize {
+        ((key >> 4) & self.hosts_mask) as usize
     }
 
     #[inline]
@@ -285,7 +302,7 @@ impl IbAdapter {
 
     #[inline]
     fn active_bit(&self, host: usize, key: u32) -> (usize, u64) {
-        let destination = (key >> 4) as usize;
+        let destination = self.destination(key);
         (
             host * self.words + destination / 64,
             1 << (destination % 64),
@@ -304,6 +321,7 @@ impl IbAdapter {
     }
 
     fn insert(&mut self, now: Time, host: usize, key: u32, state: FlowState) {
+        self.has_queues |= key >> 4 & !self.hosts_mask != 0;
         let first = host * Sl::COUNT;
         let levels = &self.service_levels[first..first + Sl::COUNT];
         let swept = self.flows[host].insert(key, state, |key, flow| {
@@ -321,6 +339,10 @@ impl IbAdapter {
 
     fn remove(&mut self, host: usize, key: u32) {
         self.flows[host].remove(key);
+        if self.has_queues {
+            // Queues share the bit.
+            return;
+        }
         let siblings = (0..Sl::COUNT as u32).map(|sl| key & !0xf | sl);
         if siblings
             .into_iter()
@@ -478,7 +500,7 @@ impl SourceControl for IbAdapter {
             level.catch_up(&mut state, now);
             let rate = 1.0 / (1.0 + table.entry(state.ccti).packet_times());
             (state.ccti > 0).then_some(FlowLimit {
-                destination: of_pair.then_some(HostId::new((key >> 4) as usize)),
+                destination: of_pair.then_some(HostId::new(self.destination(key))),
                 sl: Sl::try_new(Self::key_sl(key) as u8).ok()?,
                 ccti: state.ccti,
                 rate,

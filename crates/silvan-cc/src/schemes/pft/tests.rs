@@ -202,6 +202,7 @@ fn a_host_waits_by_its_own_credits_only() {
         source: first,
         destination: second,
         sl: Sl::ZERO,
+        queue: 0,
     };
     let at = |ns: u64| Time::from_ps(ns * 1_000);
     // 40 credits at a packet of 8 flits: congested one cycle later. f(c) = 10 idle cycles for each flit, so the 8 flits
@@ -263,6 +264,7 @@ fn a_normal_interface_never_holds_the_link_back() {
         source: host,
         destination: host,
         sl: Sl::ZERO,
+        queue: 0,
     };
     // Packets of 129.6 flits, back to back from an instant within a cycle.
     let wire_time = Span::from_ps(129_625);

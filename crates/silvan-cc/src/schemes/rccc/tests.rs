@@ -25,6 +25,7 @@ fn from(source: usize) -> Flow {
         source: HostId::new(source),
         destination: HostId::new(0),
         sl: Sl::ZERO,
+        queue: 0,
     }
 }
 

@@ -51,6 +51,7 @@ impl Content {
                 source: HostId::new(0),
                 destination,
                 sl: Sl::ZERO,
+                queue: 0,
             },
             content,
         }

@@ -94,6 +94,7 @@ impl Fabric {
             source: HostId::new(0),
             destination: HostId::new(to),
             sl: Sl::ZERO,
+            queue: 0,
         }
     }
 

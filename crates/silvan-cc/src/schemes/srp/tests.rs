@@ -133,6 +133,7 @@ fn reservations_follow_each_other() {
         source: flow().destination,
         destination: flow().source,
         sl: flow().sl,
+        queue: 0,
     };
     let arrival = Arrival {
         payload: PAYLOAD,

@@ -95,6 +95,7 @@ impl Workload for Flows {
             return Poll::Send(Offer {
                 behind: 0,
                 number: 0,
+                queue: 0,
                 dst: state.flow.destination,
                 bytes,
                 sl: state.flow.sl,

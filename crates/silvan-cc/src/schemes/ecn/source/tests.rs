@@ -16,6 +16,7 @@ fn flow(destination: usize) -> Flow {
         source: HostId::new(0),
         destination: HostId::new(destination),
         sl: Sl::ZERO,
+        queue: 0,
     }
 }
 

@@ -37,6 +37,7 @@ fn flow(destination: usize, level: u8) -> Flow {
         source: HostId::new(0),
         destination: HostId::new(destination),
         sl: sl(level),
+        queue: 0,
     }
 }
 
@@ -293,19 +294,19 @@ fn memory_follows_the_throttled_flows() {
 struct Eager {
     entries: BTreeMap<u8, CongestionEntry>,
     next_expiry: BTreeMap<u8, Option<u64>>,
-    flows: BTreeMap<(usize, u8), (u16, u64)>,
+    /// By destination and queue, unless shared, and service level.
+    flows: BTreeMap<(usize, u8, u16), (u16, u64)>,
     shared: bool,
     limit: u16,
 }
 
 impl Eager {
-    fn key(&self, flow: Flow) -> (usize, u8) {
-        let destination = if self.shared {
-            0
-        } else {
-            flow.destination.index()
+    fn key(&self, flow: Flow) -> (usize, u8, u16) {
+        let (destination, queue) = match self.shared {
+            true => (0, 0),
+            false => (flow.destination.index(), flow.queue),
         };
-        (destination, flow.sl.as_u8())
+        (destination, flow.sl.as_u8(), queue)
     }
 
     fn flow(&mut self, flow: Flow) -> &mut (u16, u64) {
@@ -366,17 +367,21 @@ impl Eager {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Becn(usize, u8),
-    Send(usize, u8, u64),
+    Becn(Flow),
+    Send(Flow, u64),
     Set(u8, CongestionEntry),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step(queues: u16) -> impl Strategy<Value = Step> {
     // Two SLs of many destinations, so that tables grow, sweep and share bits of the bitmap.
     let destination = prop_oneof![0usize..4, 0usize..130];
+    let flow = (destination, 0u8..2, 0..queues).prop_map(|(to, level, queue)| Flow {
+        queue,
+        ..flow(to, level)
+    });
     prop_oneof![
-        8 => (destination.clone(), 0u8..2).prop_map(|(to, sl)| Step::Becn(to, sl)),
-        8 => (destination, 0u8..2, 1u64..400_000).prop_map(|(to, sl, time)| Step::Send(to, sl, time)),
+        8 => flow.clone().prop_map(Step::Becn),
+        8 => (flow, 1u64..400_000).prop_map(|(flow, time)| Step::Send(flow, time)),
         1 => (0u8..2, 0u16..4, 0u8..5).prop_map(|(sl, timer, increase)| {
             Step::Set(sl, entry(timer, increase))
         }),
@@ -390,7 +395,10 @@ proptest! {
     fn lazy_timers_equal_eager_ones(
         shared: bool,
         ccti_min in prop_oneof![3 => Just(0u8), 1 => 1u8..4],
-        steps in prop::collection::vec((0u64..3_000_000, step()), 0..250),
+        (queues, steps) in (1u16..4).prop_flat_map(|queues| {
+            let steps = prop::collection::vec((0u64..3_000_000, step(queues)), 0..250);
+            (Just(queues), steps)
+        }),
     ) {
         let level = if shared { ControlLevel::ServiceLevel } else { ControlLevel::QueuePair };
         let first = CongestionEntry { ccti_min, ..entry(2, 1) };
@@ -411,13 +419,13 @@ proptest! {
             now += wait;
             eager.advance(now);
             match step {
-                Step::Becn(to, sl) => {
-                    eager.becn(flow(to, sl));
-                    lazy.on_feedback(at(now), flow(to, sl), Feedback::Cnp);
+                Step::Becn(flow) => {
+                    eager.becn(flow);
+                    lazy.on_feedback(at(now), flow, Feedback::Cnp);
                 }
-                Step::Send(to, sl, time) => {
-                    eager.send(now, flow(to, sl), time);
-                    lazy.on_send(at(now), flow(to, sl), Span::from_ps(time), 1);
+                Step::Send(flow, time) => {
+                    eager.send(now, flow, time);
+                    lazy.on_send(at(now), flow, Span::from_ps(time), 1);
                 }
                 Step::Set(level, entry) => {
                     let entry = CongestionEntry { ccti_min, ..entry };
@@ -425,16 +433,20 @@ proptest! {
                     lazy.set_entry(at(now), HostId::new(0), sl(level), entry).unwrap();
                 }
             }
-            for (&(to, sl), &(ccti, release)) in &eager.flows {
-                let flow = flow(to, sl);
+            for (&(to, sl, queue), &(ccti, release)) in &eager.flows {
+                let flow = Flow { queue, ..flow(to, sl) };
                 prop_assert_eq!(lazy.ccti(at(now), flow), ccti, "CCTI of {}, SL {}", to, sl);
                 let said = lazy.release(at(now), flow).as_ps().max(now);
                 prop_assert_eq!(said, release.max(now), "release of {}, SL {}", to, sl);
             }
             for host in 0..130 {
                 let (word, bit) = lazy.active_bit(0, host << 4);
-                let has_state = lazy.flows[0].iter().any(|(key, _)| key >> 4 == host);
-                prop_assert_eq!(lazy.active[word] & bit != 0, has_state, "bit of host {}", host);
+                let has_state = lazy.flows[0]
+                    .iter()
+                    .any(|(key, _)| lazy.destination(key) == host as usize);
+                let has_bit = lazy.active[word] & bit != 0;
+                prop_assert!(has_bit || !has_state, "bit of host {}", host);
+                prop_assert!(queues > 1 || has_bit == has_state, "bit of host {}", host);
             }
         }
     }
