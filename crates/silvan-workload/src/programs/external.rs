@@ -343,7 +343,7 @@ impl Programs {
         self.in_flight(place).is_some_and(|message| message.is_lost)
     }
 
-    /// Messages that have left and end whose gaps no receiver will notice.
+    /// Ends messages that have left, and whose gaps no receiver will notice.
     fn forget_gaps(&mut self, from: u32, queue: SendQueue, now: Time) {
         let Some(external) = &mut self.external else {
             return;
