@@ -19,7 +19,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,10 +58,10 @@ class RunningFabric:
     ) -> subprocess.Popen[str]:
         """Start a program that sees the fabric, with pipes for its output.
 
-        Arguments are those of :meth:`run`. The program and its children end with the fabric at the
-        latest.
+        Arguments are those of :meth:`run`. The program starts in :attr:`folder`, and ends with the
+        fabric at the latest, as do its children.
         """
-        command = [str(word) for word in words]
+        command = _located(words)
         name = descendants.mark(next(_NUMBERS))
         # Noted first: Ctrl-C may come before the process is known here.
         self._started[name] = None
@@ -95,7 +95,7 @@ class RunningFabric:
         Parameters
         ----------
         *words : str or Path
-            The program and its arguments.
+            The program, relative to the current folder if it has a slash, and its arguments.
         host : str, optional
             The host or switch to attach it to; by default the first host.
         mount : bool
@@ -148,7 +148,7 @@ class RunningFabric:
         """
         command, variables = launch(
             self.emulation.sockname,
-            [str(word) for word in words],
+            _located(words),
             ranks=ranks,
             per_host=per_host,
             hosts=hosts,
@@ -177,6 +177,11 @@ class RunningFabric:
         return self.emulation.control(do, **arguments)
 
 
+def _located(words: Sequence[str | Path]) -> list[str]:
+    program, *arguments = (str(word) for word in words)
+    return [str(Path(program).absolute()) if "/" in program else program, *arguments]
+
+
 class FabricFactory(Protocol):
     """Function of the fixture: a call starts a fabric that ends with the test."""
 
@@ -199,8 +204,8 @@ class FabricFactory(Protocol):
         opensm : bool
             Whether OpenSM manages it; the call returns when the subnet is up.
         **options
-            Passed to :class:`~silvan.emulation.Emulation`: ``faults``, ``time_scale``, ``blank``,
-            ``host`` ...
+            Passed to :class:`~silvan.emulation.Emulation`: ``faults``, ``time``, ``time_scale``,
+            ``blank``, ``host`` ...
 
         Returns
         -------

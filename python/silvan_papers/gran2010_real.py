@@ -82,7 +82,7 @@ def run_column(changes: Mapping[str, TomlValue], folder: Path, name: str) -> Num
     (folder / _INPUT).write_text(given, "utf-8")
     scenario = study("gran2010", "parking-lot").override(changes)
     with (
-        Emulation(scenario, sockname=f"gran2010-{name}", follow_programs=True) as one,
+        Emulation(scenario, sockname=f"gran2010-{name}", time="auto") as one,
         (folder / "hpcc.log").open("w") as log,
     ):
         words, variables = launch(one.sockname, ["hpcc"], ranks=_RANKS, hosts=_HOSTS)

@@ -99,7 +99,7 @@ def going_back_mib(size: int) -> float:
     packet = wire_ns(MTU)
     refused = 2 * packet + 1000 * (one_way_us(0) + one_way_us(0)) - wire_ns(0)
     left = (size / MTU + 1) / 2
-    again = left + 4096 * 2**QP_TIMEOUT / packet + 0.5
+    again = left + 4096 * (1 << QP_TIMEOUT) / packet + 0.5
     cost = math.ceil(refused / packet) + lost / (1 - lost) + lost * again
     return stream_mib(size) / (1 + lost / (1 - lost) * cost)
 
@@ -691,7 +691,7 @@ def main(wanted: list[str]) -> int:
     started = time.monotonic()
     with (
         tempfile.TemporaryDirectory() as name,
-        Emulation(scenario, sockname=f"check-verbs-{os.getpid()}", follow_programs=True) as one,
+        Emulation(scenario, sockname=f"check-verbs-{os.getpid()}", time="auto") as one,
     ):
         running = RunningFabric(one, Path(name))
         checks = Checks(running, wanted)
@@ -720,7 +720,7 @@ def main(wanted: list[str]) -> int:
     bad = Scenario.from_toml(FABRIC + BAD_CABLE)
     with (
         tempfile.TemporaryDirectory() as name,
-        Emulation(bad, sockname=f"check-verbs-bad-{os.getpid()}", follow_programs=True) as one,
+        Emulation(bad, sockname=f"check-verbs-bad-{os.getpid()}", time="auto") as one,
     ):
         lossy = Checks(RunningFabric(one, Path(name)), wanted)
         bad_cable(lossy)

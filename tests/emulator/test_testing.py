@@ -84,6 +84,29 @@ def test_failures_of_a_tool_are_errors(fabric: FabricFactory) -> None:
         running.run("no-such-tool")
 
 
+def test_a_program_is_found_from_the_current_folder(
+    fabric: FabricFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oracle: the shell, which finds a path with a slash from where the test is."""
+    (tmp_path / "line.toml").write_text(LINE)
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\ncat /sys/class/infiniband/silvan0/ports/1/lid; echo "$1"; pwd\n')
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    running = fabric("line.toml")
+    lid, word, folder = running.run("./program", "./program").stdout.split()
+    assert int(lid, 16) > 0
+    assert (word, folder) == ("./program", str(running.folder))
+
+
+def test_time_is_real_or_follows_programs(fabric: FabricFactory, tmp_path: Path) -> None:
+    (tmp_path / "line.toml").write_text(LINE)
+    running = fabric(tmp_path / "line.toml", time="auto")
+    assert running.control("status")["links_down"] == []
+    with pytest.raises(ValueError, match='"real" or "auto", not 2'):
+        fabric(tmp_path / "line.toml", time=2)
+
+
 def test_several_fabrics_run_at_once_and_end_with_the_test(fabric: FabricFactory) -> None:
     scenario = silvan.Scenario.from_toml(LINE)
     one, two = fabric(scenario), fabric(scenario, overrides={"run.seed": 7}, blank=True)

@@ -27,7 +27,7 @@ PATH_NS = 3 * 10 + 2 * 100
 @pytest.fixture
 def following(serve: Serve) -> Fabric:
     """Serve a fabric whose time follows programs."""
-    return serve(LINE + EDR, follow_programs=True)
+    return serve(LINE + EDR, time="auto")
 
 
 def last(printed: str) -> list[str]:

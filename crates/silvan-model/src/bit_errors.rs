@@ -1,7 +1,7 @@
 //! Bit errors on a link: how often they come, and the instants at which they come.
 
 use silvan_core::{PortId, Rate, Span, Time};
-use silvan_workload::traffic::rng::{Purpose, Stream, exponential, stream};
+use silvan_workload::traffic::rng::{Purpose, Stream, exponential, normal, stream};
 
 /// Largest rate of bit errors. Of packets of 8,000 bits, one in 3,000 has none.
 pub const MOST_BIT_ERRORS: f64 = 1e-3;
@@ -71,10 +71,14 @@ impl ErrorTimes {
     }
 }
 
+/// Mean number of errors between two counts from which they are not drawn one by one.
+const MANY: f64 = 4096.0;
+
 /// The instants of a link's bit errors, drawn in the order of time.
 ///
 /// Gaps between errors are exponentially distributed, so a packet of `n` bits is good with the probability
-/// `(1 - rate)^n`, whatever came before. Draws depend on the seed, the port and time alone.
+/// `(1 - rate)^n`, whatever came before. Draws depend on the seed, the port and time alone, unless [`MANY`] errors come
+/// between two counts: their number is normally distributed, as Poisson's nearly is.
 #[derive(Clone, Debug)]
 pub struct ErrorProcess {
     stream: Stream,
@@ -132,11 +136,16 @@ impl ErrorProcess {
         let until = self.times.active(now);
         let mut errors = 0;
         while self.error_at.min(self.change_at) <= until {
+            let gap = self.gaps[usize::from(self.in_burst)];
+            let end = until.min(self.change_at.saturating_sub(1));
             if self.change_at <= self.error_at {
                 self.enter(!self.in_burst, self.change_at);
+            } else if (end - self.error_at) as f64 > MANY * gap {
+                let mean = (end - self.error_at) as f64 / gap;
+                errors += 1 + (mean + normal(&mut self.stream) * mean.sqrt()).round() as u64;
+                self.error_at = end.saturating_add(draw(&mut self.stream, gap));
             } else {
                 errors += 1;
-                let gap = self.gaps[usize::from(self.in_burst)];
                 self.error_at = self.error_at.saturating_add(draw(&mut self.stream, gap));
             }
         }
@@ -211,6 +220,29 @@ mod tests {
             (count as f64 - expected).abs() < 4.0 * expected.sqrt(),
             "{count}"
         );
+    }
+
+    /// Oracle: mean and variance of Poisson's distribution. Later counts are never lower.
+    #[test]
+    fn many_errors_have_the_distribution_of_single_ones() {
+        let (seeds, time) = (2000, 100_000_000_000);
+        let errors = 1e-5;
+        let counts = (0..seeds).map(|seed| {
+            let all = process(&independent(errors), ALWAYS, seed);
+            let counts = [1, 9, 10].map(|part| all.clone().count_until(time / 10 * part));
+            assert!(counts.is_sorted(), "{counts:?}");
+            counts[2] as f64
+        });
+        let counts: Vec<f64> = counts.collect();
+        let number = seeds as f64;
+        let expected = RATE as f64 * errors * time as f64 * 1e-12;
+        assert!(expected > MANY);
+        let mean = counts.iter().sum::<f64>() / number;
+        assert!((mean - expected).abs() < 4.0 * (expected / number).sqrt());
+        let squares = counts.iter().map(|count| (count - mean).powi(2));
+        let variance = squares.sum::<f64>() / (number - 1.0);
+        // The variance of a sample of this size has a standard deviation of 3 %.
+        assert!((variance / expected - 1.0).abs() < 0.13, "{variance}");
     }
 
     /// Oracle: 1 - (1 - p)^n packets of n bits have an error.

@@ -227,8 +227,8 @@ impl<'a> Request<'a> {
         };
         match command {
             GET if is_dump => Ok(devices().iter().filter_map(Device::describe).collect()),
-            GET => chosen().map(|device| device.describe().into_iter().collect()),
-            PORT_GET => chosen().map(|device| device.describe_port().into_iter().collect()),
+            GET => one(chosen()?.describe()),
+            PORT_GET => one(chosen()?.describe_port()),
             SYS_GET => {
                 let mut body = Vec::new();
                 put(&mut body, attribute::NETNS_MODE, &[SHARED]);
@@ -239,11 +239,16 @@ impl<'a> Request<'a> {
                 if kind.strip_suffix(b"\0").unwrap_or(kind) != b"uverbs" {
                     return Err(libc::EOPNOTSUPP);
                 }
-                chosen().map(|device| device.file().into_iter().collect())
+                one(chosen()?.file())
             }
             _ => Err(libc::EOPNOTSUPP),
         }
     }
+}
+
+/// The only answer; a switch has no file of a device.
+fn one(answer: Option<Vec<u8>>) -> Result<Vec<Vec<u8>>, i32> {
+    answer.map(|body| vec![body]).ok_or(libc::ENODEV)
 }
 
 fn devices() -> Vec<Device> {

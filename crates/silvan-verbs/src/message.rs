@@ -92,6 +92,8 @@ pub(crate) struct Request {
     pub(crate) opcode: SendOpcode,
     pub(crate) serial: u64,
     pub(crate) attempt: u32,
+    /// Times that the sender has gone back.
+    pub(crate) round: u32,
     /// Sequence number of the whole request, and those that it takes.
     pub(crate) psn: u32,
     pub(crate) packets: u32,

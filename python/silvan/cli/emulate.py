@@ -365,7 +365,7 @@ def emulate(
             host=host,
             blank=blank,
             devices=devices,
-            follow_programs=time_ is Time.AUTO,
+            time="auto" if time_ is Time.AUTO else "real",
             faults=faults,
         ) as emulation,
         _managed(emulation, wanted=bool(opensm)),

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from silvan.errors import EmulationError, shown
 from silvan.inputs.input_files import CONFIGURATION_BYTES, read_text
@@ -151,9 +151,9 @@ class Emulation:
         link.
     paused : bool
         Start with simulated time paused.
-    follow_programs : bool
-        Let simulated time stand still while RDMA programs work, and show it to programs as their
-        clocks.
+    time : str
+        ``"real"``, or ``"auto"``: simulated time stands still while RDMA programs work, and
+        programs see it as their clocks.
     faults : path, optional
         A TOML file of faults that come about at instants of simulated time: cables that are cut,
         run at a lower rate or have symbol errors, slow receivers, switches that reboot.
@@ -182,14 +182,16 @@ class Emulation:
         blank: bool = False,
         devices: str = "emulated",
         paused: bool = False,
-        follow_programs: bool = False,
+        time: Literal["real", "auto"] = "real",
         faults: str | os.PathLike[str] | None = None,
     ) -> None:
         from silvan import _silvan
 
         require_linux("the live fabric")
         self._udp_port = udp_port
-        self._follow_programs = follow_programs
+        if time not in ("real", "auto"):
+            raise ValueError(f'time is "real" or "auto", not {time!r}')
+        self._follows_programs = time == "auto"
         self.sockname = sockname if udp_port is None else f"udp-{udp_port}"
         if scenario.has_python_scheme:
             scenario = scenario.override({"control.scheme": "none"})
@@ -204,7 +206,7 @@ class Emulation:
             blank=blank,
             devices=devices,
             paused=paused,
-            follows_programs=follow_programs,
+            follows_programs=self._follows_programs,
             faults=None if faults is None else (_faults(faults), os.fspath(faults)),
         )
 
@@ -252,7 +254,7 @@ class Emulation:
             "LD_PRELOAD": str(umad2sim_library() if umad2sim else preload_library()),
             "SIM_HOST": name[:31] if umad2sim else name,
             **where,
-            **(clock if self._follow_programs else {}),
+            **(clock if self._follows_programs else {}),
         }
 
     def control(self, do: str, **arguments: Any) -> Any:

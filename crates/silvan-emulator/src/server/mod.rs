@@ -289,8 +289,11 @@ impl Server {
             return Ok(if quiet { QUIET_TICK } else { TICK });
         };
         let mut until = self.faults.next().map_or(until, |time| until.min(time));
-        if let Some(timer) = self.rdma.as_ref().and_then(RdmaPrograms::next_timer) {
-            until = until.min(timer.max(simulated));
+        if let Some(rdma) = &self.rdma {
+            until = until.min(rdma.latest_step(simulated));
+            if until == simulated && rdma.is_copying() {
+                return Ok(SHORT_TICK);
+            }
         }
         self.clients.subnet.step(until)?;
         if let Some(rdma) = &mut self.rdma {

@@ -203,6 +203,7 @@ impl RdmaPrograms {
         process.commanded(wall);
         self.acted = Some(wall);
         let at = Time::from_ps(record.clock).min(shown);
+        let at = at.min(self.latest_step(subnet.now()));
         while subnet.now() < at {
             subnet.step(at)?;
             self.collect_fates(subnet)?;
@@ -321,6 +322,18 @@ impl RdmaPrograms {
 
     pub fn next_timer(&self) -> Option<Time> {
         self.verbs.next_timer()
+    }
+
+    /// Returns the end of a step from `now` at which the next timer goes off; it does not while data are copied.
+    pub fn latest_step(&self, now: Time) -> Time {
+        let Some(timer) = self.next_timer() else {
+            return Time::MAX;
+        };
+        let end = match self.is_copying() {
+            true => Time::from_ps(timer.as_ps().saturating_sub(1)),
+            false => timer,
+        };
+        end.max(now)
     }
 
     pub fn waits(&self) -> bool {

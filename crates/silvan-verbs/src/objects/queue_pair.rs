@@ -92,6 +92,8 @@ pub(crate) struct SendQueue {
     pub(crate) next: usize,
     /// Requests that wait in the adapter, and their data in bytes.
     pub(crate) undeparted: (usize, u64),
+    /// Times that it has gone back.
+    pub(crate) round: u32,
     pub(crate) next_serial: u64,
     pub(crate) next_psn: u32,
     pub(crate) retries_left: u8,
@@ -129,6 +131,7 @@ impl SendQueue {
 
     pub(crate) fn go_back(&mut self) {
         self.next = 0;
+        self.round = self.round.wrapping_add(1);
         self.undeparted = (0, 0);
         for send in &mut self.sends {
             send.leaving = None;
@@ -181,6 +184,8 @@ pub(crate) struct ReceiveQueue {
     pub(crate) arrivals: VecDeque<Arrival>,
     pub(crate) execution: Option<Execution>,
     pub(crate) expected_psn: u32,
+    /// Round of the requester in which responses were withdrawn.
+    pub(crate) withdrawn: u32,
     /// Request and attempt that lost a packet which is expected.
     pub(crate) broken: Option<(u64, u32)>,
     /// A NAK is sent; later requests are dropped until the expected one arrives.

@@ -146,6 +146,12 @@ impl Verbs {
             }
             return;
         }
+        if is_new && self.differs_in_mtu(key, &message, &request) {
+            return self.refuse_access(key, request.psn, INVALID);
+        }
+        let Some(qp) = self.qps.get_mut(key) else {
+            return;
+        };
         if is_new {
             qp.receive.has_refused = false;
         }
@@ -169,6 +175,9 @@ impl Verbs {
 
     /// Executes a request of UC: a gap in the sequence is a lost message, which is not repeated.
     fn execute_unreliable(&mut self, now: Time, key: QpKey, message: Message, request: Request) {
+        if self.differs_in_mtu(key, &message, &request) {
+            return;
+        }
         if let Some(qp) = self.qps.get_mut(key) {
             qp.receive.expected_psn = request.psn;
         }
@@ -178,6 +187,14 @@ impl Verbs {
             }
             _ => self.execute_write(now, key, message, &request),
         }
+    }
+
+    /// Returns true if packets are longer or shorter than both ends allow: all but the last have the path MTU.
+    fn differs_in_mtu(&self, key: QpKey, message: &Message, request: &Request) -> bool {
+        let own = self.qps.get(key);
+        let own = own.map(|qp| qp.mtu(&self.devices[qp.device.0 as usize].port));
+        let sent = u64::from(message.mtu);
+        own.is_some_and(|own| own != sent && request.length > own.min(sent))
     }
 
     fn execute_send(&mut self, now: Time, key: QpKey, message: Message, request: &Request) {
@@ -254,7 +271,7 @@ impl Verbs {
             request.offset,
         );
         if !is_new {
-            self.withdraw_responses(key);
+            self.withdraw_responses(key, request.round);
         }
         self.copy(now, key, message, (None, &targets, parts));
     }
@@ -394,17 +411,29 @@ impl Verbs {
         self.answer(key, content, (0, wire::AETH));
     }
 
-    /// Ends responses that have not left: the requester asks for them again.
-    fn withdraw_responses(&mut self, key: QpKey) {
+    /// Ends responses that have not left before the requester went back for the `round`th time: it asks for them again.
+    fn withdraw_responses(&mut self, key: QpKey, round: u32) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
         };
+        if std::mem::replace(&mut qp.receive.withdrawn, round) == round {
+            return;
+        }
         qp.receive.responses = 0;
         self.actions.push_back(Action::Withdraw {
             from: qp.device,
             queue_pair: qp.number,
             responds: true,
         });
+        let requester = self.numbers.get(&qp.attributes.dest_qp_num).copied();
+        if let Some(requester) = requester
+            && let Some(peer) = self.qps.get_mut(requester)
+        {
+            for send in &mut peer.send.sends {
+                send.is_streaming = false;
+            }
+            self.refresh_timer(requester);
+        }
     }
 
     /// Asks the requester to wait; UC and UD drop the message.

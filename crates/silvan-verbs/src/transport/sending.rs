@@ -224,6 +224,7 @@ impl Verbs {
         let qkey = qp.attributes.qkey;
         let kind = qp.kind;
         let queue = &mut qp.send;
+        let round = queue.round;
         let next_psn = queue.next_psn;
         let Some(send) = queue.sends.get_mut(queue.next) else {
             return;
@@ -290,6 +291,7 @@ impl Verbs {
                 opcode: request.opcode,
                 serial: send.serial,
                 attempt: send.attempt,
+                round,
                 psn: send.psn,
                 packets: send.packets,
                 first,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use silvan_core::{Span, Time};
-use silvan_verbs::abi::values::{QpType, SendOpcode, Status};
+use silvan_verbs::abi::values::{QpState, QpType, SendOpcode, Status};
 use silvan_verbs::{DeviceId, MessageKind};
 
 use crate::wire::Wire;
@@ -113,6 +113,93 @@ fn a_read_asks_for_the_rest() {
         assert_eq!(sizes, [u64::from(PACKETS * MTU), rest]);
         let own = link.a.process.id;
         assert_eq!(world.read(own, BASE, data.len() as u64).unwrap(), data);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Oracle: memory, and an end. Every request completes, with the data or after its last retry.
+    #[test]
+    fn requests_of_all_kinds_end_where_packets_are_lost(
+        posts in prop::collection::vec((0usize..3, 1u32..60), 1..17),
+        reads in 1u8..=16,
+        seed: u64,
+        chance in 0u64..100,
+    ) {
+        let mut world = World::new(2);
+        let tuning = Tuning { timeout: 5, retries: RETRIES, reads, ..Tuning::default() };
+        let link = link(&mut world, QpType::Rc, Sizes::default(), tuning);
+        let mut loses = drawn(seed, chance);
+        let loses = move |number, message: &silvan_verbs::Message| loses(message.from, number);
+        world.wire = Some(Wire::new(PACKET, Box::new(loses)));
+        let data: Vec<u8> = (0..SIZE / 2).map(|at| (at / 3) as u8).collect();
+        world.write(link.b.process.id, BASE, &data);
+        let (near, key) = (BASE + SIZE / 2, link.b_region.key);
+        let sends: Vec<Post> = (0..).zip(&posts).map(|(id, &(kind, packets))| {
+            let length = packets * MTU;
+            let opcode = [SendOpcode::Read, SendOpcode::Write, SendOpcode::FetchAndAdd][kind];
+            match opcode {
+                SendOpcode::FetchAndAdd => {
+                    let mut post = Post::new(id, opcode, vec![sge(link.a_region, BASE, 8)]);
+                    post.operands = (1, 0);
+                    post.to(BASE + SIZE - 8, key)
+                }
+                SendOpcode::Write => {
+                    let from = vec![sge(link.a_region, BASE + 8, length)];
+                    Post::new(id, opcode, from).to(BASE + SIZE / 2, key)
+                }
+                _ => Post::new(id, opcode, vec![sge(link.a_region, near, length)]).to(BASE, key),
+            }
+        }).collect();
+        link.a.send(&mut world, &sends).unwrap();
+        let done = completions(&mut world, link.a);
+        prop_assert_eq!(done.len(), posts.len());
+        let succeeded = done.iter().take_while(|entry| entry.1 == Status::Success.number());
+        let succeeded = succeeded.count();
+        if let Some(failed) = done.get(succeeded) {
+            prop_assert_eq!(failed.1, Status::RetryExceeded.number());
+        }
+        let of = |kind| move |post: &&(usize, u32)| post.0 == kind;
+        let longest = posts[..succeeded].iter().filter(of(0)).map(|post| post.1 * MTU).max();
+        let length = u64::from(longest.unwrap_or(0));
+        let read = world.read(link.a.process.id, near, length).unwrap();
+        prop_assert_eq!(&read[..], &data[..length as usize]);
+        let added = world.read(link.b.process.id, BASE + SIZE - 8, 8).unwrap();
+        let added = u64::from_ne_bytes(added.try_into().unwrap());
+        let (least, most) = (posts[..succeeded].iter(), posts.iter());
+        let atomics = least.filter(of(2)).count() as u64..=most.filter(of(2)).count() as u64;
+        prop_assert!(atomics.contains(&added), "{} of {:?}", added, atomics);
+    }
+}
+
+/// Closed form: the path MTU of the responder is another one, so requests of several packets are invalid.
+#[test]
+fn ends_of_different_mtu_exchange_single_packets_alone() {
+    for (own, peer, status) in [
+        (1, 5, Status::RemoteInvalidRequest),
+        (5, 1, Status::RemoteInvalidRequest),
+    ] {
+        for (length, expected) in [(200, Status::Success), (300, status)] {
+            let mut world = World::new(2);
+            let (first, second) = (world.process(1), world.process(2));
+            let a = first.pair(&mut world, QpType::Rc, Sizes::default());
+            let b = second.pair(&mut world, QpType::Rc, Sizes::default());
+            let from = first.reg_mr(&mut world, a.pd, BASE, SIZE);
+            let to = second.reg_mr(&mut world, b.pd, BASE, SIZE);
+            let tuning = |mtu| Tuning {
+                mtu,
+                ..Tuning::default()
+            };
+            a.bring_to(&mut world, QpState::Rts, (2, b.number), tuning(own));
+            b.bring_to(&mut world, QpState::Rts, (1, a.number), tuning(peer));
+            let post = Post::new(1, SendOpcode::Write, vec![sge(from, BASE, length)]);
+            a.send(&mut world, &[post.to(BASE, to.key)]).unwrap();
+            world.run();
+            let done = a.poll(&mut world);
+            assert_eq!(done.len(), 1);
+            assert_eq!(done[0].status, expected.number(), "{length} bytes");
+        }
     }
 }
 

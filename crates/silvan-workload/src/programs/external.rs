@@ -254,7 +254,7 @@ impl Programs {
         }
     }
 
-    /// Notes a discarded packet of a message, which was `sent` at this time. Returns true if nobody is told of the gap.
+    /// Notes a discarded packet of a message, which was `sent` at this time. Returns true if its gap is not told.
     pub(crate) fn note_gap(&mut self, place: u32, (flow, number): (u32, u16), sent: Time) -> bool {
         let Some(external) = &mut self.external else {
             return false;
@@ -343,7 +343,7 @@ impl Programs {
         self.in_flight(place).is_some_and(|message| message.is_lost)
     }
 
-    /// Messages that have left and whose gaps nobody will notice end.
+    /// Ends messages that have left, and whose gaps no receiver will notice.
     fn forget_gaps(&mut self, from: u32, queue: SendQueue, now: Time) {
         let Some(external) = &mut self.external else {
             return;

@@ -112,6 +112,12 @@ pub fn below(stream: &mut Stream, bound: u32) -> u32 {
     (product >> 32) as u32
 }
 
+/// Nearly normal with mean 0 and variance 1, below 6: the sum of twelve uniform numbers less its mean.
+pub fn normal(stream: &mut Stream) -> f64 {
+    let sum: u64 = (0..12).map(|_| u64::from(stream.next_u32())).sum();
+    sum as f64 / (1u64 << 32) as f64 - 6.0
+}
+
 /// Exponential with mean 1, in units of 2^-32, by von Neumann's method (1951): no platform's logarithm.
 pub fn exponential(stream: &mut Stream) -> u64 {
     let mut whole = 0;
