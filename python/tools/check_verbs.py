@@ -354,7 +354,7 @@ def perftest(checks: Checks) -> None:
 
 def bad_cable(checks: Checks) -> None:
     """Compare the rate of connections that go back to lost packets."""
-    words = ["ib_write_bw", "-F", "-n", "2000", "-m", str(MTU), "-u", str(QP_TIMEOUT)]
+    words = ["ib_write_bw", "-F", "-n", "8000", "-m", str(MTU), "-u", str(QP_TIMEOUT)]
     expected = going_back_mib(65536)
     checks.compare(words, 65536, "MiB/s", perftest_bw, expected, "ib_write_bw on a bad cable")
 
