@@ -245,7 +245,7 @@ fn result_column() {
         .map(|(bytes, packets)| (*packets > 0).then(|| *bytes as f64 / *packets as f64))
         .collect();
     assert_eq!(expected.len(), 3);
-    assert_eq!(expected[0], Some(2048.0));
+    assert_eq!(expected[0], Some(4096.0));
     let means = hosts.column("mean_packet_bytes").unwrap();
     assert_eq!(*means, ColumnData::OptionalF64(expected));
     assert!(table_reference().contains("| `mean_packet_bytes` |"));
@@ -286,7 +286,7 @@ fn port_counter() {
         "{pairs:?}"
     );
     let total: u64 = pairs.iter().map(|(sent, _)| sent).sum();
-    assert_eq!(total, 32 + 20);
+    assert_eq!(total, 16 + 10);
     let series = output.table("port_series").unwrap();
     assert!(
         series
@@ -399,6 +399,7 @@ fn setting() {
         source: HostId::new(0),
         destination: HostId::new(1),
         sl: Sl::ZERO,
+        queue: 0,
     };
     for (extra, periods, index) in [(0, 2, 8), (2, 1, 7), (2, 2, 4), (2, 3, 1), (2, 4, 0)] {
         let mut adapter = parameters.build_adapter(2, 1).unwrap();

@@ -105,20 +105,12 @@ impl Plane {
         now: u64,
         word: &mut impl FnMut(u64) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        // What else changes is counted.
         let &OutPort {
             free_at,
             wake_at,
-            xmit_bytes: _,
-            xmit_packets: _,
-            wait_since: _,
-            wait_total: _,
-            next: _,
-            next_element: _,
             waiting,
-            rate: _,
-            head_queue: _,
-            kind: _,
-            marks: _,
+            ..
         } = &self.outs[port];
         word(ahead(free_at, now))?;
         word(ahead(wake_at, now))?;
