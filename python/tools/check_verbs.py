@@ -55,6 +55,19 @@ bit-error-rate = {BIT_ERROR_RATE}
 retransmission = false
 """
 """The port receives what host c sends to host a, and discards bad packets."""
+EIGHT_HOSTS = """\
+name = "eight"
+
+[fabric]
+generator = "single-switch"
+hosts = 8
+
+[link]
+speed = "EDR"
+
+[packet]
+mtu = "4 KiB"
+"""
 QP_TIMEOUT = 3
 MTU = 4096
 SMALL_MTU = 1024
@@ -350,6 +363,29 @@ def perftest(checks: Checks) -> None:
     checks.compare(
         ["ib_atomic_lat", "-F", "-n", "200"], None, "us", perftest_lat, round_trip, "ib_atomic_lat"
     )
+
+
+def eight_hosts(checks: Checks, running: RunningFabric) -> None:
+    """Compare the lowest rate of four pairs that exchange data at once."""
+    name = "ib_write_bw of 8 hosts"
+    if not checks.wants(name):
+        return
+
+    def lowest() -> float:
+        ports = [str(_free_port()) for _ in range(4)]
+        words = ["ib_write_bw", "-F", "-n", "2000", "-m", str(MTU), "-p"]
+        each = list(enumerate(ports))
+        servers = [running.popen(*words, port, host=f"host-{n:04}") for n, port in each]
+        wait_for(lambda: all(_listens(int(port)) for port in ports), "a server does not listen")
+        clients = [
+            running.popen(*words, port, "localhost", host=f"host-{n + 4:04}") for n, port in each
+        ]
+        printed = [client.communicate(timeout=DEADLINE_S)[0] for client in clients]
+        for server in servers:
+            server.communicate(timeout=DEADLINE_S)
+        return min(map(perftest_bw, printed))
+
+    checks.try_add(name, 65536, "MiB/s", lowest, stream_mib(65536))
 
 
 def bad_cable(checks: Checks) -> None:
@@ -725,6 +761,15 @@ def main(wanted: list[str]) -> int:
         lossy = Checks(RunningFabric(one, Path(name)), wanted)
         bad_cable(lossy)
         checks.rows += lossy.rows
+    eight = Scenario.from_toml(EIGHT_HOSTS)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        Emulation(eight, sockname=f"check-verbs-eight-{os.getpid()}", time="auto") as one,
+    ):
+        running = RunningFabric(one, Path(name))
+        many = Checks(running, wanted)
+        eight_hosts(many, running)
+        checks.rows += many.rows
     wall, simulated = exchange["wall_s"], exchange["simulated_s"]
     different = sum(not row.ok for row in checks.rows)
     scale = f"1:{wall / simulated:.3g}" if simulated else "none"
