@@ -105,7 +105,7 @@ impl Plane {
         now: u64,
         word: &mut impl FnMut(u64) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        // What else changes is counted.
+        // Counters and constants have no effect on later events.
         let &OutPort {
             free_at,
             wake_at,

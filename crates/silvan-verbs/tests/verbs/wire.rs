@@ -39,7 +39,7 @@ pub struct Packet {
     number: u64,
 }
 
-/// What arrives with a packet: gaps before it, and the whole message if it is its last one.
+/// Gaps before a packet that arrives, its message, and true if it is the last packet.
 pub struct Arrived {
     pub gaps: Vec<(Message, u32)>,
     pub message: Message,
